@@ -16,6 +16,7 @@ import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Request
+from textgrad_engine.store import RunFolder
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Evaluation, Guards, Trainer, cross_validate
@@ -225,3 +226,48 @@ def test_it_can_be_awaited(task: SimulatedTask) -> None:
     with tg.use_models(forward=task.model):
         found = asyncio.run(tg.across_validate(start_of(task), task.loss, task.train[:12], folds=2, final=False))
     assert len(found.folds) == 2
+
+
+# what would give something else than it says
+
+
+def test_a_program_that_was_trained_is_not_taken_for_a_new_one(task: SimulatedTask) -> None:
+    """Its seed texts would have seen the examples of the folds after the first; nothing is paid for."""
+    once = task.program()
+    asked = FunctionModel(lambda request: "K1", name="one")
+    with tg.use_models(forward=asked):
+        with pytest.raises(ValueError, match="start returns the same 'system' each time"):
+            cross_validate(lambda: (once, optim.TGD(once.parameters())), task.loss, task.train)
+        with pytest.raises(TypeError, match="start should be a function"):
+            cross_validate(once, task.loss, task.train)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"start should return \(program, optimizer\), got ChatCompletion"):
+            cross_validate(lambda: once, task.loss, task.train)  # type: ignore[arg-type,return-value]
+    assert not asked.requests
+
+
+def test_seed_texts_that_differ_from_run_to_run_are_refused(task: SimulatedTask) -> None:
+    """Nobody could say what the verdict compares."""
+    made: list[int] = []
+
+    def start() -> Any:
+        made.append(0)
+        program = nn.ChatCompletion("{parcel}", system=nn.Parameter(f"Version {len(made)}.", role="system prompt"))
+        return program, optim.TGD(program.parameters())
+
+    with pytest.raises(ValueError, match="start returns other seed texts"):
+        cross_validate(start, task.loss, task.train)
+
+
+def test_a_fold_of_a_single_cluster_is_refused_before_anything_is_paid_for(task: SimulatedTask) -> None:
+    """Its test set would end the third run, after two were paid for."""
+    examples = [{**row, "page": n % 7} for n, row in enumerate(task.train)]
+    with pytest.raises(ValueError, match="7 clusters by 'page' cannot be dealt to 5 folds: a fold of one cluster"):
+        parts_of(task.program(), examples, folds=5, clusters="page")
+    for part in parts_of(task.program(), examples, folds=3, clusters="page", val=0.01):
+        assert all(len({row["page"] for row in some}) >= 2 for some in (part.train, part.val, part.test) if some)
+
+
+def test_the_folder_of_one_run_is_refused_before_the_first_of_several(task: SimulatedTask, tmp_path: Path) -> None:
+    """The second would find it taken, after the first was paid for."""
+    with pytest.raises(ValueError, match=r"the folder of one run.*Trainer\(run_dir=...\)"):
+        cross_validate(start_of(task), task.loss, task.train, trainer=Trainer(callbacks=[RunFolder(tmp_path / "x")]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import nn, use_models
+from textgrad_engine import budget, nn, use_models
 from textgrad_engine.errors import BadRequest
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD, Requires
@@ -242,3 +242,18 @@ def test_what_won_its_race_is_taken_back_where_all_of_the_validation_set_says_wo
     back = [step for step in result.steps if "does worse on all 400 validation examples" in step.why]
     assert back
     assert not any(step.kept for step in back)
+
+
+@pytest.mark.parametrize("calls", [840, 1260])
+def test_what_a_budget_cut_off_counts_as_far_as_it_was_paid_for(calls: int) -> None:
+    """Of 21 examples that a race was decided by, 20 may be right; of the 370 that were answered as well, more fail."""
+    task = simulated_task(rules=4, seed=3, train=64, val=400, test=1, noise=0.1)
+    program = task.program()
+    with use_models(forward=task.model), budget(calls=calls):
+        result = Trainer(max_epochs=8, batch_size=16).fit(
+            program, task.loss, TGD(program.parameters()), task.train, task.val
+        )
+    assert result.status == "budget"
+    assert result.best != result.seed
+    assert result.best_val is not None
+    assert len(result.best_val.answered) > 350

@@ -76,7 +76,7 @@ def estimate(
         write_json(shown)
     else:
         columns = min(width(), 80)
-        seen = textwrap.wrap(foreseen(found, metric, test_set), columns)
+        seen = textwrap.wrap(foreseen(found, program, metric, test_set), columns)
         table = _table(result, names, seconds, latency, columns)
         write("\n".join([table, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)

@@ -9,6 +9,7 @@ import json
 import logging
 import textwrap
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,14 +18,16 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.output import WRONG, checking, colors, complain, say, width, write, write_json
+from textgrad_engine.cli.output import FAILED, WRONG, checking, colors, complain, say, width, write, write_json
 from textgrad_engine.cli.progress import progress_for
+from textgrad_engine.cli.run_data import digest_of, looks_at
 from textgrad_engine.cli.running import CODES, Job, refusing_changes
-from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.view import looked_at_before
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import FOLDS, FORMAT, FinishedRun, Run, RunFolder, read_run, typed, write_atomically
 from textgrad_engine.store.files import unwritable
@@ -35,7 +38,7 @@ from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
 
-__all__ = ["begun_with", "carry_out_folds", "end_folds", "folds_in", "parts_for", "read_folds", "unended"]
+__all__ = ["carry_out_folds", "check_as_before", "end_folds", "first_of", "folds_in", "parts_for", "show_folds"]
 
 
 def folds_in(path: Path) -> int | None:
@@ -49,59 +52,38 @@ def folds_in(path: Path) -> int | None:
     return _kept(path)["folds"] if (path / FOLDS).is_file() else None
 
 
-def read_folds(path: Path) -> CrossValidation:
-    """The cross-validation in a folder, as far as its runs have a result.
+def first_of(path: Path) -> Run:
+    """The first run of the cross-validation in a folder, whose config is that of all.
+
+    Raises:
+        RunError: there is none, or it was damaged.
+    """
+    if not all((path / "fold-1" / name).is_file() for name in ("config.json", "events.jsonl")):
+        raise RunError(
+            f"{path}: no fold was begun and nothing was paid for, so there is nothing to go on with; remove the "
+            f"folder, and begin with `textgrad-engine train CONFIG --folds {folds_in(path)}`"
+        )
+    return read_run(path / "fold-1")
+
+
+def _read(path: Path) -> tuple[CrossValidation, list[str]]:
+    """The cross-validation in a folder, as far as its runs have a result, and the names of those that have none.
 
     Raises:
         RunError: a file is missing or damaged.
     """
     kept = _kept(path)
-    done = [
-        (Part(name, (), (), None if name == _FINAL else ()), result)
-        for name in _names(kept["folds"])
-        if (path / name / "events.jsonl").is_file() and (result := read_run(path / name).result) is not None
-    ]
-    return pooled(done, kept["ids"], kept["clusters"], sum(result.seconds for _, result in done))
-
-
-def unended(path: Path) -> str:
-    """What became of the run that a cross-validation was at, and what goes on with it; "" where all have a result.
-
-    Raises:
-        RunError: a file was damaged.
-    """
-    way_on = f"`textgrad-engine resume {typed(path)}` goes on with it."
-    for name in _names(_kept(path)["folds"]):
-        if not (path / name / "events.jsonl").is_file():
-            return f"It was ended before {path / name} was begun. {way_on}"
-        found = read_run(path / name)
-        if found.result is None:
-            error = f" ({found.error})" if found.error else ""
-            what = f"The run in {path / name} {how_it_ended(found)}{error}"
-            return f"{what}." if found.locked else f"{what}. What it used is not counted here. {way_on}"
-        if found.result.status == "interrupted" or found.result.shortage:
-            return ""
-    return ""
-
-
-def begun_with(path: Path) -> Run:
-    """The first run of a cross-validation, which says how all of them were begun.
-
-    Raises:
-        RunError: it was not begun.
-    """
-    first = path / _names(1)[0]
-    if not (first / "config.json").is_file():
-        raise RunError(f"{path}: nothing was asked, as it was ended before its first fold; begin it anew with `train`")
-    return read_run(first)
-
-
-_FINAL = "final"
-
-
-def _names(folds: int) -> list[str]:
-    """The names of the runs, in the order in which they are made."""
-    return [*(f"fold-{number + 1}" for number in range(folds)), _FINAL]
+    done, missing = [], []
+    for name in [*(f"fold-{number + 1}" for number in range(kept["folds"])), "final"]:
+        result = read_run(path / name).result if (path / name / "events.jsonl").is_file() else None
+        if result is None:
+            missing.append(name)
+        else:
+            done.append((Part(name, (), (), None if name == "final" else ()), result))
+    try:
+        return pooled(done, kept["ids"], kept["clusters"], sum(result.seconds for _, result in done)), missing
+    except (LookupError, ValueError):
+        raise RunError(f"{path / FOLDS}: it names other examples than the folds have; restore it") from None
 
 
 def _kept(path: Path) -> dict[str, Any]:
@@ -112,7 +94,13 @@ def _kept(path: Path) -> dict[str, Any]:
     """
     try:
         kept = json.loads((path / FOLDS).read_bytes())
-        return {"folds": int(kept["folds"]), "ids": list(kept["ids"]), "clusters": list(kept["clusters"])}
+        before = int(kept.get("looks_before", 0))
+        return {
+            "folds": int(kept["folds"]),
+            "ids": list(kept["ids"]),
+            "clusters": list(kept["clusters"]),
+            "looks_before": before,
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path / FOLDS}: was damaged ({error}); restore it") from None
 
@@ -130,6 +118,23 @@ def parts_for(config: Config, job: Job, folds: int) -> tuple[Dataset, list[Part]
         return every, parts_of(job.program, every, folds=folds, seed=config.seed, clusters=config.data.clusters)
     except ValueError as error:
         raise ConfigError(f"--folds {folds}: {error}") from None
+
+
+def check_as_before(path: Path, every: Dataset, parts: Sequence[Part]) -> None:
+    """Check that the examples are those that a cross-validation was begun with.
+
+    Raises:
+        RunError: they were changed; or a file is missing or damaged.
+    """
+    same = _kept(path)["ids"] == list(ids_of(every))
+    for part in parts:
+        if same and (path / part.name / "events.jsonl").is_file():
+            splits = {"train": part.train, "val": part.val, "test": part.test}
+            digests = {name: digest_of(Dataset(rows)) for name, rows in splits.items() if rows is not None}
+            config = read_run(path / part.name).config
+            same = config is None or config.get("digests") == digests  # killed before it could be written
+    if not same:
+        raise RunError(f"{path}: these are not the examples that it was begun with; put data and config back")
 
 
 def carry_out_folds(
@@ -159,14 +164,19 @@ def carry_out_folds(
     """
     every, parts = parts_for(config, job, folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
-    with checking():
-        _keep(path, {"format": FORMAT, "folds": folds, "ids": list(ids_of(every)), "clusters": list(names)})
+    if not (path / FOLDS).is_file():
+        before = looks_at(every, path)
+        kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names, "looks_before": before}
+        with checking():
+            _keep(path, kept)
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
     if config.metric.kind == "exact_match":
         least = minimum_detectable_effect(len(set(names)) or len(every), discordance=0.2)
         units = f"{plural(len(every), 'example')}{f' in {len(set(names))} clusters' if names else ''} together"
         seen = f"{units} show a true difference of {least:.2g} 4 times in 5, where a fifth of the answers change."
         say("\n".join(textwrap.wrap(seen, 80)), quiet)
+    if before := _kept(path)["looks_before"]:
+        say("\n".join(textwrap.wrap(looked_at_before(before), 80)), quiet)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
     began = time.monotonic()
 
@@ -181,21 +191,23 @@ def carry_out_folds(
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
     with build.surroundings(config, job.models, cache=cache):
-        done = fit_parts(parts, fit)
+        done = fit_parts(parts, fit, _finished(path, parts))
     return pooled(done, ids_of(every), names, time.monotonic() - began)
 
 
+def _finished(path: Path, parts: Sequence[Part]) -> dict[str, Usage]:
+    """What the runs used that came to their end."""
+    there = [part.name for part in parts if (path / part.name / "events.jsonl").is_file()]
+    results = {name: read_run(path / name).result for name in there}
+    return {name: each.total for name, each in results.items() if each is not None and each.status == "finished"}
+
+
 def _keep(path: Path, known: dict[str, Any]) -> None:
-    """Write down what is known of a cross-validation, or see that it is what was known when it was begun.
+    """Write down what is known of a cross-validation.
 
     Raises:
-        RunError: it is not, or cannot be written.
+        RunError: it cannot be written.
     """
-    if (path / FOLDS).is_file():
-        kept = _kept(path)
-        if any(kept[key] != known[key] for key in kept):
-            raise RunError(f"{path}: it had other examples or clusters; put data and config back as they were")
-        return
     try:
         path.mkdir(parents=True, exist_ok=True)
         write_atomically(path / FOLDS, dumps(known, indent=2) + b"\n")
@@ -211,12 +223,49 @@ def _folder_of(config: Config, path: Path, part: Part, way: runs.Way, anyway: bo
     )
     if (path / "events.jsonl").is_file():
         found = read_run(path)
-        if found.config is not None and found.config.get("digests") != described["digests"]:
-            raise RunError(f"{path}: this run had other examples; put data and config back as they were")
         if found.result is not None and found.result.status == "finished":
             return FinishedRun(found)
         return RunFolder(path, config=described, resume=True, anyway=anyway)
     return RunFolder(path, config=described)
+
+
+def show_folds(path: Path, *, as_json: bool) -> None:
+    """Print what there is of a cross-validation.
+
+    Raises:
+        RunError: a file is missing or damaged.
+        typer.Exit: runs have no result, and none says why.
+    """
+    found, missing = _read(path)
+    if as_json:
+        write_json({"run": str(path), **report.folds_as_json(found, missing, _kept(path)["looks_before"])})
+    else:
+        _write(found, path, missing)
+        if any((path / name / "events.jsonl").is_file() and read_run(path / name).locked for name in missing):
+            complain("It still goes on.")
+        elif (missing or found.status != "finished") and (path / "fold-1" / "events.jsonl").is_file():
+            complain(_goes_on(found, path))
+    if missing and not found.stopped:
+        raise typer.Exit(FAILED)
+
+
+def _write(found: CrossValidation, path: Path, missing: Sequence[str]) -> None:
+    is_control = (path / "fold-1" / "events.jsonl").is_file() and not runs.Way.of(read_run(path / "fold-1")).feedback
+    shown = report.render_folds(
+        found,
+        title=str(path),
+        remark=runs.CONTROL if is_control else "",
+        missing=missing,
+        before=_kept(path)["looks_before"],
+        width=width(),
+        color=colors(),
+    )
+    write("\n" + shown)
+
+
+def _goes_on(found: CrossValidation, path: Path) -> str:
+    larger = ", with a larger --budget, --budget-calls or --budget-tokens" if found.status == "budget" else ""
+    return f"`textgrad-engine resume {typed(path)}` goes on with it{larger}."
 
 
 def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
@@ -225,19 +274,19 @@ def end_folds(found: CrossValidation, path: Path, *, quiet: bool, as_json: bool)
     Raises:
         typer.Exit: always.
     """
+    _, missing = _read(path)
     if as_json:
-        write_json({"run": str(path), **report.folds_as_json(found)})
+        write_json({"run": str(path), **report.folds_as_json(found, missing, _kept(path)["looks_before"])})
     elif quiet:
         total = found.total
         write(f"{path}: {report.folds_in_a_line(found)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
-        write("\n" + report.render_folds(found, title=str(path), width=width(), color=colors()))
+        _write(found, path, missing)
         complain(report.folds_in_a_line(found))
         if found.final is not None:
             complain(f"The final prompt is in {way_on.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
-        larger = ", with a larger --budget, --budget-calls or --budget-tokens" if found.status == "budget" else ""
-        say(f"`textgrad-engine resume {typed(path)}` goes on with it{larger}.", quiet or as_json)
+        say(_goes_on(found, path), quiet or as_json)
     if any(each.shortage for each in found.runs):
         raise typer.Exit(WRONG)
     raise typer.Exit(CODES[found.status])

@@ -8,8 +8,10 @@ from typing import Any
 
 from textgrad_engine.cli.config import Config
 from textgrad_engine.data import Dataset
+from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
 from textgrad_engine.train.evaluator import scale_of
+from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
 
 __all__ = ["foreseen"]
@@ -21,21 +23,22 @@ _SPREAD = 0.3
 """Of other scores, the standard deviation of the differences that is taken, as a part of their scale."""
 
 
-def foreseen(config: Config, metric: Callable[..., Any], test: Dataset | None) -> str:
+def foreseen(config: Config, program: Module, metric: Callable[..., Any], test: Dataset | None) -> str:
     """Which difference a test set will show, in a sentence; "" where the scale of the scores is not known.
 
     Args:
         config: says which examples belong together.
+        program: whose inputs tell which examples are copies.
         metric: the score.
         test: the test examples, if any.
     """
     if test is None:
         return "Without a test set nothing will be shown: the validation score flatters what was chosen by it."
-    if config.data.clusters is None:
-        units, size = len(test), plural(len(test), "test example")
-    else:
-        units = len({str(row[config.data.clusters]) for row in test})
-        size = f"{plural(len(test), 'test example')} in {plural(units, 'cluster')}"
+    field = config.data.clusters
+    clusters = set(clusters_of_equals(program, test)) if field is None else {str(row[field]) for row in test}
+    units, size = len(clusters) or len(test), plural(len(test), "test example")
+    if clusters:
+        size += f", of which {units} are different ones," if field is None else f" in {plural(units, 'cluster')}"
     if config.metric.kind == "exact_match":
         least = minimum_detectable_effect(units, discordance=_CHANGED)
     else:

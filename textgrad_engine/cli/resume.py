@@ -8,7 +8,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import run_data, runs
-from textgrad_engine.cli.folds import begun_with, carry_out_folds, end_folds, folds_in, parts_for
+from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, folds_in, parts_for
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
 from textgrad_engine.cli.output import OK, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
@@ -54,7 +54,7 @@ def resume(
     """
     with checking():
         folds = folds_in(run)
-        found = read_run(run) if folds is None else begun_with(run)
+        found = read_run(run) if folds is None else first_of(run)
         if folds is None and found.result is not None and found.result.status == "finished":
             how = f"`textgrad-engine show {typed(run)}` prints its result"
             over = f"{run} is finished, so there is nothing to resume; {how}"
@@ -83,7 +83,7 @@ def resume(
         if folds is None:
             run_data.check_splits(found, config, job.splits)
         else:
-            parts_for(config, job, folds)
+            check_as_before(run, *parts_for(config, job, folds))
     if folds is not None:
         quietly, name = quiet or as_json, runs.name_in(found)
         with saying_what_is_left(run):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -100,27 +102,37 @@ def openings(run: Run) -> int:
 def looks_at(test: Dataset | None, path: Path) -> int:
     """How often test examples were opened so far by other runs that lie beside a run's folder, evaluations included.
 
-    A run whose test split has at least half of these examples has opened them, whatever its files are called. What
-    cannot be read is left out.
+    A run whose test split has at least half of these examples has opened them, whatever its files are called; so has a
+    cross-validation, once, whose folds have. What cannot be read is left out.
 
     Args:
         test: the examples.
         path: the run folder, in the folder of the others.
     """
-    if test is None or not path.absolute().parent.is_dir():
+    others: list[Path] = []
+    with contextlib.suppress(OSError):
+        others += [each for each in path.absolute().parent.iterdir() if each.name != path.name]
+    if test is None or not others:
         return 0
     own, looks = set(row_digests(test)), 0
-    for other in path.absolute().parent.iterdir():
-        if other.name == path.name or not (other / "config.json").is_file():
-            continue
-        try:
-            found = read_run(other)
-        except RunError:
-            continue
-        theirs = (found.config or {}).get("rows", {}).get("test", "").split()
-        if 2 * len(own.intersection(theirs)) >= len(own):
-            looks += openings(found)
+    for other in others:
+        with contextlib.suppress(
+            RunError, OSError, ValueError, TypeError, LookupError, AttributeError
+        ):  # whatever else lies there
+            folds = (other / "folds.json").is_file()
+            runs = [each for each in sorted(other.glob("fold-*")) if each.is_dir()] if folds else [other]
+            theirs = set().union(*(_test_rows(each) for each in runs))
+            if 2 * len(own & theirs) >= len(own):
+                found = [openings(read_run(each)) for each in runs]
+                looks += max(map(bool, found)) if folds else found[0]
     return looks
+
+
+def _test_rows(path: Path) -> list[str]:
+    """The digests of the test examples of the run in a folder; without its events, which may be many."""
+    config = path / "config.json"
+    rows: list[str] = json.loads(config.read_bytes())["rows"].get("test", "").split() if config.is_file() else []
+    return rows
 
 
 def opens_test(entry: Mapping[str, Any]) -> bool:

@@ -127,7 +127,7 @@ def carry_out(
         quiet: show nothing.
     """
     about = [f"{name}: {runs.summary(config, job.train, job.val, job.test)}", f"Run folder: {folder.path}"]
-    seen = foreseen(config, job.metric, job.test)
+    seen = foreseen(config, job.program, job.metric, job.test)
     looks = looked_at_before(before) if before else ""
     about += [line for sentence in (seen, looks) for line in textwrap.wrap(sentence, 80)]
     say("\n".join(about), quiet)

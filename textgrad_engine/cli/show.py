@@ -8,7 +8,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import completion, run_data, runs, way_on
-from textgrad_engine.cli.folds import folds_in, read_folds, unended
+from textgrad_engine.cli.folds import folds_in, show_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
@@ -61,16 +61,7 @@ def show(
         if folds_in(run) is not None:
             if line is not None or step is not None:
                 raise RunError(f"{run}: these are several runs, and a line or step is of one; name {run / 'final'}")
-            whole, left = read_folds(run), unended(run)
-            if as_json:
-                document = report.folds_as_json(whole)
-                write_json({"run": str(run), **document, "status": None if left else document["status"]})
-            else:
-                write("\n" + report.render_folds(whole, title=str(run), width=width(), color=colors()))
-                if left:
-                    complain(left)
-            if left:
-                raise typer.Exit(FAILED)
+            show_folds(run, as_json=as_json)
             return
         found = read_run(run)
         if line is not None or step is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
-from textgrad_engine.report.printing import indented, printed, styled
-from textgrad_engine.report.view import measured, said
+from textgrad_engine.report.printing import hanging, indented, printed, styled
+from textgrad_engine.report.view import looked_at_before, measured, said
 from textgrad_engine.report.words import cost, count, duration, plural, score
 from textgrad_engine.train import CrossValidation, TrainResult
 
@@ -17,38 +18,50 @@ if TYPE_CHECKING:
 __all__ = ["folds_as_json", "folds_in_a_line", "render_folds"]
 
 
-def render_folds(found: CrossValidation, *, title: str = "", width: int = 80, color: bool = False) -> str:
+def render_folds(
+    found: CrossValidation,
+    *,
+    title: str = "",
+    remark: str = "",
+    missing: Sequence[str] = (),
+    before: int = 0,
+    width: int = 80,
+    color: bool = False,
+) -> str:
     """The report as text.
 
     Args:
         found: the cross-validation.
         title: what it is about, such as its folder.
+        remark: what was special about it, e.g. that it is a control.
+        missing: the runs that have no result, the last ones of all.
+        before: how often other runs had opened the same examples for a test.
         width: columns.
         color: with the terminal's codes for colors.
     """
-    ended = {"finished": "", "interrupted": "; interrupted", "budget": "; the budget was spent"}[found.status]
-    head = f"{plural(len(found.folds), 'fold')} of {plural(found.examples, 'example')}{ended}"
+    ended = {"finished": "", "interrupted": "interrupted", "budget": "the budget was spent"}[found.status]
+    if missing and not found.stopped:
+        ended = "it did not come to its end"
+    folds = plural(len(found.folds) + sum(name != "final" for name in missing), "fold")
+    head = "; ".join([f"{folds} of {plural(found.examples, 'example')}", *filter(None, [ended, remark])])
     parts: list[RenderableType] = [styled(f"{title}: {head}" if title else head.capitalize(), "bold"), ""]
-    parts.append(styled(f"  {'':11}{'tested on':<12}{'seed prompt':<23}best prompt"))
+    if found.folds:
+        parts.append(styled(f"  {'':11}{'tested on':<12}{'seed prompt':<23}best prompt"))
     parts += [styled(_row(f"fold {number}", each)) for number, each in enumerate(found.folds, 1)]
     if found.seed is not None and found.best is not None:
         every = f"  {'all':11}{len(found.seed):<12}{measured(found.seed):<23}{measured(found.best)}"
         parts.append(styled(every, "bold"))
     if found.comparison is not None:
-        parts.append(styled(f"  {'verdict':11}{said(found.comparison)} on {_tested(found)}", "bold"))
-    parts.append("")
-    parts += [indented(note, 2, "dim") for note in _notes(found)]
+        tested = _tested(found)
+        where = "all folds" if f"{plural(tested, 'fold')}" == folds else f"{tested} of {folds}"
+        parts.append(hanging(f"  {'verdict':11}", "", f"{said(found.comparison)} on {where}", "bold"))
+    if found.folds:
+        parts.append("")
+    parts += [indented(note, 2, "dim") for note in _notes(found, missing, before)]
     total = found.total
     used = f"{plural(total.calls, 'call')}, {count(total.total_tokens)} tokens, {cost(total.dollars)}"
     parts += ["", styled(f"  used {used}, {duration(found.seconds)}"), ""]
     return printed(parts, width, color)
-
-
-def _tested(found: CrossValidation) -> str:
-    """What the verdict is about."""
-    tested = sum(each.seed_test is not None for each in found.folds)
-    whole = found.seed is not None and len(found.seed) >= found.examples
-    return "all folds" if whole else plural(tested, "fold")
 
 
 def _row(name: str, each: TrainResult) -> str:
@@ -58,7 +71,12 @@ def _row(name: str, each: TrainResult) -> str:
     return f"  {name:11}{len(each.best_test):<12}{means}{'' if each.best != each.seed else '   (the seed prompt)'}"
 
 
-def _notes(found: CrossValidation) -> list[str]:
+def _tested(found: CrossValidation) -> int:
+    """How many folds were tested."""
+    return sum(each.seed_test is not None and each.best_test is not None for each in found.folds)
+
+
+def _notes(found: CrossValidation, missing: Sequence[str], before: int) -> list[str]:
     notes = []
     if found.comparison is not None and found.comparison.remark:
         remark = found.comparison.remark
@@ -69,8 +87,14 @@ def _notes(found: CrossValidation) -> list[str]:
             "Each example was tested once, with a prompt that was trained without it. The verdict is about the mean of "
             "these prompts. With other examples of the task the gain may differ by more than the interval says."
         )
+    if tested and before:
+        notes.append(looked_at_before(before))
     if tested < found.examples:
         notes.append(f"{found.examples - tested} of {plural(found.examples, 'example')} were not tested.")
+    if missing:
+        notes.append(f"Without a result so far, and not counted here: {', '.join(missing)}.")
+    if any(each.controls for each in found.runs):
+        notes.append("What the controls found is in the report of each run, by its own folder.")
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
     shortage = next((each.shortage for each in found.runs if each.shortage), "")
     if shortage:
@@ -86,16 +110,17 @@ def folds_in_a_line(found: CrossValidation) -> str:
     if found.seed is None or found.best is None or found.comparison is None:
         return "; ".join([*parts, "no fold was tested"])
     parts.append(f"tested {score(found.seed.mean)} -> {score(found.best.mean)}")
-    tested = sum(each.seed_test is not None for each in found.folds)
-    parts.append(f"{found.comparison.verdict} over {plural(tested, 'fold')}")
+    parts.append(f"{found.comparison.verdict} over {plural(_tested(found), 'fold')}")
     return "; ".join([*parts, f"({score(found.comparison.difference, True)})"]).replace("; (", " (")
 
 
-def folds_as_json(found: CrossValidation) -> dict[str, Any]:
-    """The same as plain JSON values."""
+def folds_as_json(found: CrossValidation, missing: Sequence[str] = (), before: int = 0) -> dict[str, Any]:
+    """The same as plain JSON values; the status is null where runs are missing and none says why."""
     return {
-        "status": found.status,
+        "status": None if missing and not found.stopped else found.status,
+        "missing": list(missing),
         "examples": found.examples,
+        "test_openings_before": before,
         "verdict": None if found.comparison is None else found.comparison.verdict,
         "comparison": None if found.comparison is None else finite(asdict(found.comparison)),
         "tested": {"seed": evaluation_as_json(found.seed), "best": evaluation_as_json(found.best)},

@@ -160,9 +160,8 @@ def read_run(path: str | Path) -> Run:
     if not path.is_dir():
         raise RunError(f"{path}: there is no such run folder{_others(path)}")
     if not (path / "events.jsonl").is_file():
-        inner = (
-            f"one of the runs in it, such as {path / 'final'}" if (path / "final").is_dir() else "what `train` wrote"
-        )
+        several = next((path / name for name in ("final", "fold-1") if (path / name).is_dir()), None)
+        inner = "what `train` wrote" if several is None else f"one of the runs in it, such as {several}"
         raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name {inner}")
     locked = is_locked(path)
     notes: list[str] = []

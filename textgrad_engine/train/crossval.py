@@ -18,11 +18,12 @@ NOTE [What cross-validation estimates]
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,6 +100,11 @@ class CrossValidation:
         return "interrupted" if "interrupted" in ends else "budget" if "budget" in ends else "finished"
 
     @property
+    def stopped(self) -> bool:
+        """Whether one of its runs ended those behind it, too: by Ctrl-C, or as there was no room for a first look."""
+        return any(each.status == "interrupted" or each.shortage for each in self.runs)
+
+    @property
     def total(self) -> Usage:
         """What all runs used."""
         return sum((each.total for each in self.runs), Usage())
@@ -137,7 +143,8 @@ def cross_validate(
     ``resume=True`` what was paid for is not paid for again.
 
     Args:
-        start: makes the program with its seed texts and a new optimizer of its parameters; called for each run.
+        start: makes a new program, with the same seed texts each time, and an optimizer of its parameters; called for
+            each run.
         loss: as for `Trainer.fit`.
         examples: all of them. Those of one cluster (`Trainer(clusters=)`), and those with the same inputs, are in one
             fold.
@@ -148,8 +155,10 @@ def cross_validate(
         final: train on all examples in the end.
 
     Raises:
-        ValueError: there are fewer than two folds, or fewer examples that stand for themselves than folds; `val` is no
-            share below 1 or leaves nothing; or the trainer has guards, which name validation examples.
+        TypeError: `start` does not give a program and its optimizer.
+        ValueError: there are fewer than two folds, fewer examples that stand for themselves than folds, or fewer than
+            two clusters for each; `val` is no share below 1 or leaves nothing; the trainer has guards, which name
+            validation examples, or the folder of a single run; or `start` gives a program again that was trained.
         RunError: there is something in the run folder, and `resume` was not said.
         Exception: what `Trainer.fit` raises.
 
@@ -180,18 +189,25 @@ def cross_validate(
         raise ValueError(
             "the trainer has guards, which are about validation examples, and every fold has others; leave them out"
         )
+    if any(hasattr(each, "earlier") for each in trainer.callbacks):
+        raise ValueError(
+            "a callback of the trainer is the folder of one run, and there are several; leave it out, and name a "
+            "folder for all of them by Trainer(run_dir=...)"
+        )
     check_examples(examples, "examples", "cross_validate")
-    parts = parts_of(start()[0], examples, folds=folds, val=val, seed=trainer.seed, clusters=trainer.clusters)
+    first, _ = _started(start)
+    parts = parts_of(first, examples, folds=folds, val=val, seed=trainer.seed, clusters=trainer.clusters)
 
     def fit(part: Part) -> TrainResult:
         own = copy.copy(trainer)
         own.run_dir = None if trainer.run_dir is None else trainer.run_dir / part.name
-        program, optimizer = start()
+        program, optimizer = _started(start)
+        _check_anew(first, program)
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
     began = time.monotonic()
     runs = fit_parts(parts if final else parts[:-1], fit)
-    names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(start()[0], examples)
+    names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(first, examples)
     return pooled(runs, ids_of(examples), names, time.monotonic() - began)
 
 
@@ -241,23 +257,61 @@ def parts_of(
     what = "examples with inputs of their own" if clusters is None else f"clusters by {clusters!r}"
     if len(units) < folds:
         raise ValueError(f"{len(units)} {what} cannot be dealt to {folds} folds; take fewer folds, or more examples")
-    parts = []
+    if clusters is not None and len(units) < 2 * folds:
+        raise ValueError(
+            f"{len(units)} {what} cannot be dealt to {folds} folds: a fold of one cluster has no interval, so each "
+            "takes two; take fewer folds, or examples of more clusters"
+        )
+    parts, fewest = [], 1 if clusters is None else 2  # clusters, of which one alone has no interval
     for number in range(folds):
         rest = [unit for place, unit in enumerate(units) if place % folds != number]
-        parts.append(_part(f"fold-{number + 1}", examples, rest, val, seed, units[number::folds], what))
-    return [*parts, _part("final", examples, units, val, seed, None, what)]
+        parts.append(_part(f"fold-{number + 1}", examples, rest, val, seed, units[number::folds], what, fewest))
+    return [*parts, _part("final", examples, units, val, seed, None, what, fewest)]
 
 
-def fit_parts(parts: Sequence[Part], fit: Callable[[Part], TrainResult]) -> list[tuple[Part, TrainResult]]:
+def _started(start: Callable[[], tuple[Module, Optimizer]]) -> tuple[Module, Optimizer]:
+    """What `start` gives."""
+    if isinstance(start, Module) or not callable(start):
+        raise TypeError(
+            "cross_validate: start should be a function that makes a new program and its optimizer, as it is called "
+            f"for each run; got {type(start).__name__}"
+        )
+    made = start()
+    if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Module)):
+        raise TypeError(f"cross_validate: start should return (program, optimizer), got {type(made).__name__}")
+    return made
+
+
+def _check_anew(first: Module, program: Module) -> None:
+    """Check that a run begins where the first one did: else it is tested on examples that its seed texts have seen."""
+    before, now = (
+        {name: each for name, each in made.named_parameters() if each.requires_grad} for made in (first, program)
+    )
+    if shared := [name for name, each in now.items() if any(each is other for other in before.values())]:
+        raise ValueError(
+            f"cross_validate: start returns the same {shared[0]!r} each time, which one run would train after the "
+            "other; have it make the program and its Parameters anew"
+        )
+    if {name: each.data for name, each in before.items()} != {name: each.data for name, each in now.items()}:
+        raise ValueError("cross_validate: start returns other seed texts than before; have it begin with the same ones")
+
+
+def fit_parts(
+    parts: Sequence[Part], fit: Callable[[Part], TrainResult], finished: Mapping[str, Usage] | None = None
+) -> list[tuple[Part, TrainResult]]:
     """Run each part in turn within its share of the budget, until one is interrupted or has no room for a call.
 
     Args:
         parts: by `parts_of`.
         fit: trains and tests on a part.
+        finished: what the runs used, by name, that are only played back: that is no longer to be shared out.
     """
+    used = {} if finished is None else finished
     runs = []
     for number, part in enumerate(parts):
-        with _share(1 / (len(parts) - number)):
+        known = [used[each.name] for each in parts[number:] if each.name in used]
+        left = len(parts) - number - len(known)
+        with contextlib.nullcontext() if part.name in used else _share(1 / left, sum(known, Usage())):
             runs.append((part, fit(part)))
         if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
             break
@@ -288,10 +342,17 @@ def pooled(
 
 
 def _part(
-    name: str, examples: Rows, units: list[list[int]], val: float, seed: int, fold: list[list[int]] | None, what: str
+    name: str,
+    examples: Rows,
+    units: list[list[int]],
+    val: float,
+    seed: int,
+    fold: list[list[int]] | None,
+    what: str,
+    fewest: int,
 ) -> Part:
-    """The part of a fold, of these units the share `val` validates."""
-    held = 0 if val == 0 else max(1, round(val * len(units)))
+    """The part of a fold, of these units the share `val` validates, and the fewest at least."""
+    held = 0 if val == 0 else max(fewest, round(val * len(units)))
     if held >= len(units):
         raise ValueError(f"val={val} of {len(units)} {what} leaves none to train on; take a smaller share, or val=0")
     drawn = random.Random(f"{seed} {name}").sample(units, len(units))
@@ -303,14 +364,22 @@ def _part(
     return Part(name, train, some(drawn[:held]) if held else train, None if fold is None else some(fold))
 
 
-def _share(share: float) -> Any:
-    """A budget of a share of what is left of those around it; of what nothing limits it limits nothing."""
+def _share(share: float, used: Usage) -> Any:
+    """A budget of a share of what is left of those around it; of what nothing limits it limits nothing.
+
+    Args:
+        share: of what is left.
+        used: what others need of it before it is shared.
+    """
     free = Reserve().free
 
-    def part(amount: int, unit: int = 1) -> Any:
-        return None if amount >= UNLIMITED else math.floor(amount * share) / unit if unit > 1 else int(amount * share)
+    def part(amount: int, needed: int) -> int | None:
+        return None if amount >= UNLIMITED else int(max(0, amount - needed) * share)
 
-    return budget(part(free.pico, PICO), part(free.calls), part(free.tokens))
+    dollars = part(free.pico, math.ceil((used.dollars or 0.0) * PICO))
+    return budget(
+        None if dollars is None else dollars / PICO, part(free.calls, used.calls), part(free.tokens, used.total_tokens)
+    )
 
 
 def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequence[str]) -> Evaluation:

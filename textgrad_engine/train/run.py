@@ -195,6 +195,8 @@ class Run(abc.ABC):
                 self.load(self.best)
                 self.optimizer.zero_grad()
             wait_for(used)
+        if status != "finished":
+            self.count_in()
         return status, used
 
     def train_until_spent(self, used: Meter) -> Status:
@@ -253,6 +255,12 @@ class Run(abc.ABC):
         texts = self.objective.texts_of(self.best)
         if self.objective.missing(texts):
             self.best_val = self.evaluated(texts, len(self.steps))
+
+    def count_in(self) -> None:
+        """Score the best texts by all that was answered, also where not all of the validation set was come to."""
+        known = self.objective.known(self.objective.texts_of(self.best))
+        if known is not None and self.best_val is not None and len(known.answered) > len(self.best_val.answered):
+            self.best_val = known
 
     def started(self) -> RunStarted:
         """The first event."""
