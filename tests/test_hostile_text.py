@@ -78,7 +78,7 @@ def test_hostile_ticket_answer_and_label_do_not_break_out_of_the_critics_request
     assert case.answer == text
     (feedback,) = case.feedback
     assert closed(feedback, "explanation")[0] == f"{text} is not {text}"
-    assert user.endswith('{"case_1": {"system": "..."}}')
+    assert user.endswith('{"case_1": {"system": "what to add to, change in or remove from `system`"}}')
 
 
 @pytest.mark.parametrize("mode", ["patch", "rewrite"])
