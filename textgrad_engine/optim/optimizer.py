@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
-
-from pydantic import TypeAdapter
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
@@ -20,8 +16,10 @@ from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts.standard import kept_by_some
-from textgrad_engine.optim.gather import collect
-from textgrad_engine.optim.patch import Origin, apply_patch, origins_of_rewrite
+from textgrad_engine.optim.noted import Before, check_written, note
+from textgrad_engine.optim.param_groups import groups_of, told, trained_in
+from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.saved import check_owner, plain, taken
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
 from textgrad_engine.optim.texts import texts_now, write_texts
@@ -120,18 +118,13 @@ class Optimizer:
             raise ValueError(
                 "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter"
             )
-        for group in _groups(given):
+        for group in groups_of(given):
             self.add_param_group(group)
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Train further parameters, with settings of their own; see the class for errors."""
         where = f"param_groups[{len(self.param_groups)}]"
-        variables = _trained(group, where)
-        for variable in variables:
-            if not isinstance(variable, Variable):
-                raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
-            if not variable.is_leaf:
-                raise TypeError(f"{label_of(variable)} is a result, not a leaf: it cannot be trained")
+        variables = trained_in(group, where)
         known = {id(v) for v in self.variables()}
         if len({id(v) for v in variables}) < len(variables) or any(id(v) in known for v in variables):
             raise ValueError("a parameter comes twice; each may be in one group, once")
@@ -218,7 +211,7 @@ class Optimizer:
         if closure is not None and not callable(closure):
             raise TypeError(
                 f"{type(self).__name__} calls what step() is given, a function that computes losses and goes backward; "
-                f"got {_told(closure)}"
+                f"got {told(closure)}"
             )
         with self._whole(() if closure is None else (closure,), {}):
             result = closure() if closure is not None else None
@@ -328,88 +321,34 @@ class Optimizer:
                 hook(self, args, kwargs)
             steps, said, variables = self.steps, self.changes, self.variables()
             data = [each.data for each in variables]
-            before = [(str(each.data), self.origins(each), list(each.grad)) for each in variables]
+            before = [Before(str(each.data), self.origins(each), list(each.grad)) for each in variables]
             yield
-            self._check_written(variables, data)
+            check_written(type(self).__name__, variables, data)
             if self.steps == steps and not self._counts_itself:
                 self.steps += 1
             if self.changes is said:  # they are of the step before
                 self.changes = []
-            for variable, held in zip(variables, before):
-                self._note_change(variable, *held)
+            for variable, was in zip(variables, before):
+                self._note(variable, was)
             for hook in tuple(self._post_hooks.values()):
                 hook(self, args, kwargs)
         finally:
             self._within = False
 
+    def _note(self, variable: Variable, was: Before) -> None:
+        """Note what a step did to a parameter, as far as it has not done so itself; see `noted.note`."""
+        said = next((each for each in self.changes if each.variable is variable), None)
+        held = self.state.get(variable, {}).get("origins")
+        change, written = note(variable, was, said, held, self.steps, proposes=self._counts_itself)
+        if change is not None and said is None:
+            self.changes = [*self.changes, change]
+        elif change is not None and change is not said:
+            self.changes = [change if each is said else each for each in self.changes]
+        if written is not None and written is not held:
+            self._note_origins([(variable, *written)])
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_within"}  # a hook may make a copy
-
-    def _check_written(self, variables: Sequence[Variable], before: Sequence[Any]) -> None:
-        """A step writes texts, and leaves what does not require grad: nobody would race that, or take it back.
-
-        Raises:
-            ValueError: a step has changed such a parameter; all are as before it.
-            TypeError: it has made something else than a text of one.
-        """
-        for variable, data in zip(variables, before):
-            wrong: Exception | None = None
-            if type(variable.data) is type(data) and variable.data == data:
-                continue
-            if isinstance(data, str) and not isinstance(variable.data, str):
-                kind = type(variable.data).__name__
-                wrong = TypeError(f"has made a {kind} of {label_of(variable)}; a parameter is a text")
-            elif not variable.requires_grad:
-                wrong = ValueError(
-                    f"has changed {label_of(variable)}, which does not require grad; leave out what is frozen: `if "
-                    "variable.requires_grad`"
-                )
-            if wrong is not None:
-                write_texts(variables, before)
-                what = f"{type(self).__name__}.step {wrong}. All parameters are as they were before the step"
-                raise type(wrong)(what)
-
-    def _note_change(
-        self, variable: Variable, before: str, origins: Sequence[Origin | None], feedback: Sequence[Variable]
-    ) -> None:
-        """Note what a step did to a parameter, as far as it has not done so itself, or has gone on after it had.
-
-        Args:
-            variable: the parameter.
-            before: its text before the step.
-            origins: of the lines of that.
-            feedback: on the parameter before the step; what the step's closure gave counts instead.
-        """
-        after = str(variable.data)
-        change = next((each for each in self.changes if each.variable is variable), None)
-        held = self.state.get(variable, {}).get("origins")
-        # Of a search, changes are what was proposed, and need not be in the parameters.
-        stale = change is not None and not self._counts_itself and (change.before, change.after) != (before, after)
-        if after == before and not stale:
-            return
-        if change is None:
-            change = Change(variable, before, after, items=collect(variable.grad or feedback).items)
-            self.changes = [*self.changes, change]
-        elif stale:
-            items = change.items if change.before == before else collect(variable.grad or feedback).items
-            whole = Change(variable, before, after, items=items, left_out=change.left_out, problem=change.problem)
-            self.changes = [whole if each is change else each for each in self.changes]
-            if held is not None and held[0] == change.after and after != before:
-                before, origins = held  # what it has done before it went on has its own
-            change = whole
-        if held is not None and held[0] == after:
-            return
-        if after == before:
-            self._note_origins([(variable, after, origins)])
-            return
-        evidence = [item.evidence for item in change.items]
-        lines: Sequence[Origin | None] = ()
-        with contextlib.suppress(ValueError, IndexError):  # edits that are not what was done
-            text, made = apply_patch(before, origins, change.edits, evidence, self.steps)
-            lines = made if text == after else ()
-        if not lines:
-            lines = _quoting(after, origins_of_rewrite(before, origins, after, "", evidence, self.steps), self.steps)
-        self._note_origins([(variable, after, lines)])
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data; parameters are numbered in order.
@@ -422,7 +361,7 @@ class Optimizer:
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(v)] for v in group["params"]]}
             for group in self.param_groups
         ]
-        state = {numbers[id(variable)]: _plain(entry) for variable, entry in self.state.items()}
+        state = {numbers[id(variable)]: plain(entry) for variable, entry in self.state.items()}
         return {"optimizer": type(self).__name__, "state": state, "param_groups": groups, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -437,27 +376,12 @@ class Optimizer:
                 unknown or out of range.
             TypeError: it is no state, or a setting in it is of a wrong kind.
         """
-        self._check_owner(state)
+        check_owner(state, type(self), self.state_dict)
         try:
             take = self._reading(state)
         except KeyError as error:
             raise ValueError(f"the state lacks {error}, which that of {type(self).__name__} has") from error
         take()
-
-    def _check_owner(self, state: Mapping[str, Any]) -> None:
-        given: object = state
-        if not isinstance(given, Mapping):
-            raise TypeError(f"load_state_dict takes what state_dict gave, got {type(given).__name__} {given!r:.60}")
-        own, name = type(self).__name__, given.get("optimizer")
-        if name is None:  # it was saved before states had the name, so that only its shape can tell
-            known = _shape(self.state_dict())
-            foreign = [part for part in _shape(given) if part not in known]
-            if foreign:
-                raise ValueError(f"the state is another optimizer's: it has {foreign[0]}, which that of {own} has not")
-        elif name not in [kind.__name__ for kind in type(self).__mro__]:
-            raise ValueError(
-                f"the state is that of {name}, and this optimizer is {own}; load it into {name} with as many parameters"
-            )
 
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
         """Read a state, and change nothing; what is returned takes it over. A subclass with more in it extends this.
@@ -483,7 +407,7 @@ class Optimizer:
             raise ValueError(
                 f"the state is of parameter {strange[0]}, too; this optimizer has 0 to {len(variables) - 1}"
             )
-        held = {variables[int(number)]: _taken(entry) for number, entry in state["state"].items()}
+        held = {variables[int(number)]: taken(entry) for number, entry in state["state"].items()}
 
         def take() -> None:
             for group, own in zip(self.param_groups, settings):
@@ -500,103 +424,3 @@ def check_step_cancelled() -> None:
         CallCancelled: nobody waits for the step any more.
     """
     dispatch.check_cancelled("this step", "the parameters are as they were")
-
-
-def _groups(given: Sequence[Any]) -> Sequence[Any]:
-    """What an optimizer was given, as groups.
-
-    Raises:
-        TypeError: some of it are groups, and some are not.
-    """
-    groups = [isinstance(each, Mapping) for each in given]
-    if not any(groups):
-        return [{"params": given}]
-    if not all(groups):
-        number = groups.index(False)
-        raise TypeError(
-            f"params[{number}] is {_told(given[number])}, and params[{groups.index(True)}] is a group; give parameters "
-            'only or groups only: {"params": [...]} makes a group of it'
-        )
-    return given
-
-
-def _trained(group: Mapping[str, Any], where: str) -> list[Any]:
-    """What a group says is to be trained.
-
-    Raises:
-        TypeError: it is no group, or its "params" are no sequence.
-        ValueError: it has no "params".
-    """
-    given: object = group
-    if not isinstance(given, Mapping):
-        raise TypeError(f'{where}: a group is {{"params": [...]}} with settings of its own, got {_told(given)}')
-    if "params" not in given:
-        has = f"only {', '.join(map(repr, given))}" if given else "nothing in it"
-        raise ValueError(f'{where} has no "params": write {{"params": [...], ...}}; it has {has}')
-    params = given["params"]
-    if isinstance(params, Variable):
-        return [params]
-    if not isinstance(params, Iterable):
-        raise TypeError(f'{where}: "params" is a sequence of Variables, got {type(params).__name__}')
-    return list(params)
-
-
-def _quoting(text: str, origins: Sequence[Origin | None], step: int) -> list[Origin | None]:
-    """The origins of lines; those of a step that quote feedback, or are quoted by it, are edits that answer that alone.
-
-    Args:
-        text: the lines.
-        origins: of these, where each run of lines that the step wrote is one edit.
-        step: the step.
-    """
-    found: list[Origin | None] = []
-    number = sum(1 for _ in {each.edit for each in origins if each is not None and each.step == step})
-    run, quoted, edit = "", None, ""
-    for line, origin in zip(text.split("\n"), origins):
-        if origin is None or origin.step != step:
-            found.append(origin)
-            continue
-        words = line.strip()
-        said = tuple(each for each in origin.evidence if words and (words in each.text or each.text in words))
-        if origin.edit != run:
-            run, quoted, edit = origin.edit, said, origin.edit
-        elif words and said != quoted:
-            number += 1
-            quoted, edit = said, f"{step}.{number}"
-        found.append(replace(origin, edit=edit, evidence=quoted or origin.evidence))
-    return found
-
-
-def _told(value: object) -> str:
-    return label_of(value) if isinstance(value, Variable) else f"{type(value).__name__} {value!r:.60}"
-
-
-def _shape(state: Mapping[str, Any]) -> list[str]:
-    """What a state is made of, in words: its keys, those of what a search remembers, and the settings of its groups."""
-    settings = sorted({name for group in state.get("param_groups", ()) for name in group})
-    return [
-        *(repr(name) for name in state if name != "optimizer"),
-        *(f"memory[{name!r}]" for name in state.get("memory") or ()),
-        *(f"the setting {name!r}" for name in settings),
-    ]
-
-
-_ORIGINS = TypeAdapter(list[Origin | None])
-
-
-def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is remembered of a parameter, as plain data."""
-    held = copy.deepcopy(dict(entry))
-    if "origins" in held:
-        text, origins = held["origins"]
-        held["origins"] = [text, [None if origin is None else asdict(origin) for origin in origins]]
-    return held
-
-
-def _taken(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The other way round of `_plain`."""
-    held = copy.deepcopy(dict(entry))
-    if "origins" in held:
-        text, origins = held["origins"]
-        held["origins"] = (text, _ORIGINS.validate_python(origins))
-    return held

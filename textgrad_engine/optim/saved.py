@@ -1,0 +1,79 @@
+"""The state of an optimizer as plain data, and whose it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from textgrad_engine.optim.patch import Origin
+
+__all__ = ["check_owner", "plain", "taken"]
+
+_ORIGINS = TypeAdapter(list[Origin | None])
+
+
+def plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is remembered of a parameter, as plain data.
+
+    Example:
+        >>> taken(plain({"origins": ("Sort.", [None]), "tried": ["Be brief."]}))
+        {'origins': ('Sort.', [None]), 'tried': ['Be brief.']}
+    """
+    held = copy.deepcopy(dict(entry))
+    if "origins" in held:
+        text, origins = held["origins"]
+        held["origins"] = [text, [None if origin is None else asdict(origin) for origin in origins]]
+    return held
+
+
+def taken(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The other way round of `plain`."""
+    held = copy.deepcopy(dict(entry))
+    if "origins" in held:
+        text, origins = held["origins"]
+        held["origins"] = (text, _ORIGINS.validate_python(origins))
+    return held
+
+
+def check_owner(state: Mapping[str, Any], kind: type, own: Callable[[], Mapping[str, Any]]) -> None:
+    """Refuse what is not a state of this optimizer's.
+
+    Args:
+        state: what `load_state_dict` was given.
+        kind: the class of the optimizer.
+        own: gives its own state.
+
+    Raises:
+        TypeError: it is no state.
+        ValueError: it is another optimizer's.
+    """
+    given: object = state
+    if not isinstance(given, Mapping):
+        raise TypeError(f"load_state_dict takes what state_dict gave, got {type(given).__name__} {given!r:.60}")
+    name = given.get("optimizer")
+    if name is None:  # it was saved before states had the name, so that only its shape can tell
+        known = _shape(own())
+        foreign = [part for part in _shape(given) if part not in known]
+        if foreign:
+            raise ValueError(
+                f"the state is another optimizer's: it has {foreign[0]}, which that of {kind.__name__} has not"
+            )
+    elif name not in [each.__name__ for each in kind.__mro__]:
+        raise ValueError(
+            f"the state is that of {name}, and this optimizer is {kind.__name__}; load it into {name} with as many "
+            "parameters"
+        )
+
+
+def _shape(state: Mapping[str, Any]) -> list[str]:
+    """What a state is made of, in words: its keys, those of what a search remembers, and the settings of its groups."""
+    settings = sorted({name for group in state.get("param_groups", ()) for name in group})
+    return [
+        *(repr(name) for name in state if name != "optimizer"),
+        *(f"memory[{name!r}]" for name in state.get("memory") or ()),
+        *(f"the setting {name!r}" for name in settings),
+    ]
