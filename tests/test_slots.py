@@ -1,10 +1,12 @@
-r"""A name is the same whether a letter with an accent is one character of it or two; NOTE [Names] in slots.py."""
+r"""Slots are filled once, and a name is the same however its letters are encoded; NOTE [Names] in slots.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import data, nn, ops, slots
@@ -14,6 +16,7 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.testing import FunctionModel
 
 ONE, TWO = "caf\u00e9", "cafe\u0301"
+hostile = st.text(alphabet=st.sampled_from("{}/\\'\"\n\0 abn") | st.characters(exclude_categories=["Cs"]), max_size=60)
 FORMS = [(ONE, TWO), (TWO, ONE), (TWO, TWO)]
 
 
@@ -99,3 +102,36 @@ forward = "simulated/tickets"
     config = load_config(tmp_path)
     read_data(config)
     assert config.input_columns() == (ONE,)
+
+
+@settings(max_examples=50)
+@given(
+    pieces=st.lists(
+        st.sampled_from(["{a}", "{b}", "{{a}}", "{", "}", "{}", '{"json": 1}', "{0}", "{a.b}", " x "]), max_size=8
+    ),
+    a=hostile,
+    b=hostile,
+)
+def test_filling_is_one_pass_over_named_slots(pieces, a, b):
+    """Each slot is filled where it stands; JSON and other braces are text; `str.format` is not at work."""
+    template = " ".join(pieces)
+    expected = " ".join({"{a}": a, "{b}": b, "{{a}}": "{a}"}.get(piece, piece) for piece in pieces)
+    assert slots.fill(template, {"a": a, "b": b}) == expected
+    assert slots.slots_of(template) == tuple(dict.fromkeys(piece[1:-1] for piece in pieces if piece in ("{a}", "{b}")))
+
+
+@pytest.mark.parametrize("name", ["質問", "प्रश्न", "ชื่อ", "שאלה", "이름", "größe", "gro\u0308\u00dfe", "名前2", "_x"])
+def test_a_slot_is_called_as_the_data_calls_it(name):
+    """A column's name in any language, with signs on its letters, is filled; it needs no renaming."""
+    template = f"{{{name}}}: {{{{{name}}}}} {{2{name}}}"
+    known = slots.composed(name)
+    assert slots.slots_of(template) == (known,)
+    assert slots.fill(template, {known: "x"}) == f"x: {{{name}}} {{2{name}}}"
+    assert slots.not_slots(template, [name, f"2{name}"]) == [f"2{known}"]
+
+
+@settings(max_examples=50)
+@given(template=hostile)
+def test_a_template_without_values_stays_as_it_is(template):
+    """Nothing is unescaped or lost."""
+    assert slots.fill(template, {}) == template

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from textgrad_engine import nn, ops, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import TemplateError
-from textgrad_engine.slots import composed
 from textgrad_engine.testing import ScriptedModel
 
 NAMES = sorted(path.stem for path in (Path(__file__).parent.parent / "prompts").glob("*.md"))
@@ -226,41 +225,6 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
 def test_a_lone_surrogate_can_be_fenced():
     """The hash has no opinion on encodings; the caller checks what is sent."""
     assert "\ud800" in templates.fence("\ud800")
-
-
-@settings(max_examples=50)
-@given(
-    pieces=st.lists(
-        st.sampled_from(["{a}", "{b}", "{{a}}", "{", "}", "{}", '{"json": 1}', "{0}", "{a.b}", " x "]), max_size=8
-    ),
-    a=hostile,
-    b=hostile,
-)
-def test_filling_is_one_pass_over_named_slots(pieces, a, b):
-    """Each slot is filled where it stands; JSON and other braces are text; `str.format` is not at work."""
-    template = " ".join(pieces)
-    expected = " ".join({"{a}": a, "{b}": b, "{{a}}": "{a}"}.get(piece, piece) for piece in pieces)
-    assert templates.fill(template, {"a": a, "b": b}) == expected
-    assert templates.slots_of(template) == tuple(
-        dict.fromkeys(piece[1:-1] for piece in pieces if piece in ("{a}", "{b}"))
-    )
-
-
-@pytest.mark.parametrize("name", ["質問", "प्रश्न", "ชื่อ", "שאלה", "이름", "größe", "gro\u0308\u00dfe", "名前2", "_x"])
-def test_a_slot_is_called_as_the_data_calls_it(name):
-    """A column's name in any language, with signs on its letters, is filled; it needs no renaming."""
-    template = f"{{{name}}}: {{{{{name}}}}} {{2{name}}}"
-    known = composed(name)
-    assert templates.slots_of(template) == (known,)
-    assert templates.fill(template, {known: "x"}) == f"x: {{{name}}} {{2{name}}}"
-    assert templates.not_slots(template, [name, f"2{name}"]) == [f"2{known}"]
-
-
-@settings(max_examples=50)
-@given(template=hostile)
-def test_a_template_without_values_stays_as_it_is(template):
-    """Nothing is unescaped or lost."""
-    assert templates.fill(template, {}) == template
 
 
 SHOWN = [

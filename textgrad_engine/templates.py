@@ -21,22 +21,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
-from textgrad_engine.slots import SLOT_NAMES, fill, not_slots, slots_of
 
 __all__ = [
-    "SLOT_NAMES",
     "Blank",
     "Form",
     "Prompt",
     "as_text",
     "check_prompts",
     "fence",
-    "fill",
     "load",
     "mark",
     "nonce_for",
-    "not_slots",
-    "slots_of",
     "use_prompts",
 ]
 

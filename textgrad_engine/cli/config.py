@@ -38,7 +38,7 @@ from textgrad_engine.data.load import missing_file, read_text
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.nn.loss import names_inputs, takes_target
-from textgrad_engine.templates import SLOT_NAMES, slots_of
+from textgrad_engine.slots import SLOT_NAMES, slots_of
 
 __all__ = ["Config", "load_config"]
 

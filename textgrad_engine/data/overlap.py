@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.dataset import examples_of, ids_of
-from textgrad_engine.data.folding import folded
 from textgrad_engine.data.sketch import Sketch
 
 __all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap", "repeated"]

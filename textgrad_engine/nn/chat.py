@@ -6,14 +6,13 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete, config_from
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.tools import tools_of
-from textgrad_engine.slots import by_composed_name
+from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of
 
 __all__ = ["ChatCompletion"]
 
@@ -82,13 +81,13 @@ class ChatCompletion(OneVariable):
     def slots(self) -> tuple[str, ...]:
         """The names of the slots of the user template; a call gives each a value."""
         text = _template(self.user)
-        return templates.slots_of(str(self.user) if text is None else text)
+        return slots_of(str(self.user) if text is None else text)
 
     @property
     def optional_slots(self) -> tuple[str, ...]:
         """The names of further slots in the system message, which stay as they are when they get no value."""
         text = _template(self.system)
-        return () if text is None else tuple([name for name in templates.slots_of(text) if name not in self.slots])
+        return () if text is None else tuple([name for name in slots_of(text) if name not in self.slots])
 
     def forward(self, /, *unnamed: Variable | str | list[Any], **values: Variable | str | list[Any]) -> Variable:
         """Fill the slots and ask; lists, and Variables with lists, are batches (see `ops.chat_completion`)."""
@@ -128,8 +127,8 @@ class ChatCompletion(OneVariable):
         if unknown := [name for name in values if name not in known]:
             written = "".join([_template(text) or "" for text in (self.user, self.system)])
             why = (
-                f"; {{{unknown[0]}}} is text in it, as {templates.SLOT_NAMES}: rename it"
-                if templates.not_slots(written, unknown[:1])
+                f"; {{{unknown[0]}}} is text in it, as {SLOT_NAMES}: rename it"
+                if not_slots(written, unknown[:1])
                 else ""
             )
             raise TypeError(

@@ -13,6 +13,7 @@ from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
 from textgrad_engine.ops.parts import QUOTED, place_in_words, without_repeat
+from textgrad_engine.slots import slots_of
 
 __all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
 
@@ -124,7 +125,7 @@ def case_of(
             text = values[at]
             if type(text) is not str:
                 text = str(text.data if isinstance(text, Variable) else text)
-            slots.append(templates.slots_of(text) if "{" in text else ())
+            slots.append(slots_of(text) if "{" in text else ())
     key = (tuple(asked), tuple(slots))
     questions = plan.questions.get(key)
     if questions is None:

@@ -20,9 +20,9 @@ from textgrad_engine.ops.asking import SHARED, SharedSamples, completion_of, con
 from textgrad_engine.ops.cases import case_of
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on, texts_at
+from textgrad_engine.ops.fillers import as_plain, is_nan, unfit
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
-from textgrad_engine.ops.slots import as_plain, is_nan, unfit
 from textgrad_engine.ops.tools import shown, tools_of
 from textgrad_engine.ops.what_if import what_if
 from textgrad_engine.slots import by_composed_name

@@ -11,6 +11,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 from textgrad_engine.ops.tools import Tools
+from textgrad_engine.slots import fill, slots_of
 
 __all__ = ["ChatSettings", "Hole", "Plan", "Rendered", "answer_form", "plan_of", "text_of"]
 
@@ -146,7 +147,7 @@ class Plan:
 
     def _check_inputs(self, data: Sequence[Any], filled: dict[str, str], settings: ChatSettings) -> None:
         texts = [str(data[at]) for at in self.holes]
-        slots = dict.fromkeys(slot for text in texts for slot in templates.slots_of(text))
+        slots = dict.fromkeys(slot for text in texts for slot in slots_of(text))
         unused = [name for name, _ in self.inputs if name not in slots and name not in settings.optional]
         if unused and settings.spelled_out:
             said = [leaf for _, parts in self.messages for leaf in pytree.leaves(self._content(parts, data, filled))]
@@ -248,11 +249,11 @@ class Plan:
 
 def _filled(text: Any, values: dict[str, str]) -> str:
     text = text if type(text) is str else templates.as_text(text)
-    return templates.fill(text, values) if values and "{" in text else text
+    return fill(text, values) if values and "{" in text else text
 
 
 def _slots_in(text: Any) -> tuple[str, ...]:
-    return templates.slots_of(text) if isinstance(text, str) and "{" in text else ()
+    return slots_of(text) if isinstance(text, str) and "{" in text else ()
 
 
 def text_of(part: Any) -> Hole | None:

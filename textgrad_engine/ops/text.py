@@ -18,7 +18,7 @@ from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
-from textgrad_engine.slots import by_composed_name
+from textgrad_engine.slots import by_composed_name, fill, slots_of
 
 __all__ = ["Add", "Scale", "add", "format", "join", "scale", "split", "sum"]
 
@@ -298,9 +298,9 @@ class _Format(Entrywise):
 
 def _filled(template: Any, slots: dict[str, Any]) -> str:
     text = templates.as_text(template)
-    if missing := [name for name in slots if name not in templates.slots_of(text)]:
-        raise ValueError(f"format: the template has no {{{missing[0]}}}; it has {list(templates.slots_of(text))}")
-    return templates.fill(text, {name: templates.as_text(value) for name, value in slots.items()})
+    if missing := [name for name in slots if name not in slots_of(text)]:
+        raise ValueError(f"format: the template has no {{{missing[0]}}}; it has {list(slots_of(text))}")
+    return fill(text, {name: templates.as_text(value) for name, value in slots.items()})
 
 
 def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's name

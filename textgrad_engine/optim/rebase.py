@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from textgrad_engine.data.folding import folded
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standing_for
 from textgrad_engine.optim.patch import Edit, as_one
 from textgrad_engine.optim.sentences import merged_line

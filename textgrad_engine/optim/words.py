@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from textgrad_engine.data.folding import folded
+from textgrad_engine.data.casefold import folded
 
 __all__ = ["grams", "size_of", "terms_of", "together", "words_of"]
 

@@ -20,7 +20,7 @@ from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs, takes_target
-from textgrad_engine.ops.slots import is_nan, unfit
+from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.prediction import as_prediction, said_in
 

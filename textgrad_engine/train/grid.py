@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Sequential
+from textgrad_engine.slots import slots_of
 from textgrad_engine.train.calling import Score
 
 __all__ = ["Row", "is_uniform", "run_grid", "same_shape", "same_slots"]
@@ -70,7 +70,7 @@ def same_shape(rows: Sequence[Row]) -> bool:
 
 def same_slots(candidates: Sequence[Sequence[str]]) -> bool:
     """Whether the texts of candidates have the same slots in the same places, which are looked up once for all."""
-    slots = [[set(templates.slots_of(text)) for text in texts] for texts in candidates]
+    slots = [[set(slots_of(text)) for text in texts] for texts in candidates]
     return all(each == slots[0] for each in slots)
 
 

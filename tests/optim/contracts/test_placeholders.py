@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from textgrad_engine import templates
 from textgrad_engine.optim.contracts import Placeholders
+from textgrad_engine.slots import fill
 
 
 def new(slot: str) -> str:
@@ -44,4 +44,4 @@ def test_the_repair_that_is_told_is_one() -> None:
     before, repaired = "Answer the question.", "Answer the question as {{answer}}."
     assert "{{answer}}" in str(Placeholders().problem(before, "Answer the question as {answer}."))
     assert Placeholders().problem(before, repaired) is None
-    assert templates.fill(repaired, {"answer": "42"}) == "Answer the question as {answer}."
+    assert fill(repaired, {"answer": "42"}) == "Answer the question as {answer}."

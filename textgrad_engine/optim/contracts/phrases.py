@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from textgrad_engine.data.folding import folded
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.contracts.base import say
 
 __all__ = ["Forbids", "Requires"]

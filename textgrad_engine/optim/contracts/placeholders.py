@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textgrad_engine import templates
 from textgrad_engine.optim.contracts.base import say
+from textgrad_engine.slots import slots_of
 
 __all__ = ["Placeholders"]
 
@@ -23,12 +23,12 @@ class Placeholders:
 
     def describe(self, before: str) -> str:
         """Names the placeholders."""
-        slots = templates.slots_of(before)
+        slots = slots_of(before)
         return say("placeholders", kept=_braced(slots), missing=[], added=[]) if slots else ""
 
     def problem(self, before: str, after: str) -> str | None:
         """Compares the placeholders."""
-        old, new = templates.slots_of(before), templates.slots_of(after)
+        old, new = slots_of(before), slots_of(after)
         missing = [slot for slot in old if slot not in new]
         added = [slot for slot in new if slot not in old]
         if not missing and not added:

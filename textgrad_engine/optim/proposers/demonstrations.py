@@ -14,6 +14,7 @@ from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import broken
 from textgrad_engine.optim.demos import Demo, by_label, by_likeness
 from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
+from textgrad_engine.slots import slots_of
 
 __all__ = ["Demonstrations", "refuse_demonstrations"]
 
@@ -64,7 +65,7 @@ class Demonstrations:
         Raises:
             ContractError: there are no examples, or not one with which the text keeps its contracts.
         """
-        usable = [demo for demo in brief.demos if not templates.slots_of(_block([demo]))]
+        usable = [demo for demo in brief.demos if not slots_of(_block([demo]))]
         if not usable:
             if brief.demos:
                 raise ContractError("there are no solved examples to show that hold no placeholder")
@@ -119,5 +120,5 @@ def _with_block(text: str, block: str) -> str:
     if (held := _BLOCK.search(text)) is not None:
         return text[: held.start()] + block + text[held.end() :]
     lines = text.split("\n")
-    place = next((number for number, line in enumerate(lines) if templates.slots_of(line)), len(lines))
+    place = next((number for number, line in enumerate(lines) if slots_of(line)), len(lines))
     return "\n".join([*lines[:place], block, *lines[place:]])

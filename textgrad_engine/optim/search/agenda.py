@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textgrad_engine.data.folding import folded
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.objective import Objective

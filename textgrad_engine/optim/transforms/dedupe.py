@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from textgrad_engine.data.folding import folded
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.feedback import FeedbackItem, joined
 from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from textgrad_engine.data.folding import folded
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.overlap import overlap
 from textgrad_engine.optim.contracts import Forbids
 from textgrad_engine.optim.rebase import fold
