@@ -27,6 +27,7 @@ class Table:
         self.table, self.parameters = scores, parameters
         self.train = tuple(f"t{n}" for n in range(len(next(iter(scores.values())))))
         self.val: tuple[str, ...] = ()
+        self.clusters: tuple[str, ...] = ()
         self.scale = None
         self.digest = ""
         self.tokens_weight = self.latency_weight = 0.0

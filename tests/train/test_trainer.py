@@ -14,8 +14,8 @@ from textgrad_engine.data import DataLoader, load
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.simulated import TicketsModel
-from textgrad_engine.optim import TGD, Optimizer, PatchSearch
-from textgrad_engine.optim.proposers import Brief, Proposal
+from textgrad_engine.optim import TGD, Optimizer, PatchSearch, RandomSearch
+from textgrad_engine.optim.proposers import Brief, Patch, Proposal
 from textgrad_engine.optim.schedules import LinearEdits
 from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
 from textgrad_engine.testing import FunctionModel
@@ -486,6 +486,37 @@ def test_verdicts_take_examples_of_one_cluster_together(make: Any, tested: bool,
     assert (result.comparison.clusters, result.comparison.n) == ((3, 6) if tested else (4, 8))
     assert result.best_val is not None
     assert result.best_val.clusters == tuple("00112233")
+
+
+def add_a_line(request: Request) -> Any:
+    """Repeats words, or shouts those with a where a line says so; as critic and optimizer it asks for that line."""
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]  # type: ignore[union-attr]
+        return {case: dict.fromkeys(part["properties"], "Say to shout.") for case, part in cases.items()}
+    if request.purpose == "optimizer":
+        return {"edits": [{"op": "add", "line": 1, "text": "a", "reason": "asked", "feedback": []}]}
+    prompt, word = (message.text for message in request.messages)
+    return word.upper() if "a" in prompt.split("\n") and word[0] == "a" else word
+
+
+@pytest.mark.parametrize("docs", [1, 8])
+@pytest.mark.parametrize(
+    "make",
+    [TGD, lambda params: PatchSearch(params, lanes=1), lambda params: RandomSearch(params, Patch(), proposals=2)],
+    ids=["TGD", "PatchSearch", "RandomSearch"],
+)
+def test_races_take_examples_of_one_cluster_together(make: Any, docs: int) -> None:
+    """Eight answers that get better show something where they are from several documents, and nothing from one."""
+    words = [f"{letter}{n}" for letter in "ab" for n in range(8)]
+    found = [
+        {"id": each, "word": each, "target": each.upper(), "doc": f"{each[0]}{n % docs}"}
+        for n, each in enumerate(words)
+    ]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    trainer = Trainer(1, batch_size=16, max_steps=2, clusters="doc")
+    with tg.use_models(forward=FunctionModel(add_a_line)):
+        result = trainer.fit(program, nn.ExactMatch(), make(program.parameters()), found, found)
+    assert result.best["system"] == ("Repeat." if docs == 1 else "Repeat.\na")
 
 
 @pytest.mark.parametrize("frozen", [False, True])

@@ -302,6 +302,7 @@ class RandomSearch(BoardSearcher):
             handicap=handicap_of(objective, board.texts, draft.candidate.texts),
             scale=board.scale,
             noise=board.noise,
+            clusters=objective.clusters,
         )
         both = [board.texts, draft.candidate.texts]
         scores = answered(functools.partial(objective.matrix, both))

@@ -59,8 +59,8 @@ class Objective:
         parameters: what is trained, in this order; None for all parameters of the program that require grad.
         phases: makes the context in which a proposal's calls are made, from its number, for the journal.
         guards: what no new texts may break.
-        clusters: the field that says which validation examples belong together, for `evaluation`; races do not look at
-            it.
+        clusters: the field that says which validation examples belong together, for races and `evaluation`; None where
+            none do, but such as have the same inputs, if many have.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
             scores less that.
         latency_weight: what a second of an example's forward calls costs, in units of the score; the same way. 0 notes
@@ -117,7 +117,7 @@ class Objective:
         self.digest = digest_of(target, *contents)
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
-        self._clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
+        self.clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
         self._known = KnownScores()
@@ -171,7 +171,7 @@ class Objective:
             ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
         """
         found = self._results([self._validation(texts)], on_score)[0]
-        return evaluation_of(self.val, found, clusters=self._clusters, scale=self.scale)
+        return evaluation_of(self.val, found, clusters=self.clusters, scale=self.scale)
 
     def known(self, texts: Texts) -> Evaluation | None:
         """What is known of the validation set with these texts, without asking; None when that is nothing."""
@@ -183,7 +183,7 @@ class Objective:
         latency = tuple(None if each is None else each.latency for each in found) if self.timed else ()
         said = tuple(None for _ in scores)
         return Evaluation(
-            self.val, tuple(scores), said, lost, clusters=self._clusters, scale=self.scale, latency=latency
+            self.val, tuple(scores), said, lost, clusters=self.clusters, scale=self.scale, latency=latency
         )
 
     def validated(self, seed: Texts) -> list[tuple[Texts, Evaluation]]:

@@ -80,6 +80,7 @@ def prove(run: StepRun, number: int, positions: Sequence[int]) -> Found:
             hopeful=board.hopeful,
             handicap=handicap_of(objective, *both),
             noise=board.noise,
+            clusters=objective.clusters,
         )
         try:
             scores = answered(lambda some: objective.matrix(both, some))

@@ -293,6 +293,7 @@ class _Races:
             glance=None,
             scale=self.board.scale,
             noise=noise,
+            clusters=self.objective.clusters,
         )
 
     def _decided(self, texts: Texts) -> bool:

@@ -611,3 +611,82 @@ def test_answers_lost_on_both_sides_end_no_race() -> None:
     with pytest.raises(AnswerError, match="24 of 24 examples had no answer") as caught:
         gone(range(24))
     assert not isinstance(caught.value, LosesAnswers)
+
+
+# examples that belong together
+
+
+def documents(clusters: bool, docs: int, flips: float, gain: float = 0.0, runs: int = 100) -> float:
+    """How often a candidate wins when documents of 8 questions get better or worse as a whole.
+
+    Args:
+        clusters: whether the race knows the documents.
+        docs: how many there are.
+        flips: which part of them changes by chance, as many for the better as for the worse.
+        gain: which part gets better beyond that.
+        runs: how many races.
+    """
+    count = 0
+    for seed in range(runs):
+        rng = random.Random(seed)
+        old, new, names = [], [], []
+        for doc in range(docs):
+            right, drawn = rng.gauss(0.5, 0.2), rng.random()
+            to = 1.0 if drawn < flips / 2 + gain else 0.0 if drawn < flips + gain else None
+            for _ in range(8):
+                old.append(float(rng.random() < right))
+                new.append(to if to is not None and rng.random() < 0.8 else old[-1])
+                names.append(str(doc))
+        strata = [[n for n, score in enumerate(old) if score == mark] for mark in (0.0, 1.0)]
+        for stratum in strata:
+            rng.shuffle(stratum)
+        race = Race(strata, at_the_end=AT_THE_END_LONGER, hopeful=strata[0], clusters=names if clusters else ())
+        raced(race, dict(enumerate(zip(old, new))))
+        count += race.outcome == "better"
+    return count / runs
+
+
+@pytest.mark.parametrize("docs", [12, 24])
+def test_questions_of_one_document_are_not_taken_for_many_proofs(docs: int) -> None:
+    """A document that changes by chance changes eight answers at once."""
+    assert documents(False, docs, 0.3) >= 0.25
+    assert documents(True, docs, 0.3) <= 0.16
+
+
+def test_documents_that_get_better_are_still_found() -> None:
+    """With 24 of them, of which 30 in 100 get better."""
+    assert documents(True, 24, 0.1, 0.3) >= 0.75
+
+
+@given(pairs=st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])), min_size=1))
+def test_clusters_of_one_example_are_none(pairs: list[tuple[float, float]]) -> None:
+    """Nothing is decided otherwise than without."""
+    names = [str(n) for n in range(len(pairs))]
+    alone, none = (Race([range(len(pairs))], clusters=clusters) for clusters in (names, ()))
+    assert raced(alone, dict(enumerate(pairs))) == raced(none, dict(enumerate(pairs)))
+    assert (alone.outcome, alone.probability) == (none.outcome, pytest.approx(none.probability))
+
+
+@given(
+    pairs=st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=40),
+    docs=st.integers(1, 5),
+)
+def test_what_belongs_together_is_never_surer(pairs: list[tuple[float, float]], docs: int) -> None:
+    """The probability is no further from a half than without clusters."""
+    names = [str(n % docs) for n in range(len(pairs))]
+    races = [Race([range(len(pairs))], first=len(pairs), clusters=clusters) for clusters in (names, ())]
+    for race in races:
+        raced(race, dict(enumerate(pairs)))
+    known, unknown = (abs(race.probability - 0.5) for race in races)
+    assert known <= unknown + 1e-9
+
+
+def test_one_document_decides_nothing() -> None:
+    """However many of its questions get better."""
+    pairs = dict(enumerate(flat(ups=8)))
+    race = Race([range(8)], first=8, clusters=["a"] * 8)
+    raced(race, pairs)
+    assert race.outcome == "no difference"
+    two = Race([range(8)], first=8, clusters=["a", "b"] * 4)
+    raced(two, pairs)
+    assert two.outcome == "better"

@@ -62,6 +62,7 @@ class Objective(Protocol):
         latency_weight: what a second of an example's forward calls costs, in units of the score; 0 where time does not
             count.
         scale: the worst and the best score that the loss gives; None where it does not say.
+        clusters: which validation examples belong together, by position; () when each stands for itself.
     """
 
     parameters: tuple[Variable, ...]
@@ -71,6 +72,7 @@ class Objective(Protocol):
     tokens_weight: float
     latency_weight: float
     scale: tuple[float, float] | None
+    clusters: tuple[str, ...]
 
     def scores(
         self, texts: Texts, positions: Sequence[int], split: Split = "val", *, repeat: int = 0

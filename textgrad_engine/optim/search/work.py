@@ -302,6 +302,7 @@ class Workshop:
             scale=board.scale,
             handicap=handicap_of(objective, found.base, found.texts),
             noise=board.noise,
+            clusters=objective.clusters,
             until=course.until,
             reject=course.reject,
             at_the_end=balance(found.base, found.texts) if last else None,
