@@ -93,6 +93,7 @@ class Known:
 
     tokens_weight = latency_weight = 0.0
     scale = (0.0, 1.0)
+    clusters: tuple[str, ...] = ()
 
     def __init__(self, kind: Kind, seed: int) -> None:
         rng = random.Random(seed)

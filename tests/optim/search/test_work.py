@@ -120,6 +120,7 @@ class Known:
 
     tokens_weight = latency_weight = 0.0
     scale = (0.0, 1.0)
+    clusters: tuple[str, ...] = ()
 
     def __init__(self, size: int, gained: int, lost: int) -> None:
         self.val = tuple(f"v{n}" for n in range(size))
