@@ -77,3 +77,19 @@ def test_the_same_seed_gives_the_same_parts() -> None:
     assert ids == [part.ids for part in random_split(dataset, [0.5, 0.5], seed=0)]
     assert ids != [part.ids for part in random_split(dataset, [0.5, 0.5], seed=1)]
     assert all(name.startswith("all:") for name in ids[0])
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=40, max_size=80), seed=st.integers())
+def test_what_is_equal_stays_together_also_through_others(rows: list[tuple[int, int]], seed: int) -> None:
+    """Two pages with one question in common are one cluster; no row is lost."""
+    table = [{"page": page, "q": q, "n": n} for n, (page, q) in enumerate([*rows, (10, 10), (11, 11), (12, 12)])]
+    first, second = random_split(table, [0.5, 0.5], seed, clusters="page", together=["q"])
+    assert sorted(row["n"] for part in (first, second) for row in part) == list(range(len(table)))
+    for name in ("page", "q"):
+        assert not {row[name] for row in first} & {row[name] for row in second}
+
+
+def test_a_field_that_is_not_there_is_named() -> None:
+    """A slip would make all examples equal."""
+    with pytest.raises(DataError, match=r"no value in column 'quest'.*q"):
+        random_split([{"q": "a"}, {"q": "b"}], [0.5, 0.5], seed=0, together=["quest"])

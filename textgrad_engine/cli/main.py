@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import diff, estimate, evaluate, report, resume, show, shrink, train
+from textgrad_engine.cli import diff, estimate, evaluate, init, report, resume, show, shrink, train
 from textgrad_engine.cli.output import epilog, epilog_of_reading, version, width
 from textgrad_engine.cli.streams import ending, open_streams
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("init", epilog=epilog_of_reading(wrong="wrong usage or data, or a file is in the way"))(init.init)
 app.command("train", epilog=epilog())(train.train)
 app.command("resume", epilog=epilog())(resume.resume)
 app.command(

@@ -16,7 +16,12 @@ T = TypeVar("T")
 
 
 def random_split(
-    dataset: Sequence[T], fractions: Sequence[float], seed: int, *, clusters: str | None = None
+    dataset: Sequence[T],
+    fractions: Sequence[float],
+    seed: int,
+    *,
+    clusters: str | None = None,
+    together: Sequence[str] = (),
 ) -> list[Subset[T]]:
     """Cut a dataset at random into parts that do not overlap and together are the whole.
 
@@ -27,6 +32,8 @@ def random_split(
         seed: equal seeds give equal parts.
         clusters: the field of the examples that says which belong together, such as the document that several questions
             are about. These stay in one part; fractions and lengths are then of clusters, not of examples.
+        together: fields, such as the inputs of a program: examples that are equal in all of them are a cluster, too, as
+            one that is trained on is no test.
 
     Raises:
         ValueError: the fractions sum to something else, or one is negative or so small that its part would be empty.
@@ -40,16 +47,34 @@ def random_split(
         >>> [sorted({row["page"] for row in part}) for part in random_split(rows, [0.5, 0.5], seed=0, clusters="page")]
         [[1, 3], [0, 2]]
     """
-    if clusters is not None:
-        rows: Sequence[Any] = dataset
-        whole = Subset(rows, range(len(rows)))
-        whole.require(clusters)
-        members: dict[str, list[int]] = {}
-        for index, row in enumerate(whole):
-            members.setdefault(str(row[clusters]), []).append(index)
-        drawn = _drawn(list(members.values()), fractions, seed, "clusters")
-        return [Subset(dataset, sorted(index for own in part for index in own)) for part in drawn]
-    return _drawn(dataset, fractions, seed, "examples")
+    if clusters is None and not together:
+        return _drawn(dataset, fractions, seed, "examples")
+    rows: Sequence[Any] = dataset
+    drawn = _drawn(_members(Subset(rows, range(len(rows))), clusters, together), fractions, seed, "clusters")
+    return [Subset(dataset, sorted(index for own in part for index in own)) for part in drawn]
+
+
+def _members(rows: Subset[Any], clusters: str | None, together: Sequence[str]) -> list[list[int]]:
+    """The positions of what belongs together, also through others: one cluster each, by the first of them."""
+    wanted = ([] if clusters is None else [clusters]) + list(together)
+    rows.require(*wanted)
+    first = list(range(len(rows)))
+
+    def root(index: int) -> int:
+        while first[index] != index:
+            first[index] = index = first[first[index]]
+        return index
+
+    seen: dict[str, int] = {}
+    for index, row in enumerate(rows):
+        keys = [] if clusters is None else [f"cluster {row[clusters]}"]
+        for key in [*keys, *([f"equal {_key(row, together)}"] if together else [])]:
+            one, other = sorted((root(seen.setdefault(key, index)), root(index)))
+            first[other] = one
+    members: dict[int, list[int]] = {}
+    for index in range(len(rows)):
+        members.setdefault(root(index), []).append(index)
+    return list(members.values())
 
 
 def _drawn(dataset: Sequence[T], fractions: Sequence[float], seed: int, of: str) -> list[Subset[T]]:

@@ -1,0 +1,203 @@
+"""``textgrad-engine init``: from a table of examples to a folder that train takes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from textgrad_engine.cli.main import app
+from textgrad_engine.data import load
+
+Init = Callable[..., Result]
+MODEL = ("--model", "simulated/tickets")
+
+
+@pytest.fixture
+def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Init:
+    """Runs the command beside a table ``table.csv`` of rows, with a folder ``task`` to make."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(rows: list[dict[str, Any]], *args: str, name: str = "table.csv") -> Result:
+        with open(name, "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, list(rows[0]))
+            table.writeheader()
+            table.writerows(rows)
+        return CliRunner().invoke(app, ["init", "task", "--data", name, *args])
+
+    return run
+
+
+def tickets(number: int) -> list[dict[str, Any]]:
+    return [{"ticket": f"ticket {n} says", "queue": ("billing", "trust", "account")[n % 3]} for n in range(number)]
+
+
+def parts() -> dict[str, list[dict[str, Any]]]:
+    return {name: list(load(f"task/{name}.jsonl")) for name in ("train", "val", "test")}
+
+
+# what is refused, with nothing written
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "--target target: table.csv has no such column; it has ticket, queue"),
+        (("--target", "queu"), "did you mean 'queue'?"),
+        (("--target", "queue", "--input", "subject"), "--input subject: table.csv has no such column"),
+        (("--target", "queue", "--input", "queue"), "--input queue: that is the right answer"),
+        (("--target", "queue", "--clusters", "thread"), "--clusters thread: table.csv has no such column"),
+        (("--target", "queue", "--clusters", "ticket"), "table.csv has no column to show the model besides queue"),
+        (("--target", "queue", "--prompt", "mine.txt"), "--prompt mine.txt: "),
+    ],
+)
+def test_what_cannot_be_used_is_named(init: Init, args: tuple[str, ...], said: str) -> None:
+    """With the option, and what there is instead."""
+    done = init(tickets(3), *args)
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.split())
+    assert not Path("task").exists()
+
+
+def test_a_column_that_fills_no_slot_is_named_with_the_repair(init: Init) -> None:
+    """What is shown must be in the prompt as {name}; columns that are not shown may be called anything."""
+    rows = [{"order no": "7", **row} for row in tickets(3)]
+    done = init(rows, "--target", "queue")
+    assert done.exit_code == 2
+    assert "the column 'order no' cannot fill a slot of a prompt" in " ".join(done.stderr.split())
+    assert init(rows, "--target", "queue", "--input", "ticket", *MODEL).exit_code == 0
+
+
+def test_an_example_without_an_answer_is_named_by_its_line(init: Init, tmp_path: Path) -> None:
+    """Before anything is written."""
+    Path("some.jsonl").write_text('{"ticket": "a", "queue": "trust"}\n{"ticket": "b"}\n', encoding="utf-8")
+    done = CliRunner().invoke(app, ["init", "task", "--data", "some.jsonl", "--target", "queue"])
+    assert done.exit_code == 2
+    assert "some.jsonl:2: this row has no column 'queue'" in " ".join(done.stderr.split())
+    assert not Path("task").exists()
+
+
+@pytest.mark.parametrize("there", ["config.toml", "prompt.txt", "train.jsonl", "test.jsonl"])
+def test_nothing_is_replaced(init: Init, there: str) -> None:
+    """Also not what only a larger table would have written."""
+    Path("task").mkdir()
+    Path("task", there).write_text("mine", encoding="utf-8")
+    done = init(tickets(3), "--target", "queue")
+    assert done.exit_code == 2
+    assert f"{Path('task', there)} is there already" in " ".join(done.stderr.split())
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in Path("task").iterdir()] == [(there, "mine")]
+
+
+def test_a_file_in_the_place_of_the_folder_is_left(init: Init) -> None:
+    """Its name is said."""
+    Path("task").write_text("mine", encoding="utf-8")
+    done = init(tickets(3), "--target", "queue")
+    assert (done.exit_code, Path("task").read_text(encoding="utf-8")) == (2, "mine")
+    assert "task: this is a file" in done.stderr
+
+
+# what is made
+
+
+def test_the_folder_is_trained_as_it_stands(init: Init) -> None:
+    """The way of the README, to the verdict."""
+    source = Path(__file__).parent.parent.parent / "examples" / "tickets"
+    rows = [row for name in ("train", "val", "test") for row in load(source / f"{name}.jsonl")]
+    done = init(rows, "--target", "queue", *MODEL)
+    assert done.exit_code == 0, done.output
+    assert "313 examples of table.csv: 94 in train, 94 in val, 125 in test." in " ".join(done.stdout.split())
+    assert "125 test examples show a true difference" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    ran = CliRunner().invoke(app, ["train", "task", "--json"])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["comparison"]["verdict"] == "better"
+
+
+def test_all_rows_are_in_one_part_with_their_ids(init: Init) -> None:
+    """A row without an id is called after its line in the table."""
+    rows = [{"id": f"t{n}" if n % 2 else "", **row} for n, row in enumerate(tickets(120))]
+    assert init(rows, "--target", "queue", *MODEL).exit_code == 0
+    ids = [row["id"] for part in parts().values() for row in part]
+    assert sorted(ids) == sorted(row["id"] or f"table:{n + 2}" for n, row in enumerate(rows))
+
+
+def test_few_examples_stay_together_and_go_through_folds(init: Init) -> None:
+    """Of 99 examples three parts show nothing."""
+    done = init(tickets(99), "--target", "queue", *MODEL)
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in Path("task").iterdir()) == ["config.toml", "prompt.txt", "train.jsonl"]
+    assert "textgrad-engine train task --folds 5" in done.stdout
+    assert CliRunner().invoke(app, ["train", "task", "--folds", "2", "--quiet"]).exit_code == 0
+
+
+def test_equal_inputs_and_clusters_are_in_one_part(init: Init) -> None:
+    """`train` refuses parts that overlap, and a document that is trained on is no test."""
+    rows = [{"ticket": f"ticket {n // 2}", "doc": f"d{n // 5}", "queue": "trust"} for n in range(150)]
+    assert init(rows, "--target", "queue", "--clusters", "doc", *MODEL).exit_code == 0
+    for column in ("ticket", "doc"):
+        seen = [{row[column] for row in part} for part in parts().values()]
+        assert sum(map(len, seen)) == len(set.union(*seen))
+    assert tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))["data"]["clusters"] == "doc"
+
+
+def test_the_seed_draws_other_parts(init: Init) -> None:
+    """The same one draws the same."""
+    found = []
+    for number, seed in enumerate(("1", "1", "2")):
+        assert init(tickets(120), "--target", "queue", "--seed", seed, *MODEL).exit_code == 0
+        found.append([row["ticket"] for row in parts()["test"]])
+        Path("task").rename(f"task{number}")
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_prompt_of_ones_own_is_taken_as_it_is(init: Init) -> None:
+    """Its file stays where it is."""
+    Path("mine.txt").write_text("Sort.\n\n  Be brief.", encoding="utf-8")
+    assert init(tickets(9), "--target", "queue", "--prompt", "mine.txt", *MODEL).exit_code == 0
+    assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Sort.\n\n  Be brief."
+
+
+def test_the_first_prompt_names_the_answers_where_these_are_few(init: Init) -> None:
+    """A target that is another one each time is no choice."""
+    assert init(tickets(9), "--target", "queue", *MODEL).exit_code == 0
+    first = Path("task/prompt.txt").read_text(encoding="utf-8")
+    assert "which is one of: account, billing, trust." in first
+    Path("task").rename("other")
+    rows = [{"a": n, "b": n, "sum": 2 * n} for n in range(9)]
+    assert init(rows, "--target", "sum", *MODEL).exit_code == 0
+    assert Path("task/prompt.txt").read_text(encoding="utf-8").splitlines()[:2] == [
+        "Read the a and the b.",
+        "Give the sum.",
+    ]
+    user = tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))["program"]["user"]
+    assert user == "a: {a}\nb: {b}"
+
+
+def test_long_answers_are_told_of(init: Init) -> None:
+    """Exact match would say that all of them are wrong."""
+    rows = [{"q": f"q{n}", "answer": f"a{n} " * 40} for n in range(9)]
+    assert "see [metric] in config.toml" in " ".join(init(rows, "--target", "answer", *MODEL).stdout.split())
+
+
+@pytest.mark.parametrize("column", ['say "it"', "a\\b", "tab\there", "\x7f", "naïve', 'and [x]\n# y"])
+def test_any_name_of_a_column_can_be_written(init: Init, column: str) -> None:
+    """The config is TOML, whatever the table is called and has in it."""
+    rows = [{"ticket": f"t{n}", column: "yes"} for n in range(120)]
+    done = init(rows, "--target", column, *MODEL, name="ta'ble.csv")
+    assert done.exit_code == 0, done.output
+    assert tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))["data"]["target"] == column
+
+
+def test_model_and_endpoint_are_in_the_config(init: Init) -> None:
+    """An endpoint of one's own needs no key here, as nobody is asked."""
+    done = init(tickets(9), "--target", "queue", "--model", "qwen3:8b", "--base-url", "http://localhost:11434/v1")
+    assert done.exit_code == 0, done.output
+    models = tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))["models"]
+    assert models == {"forward": "qwen3:8b", "base_url": "http://localhost:11434/v1"}
