@@ -201,3 +201,18 @@ def test_model_and_endpoint_are_in_the_config(init: Init) -> None:
     assert done.exit_code == 0, done.output
     models = tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))["models"]
     assert models == {"forward": "qwen3:8b", "base_url": "http://localhost:11434/v1"}
+
+
+@pytest.mark.parametrize(
+    ("args", "budget"),
+    [
+        (("--model", "openai/gpt-5-mini"), {"dollars": 2.0}),
+        (("--model", "openai/gpt-5-mini", "--base-url", "http://localhost:1/v1"), {"calls": 5000}),
+        (("--model", "no-such-model"), {"calls": 5000}),
+        (MODEL, {"calls": 5000}),
+    ],
+)
+def test_the_budget_is_in_dollars_where_these_are_known(init: Init, args: tuple[str, ...], budget: Any) -> None:
+    """A limit that cannot be kept is refused by `train`."""
+    assert init(tickets(9), "--target", "queue", *args).exit_code == 0
+    assert tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))["budget"] == budget

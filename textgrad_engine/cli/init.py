@@ -21,6 +21,8 @@ from textgrad_engine.data import Dataset, load, random_split
 from textgrad_engine.data.dataset import ids_of, listed, suggest
 from textgrad_engine.data.load import missing_file, read_text
 from textgrad_engine.errors import ConfigError, RunError
+from textgrad_engine.llm.prices import price
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 from textgrad_engine.store.files import typed
@@ -177,6 +179,7 @@ def _config(
     base_url: str | None,
     seed: int,
 ) -> str:
+    costs = base_url is None and bool(price(model, Usage(input_tokens=1)))
     user = f"{{{shown[0]}}}" if len(shown) == 1 else "\n".join([f"{name}: {{{name}}}" for name in shown])
     tables: dict[str, dict[str, Any]] = {
         "program": {"system_file": "prompt.txt", "user": user},
@@ -185,14 +188,14 @@ def _config(
         "models": {"forward": model, "base_url": base_url},
         "optimizer": {"name": "TGD", "max_edits": 4},
         "train": {"max_epochs": 3, "batch_size": 32},
-        "budget": {"calls": 5000},
+        "budget": {"dollars": 2.0} if costs else {"calls": 5000},
     }
     notes = {
         "program": "# The user message: a column of the data fills each {slot}.",
         "metric": '# Or name = "judge" with instructions = "..."; or function = "metric:score" with purpose = "...".',
         "models": '# Critic and optimizer may be others: backward = "...", optimizer = "...".',
         "optimizer": '# Or name = "PatchSearch", which searches: more calls, several lanes at a time.',
-        "budget": "# A run ends before it makes more; dollars = 2.0 limits what it costs, where prices are known.",
+        "budget": "# A run ends before it takes more; dollars, calls and tokens can be limited.",
     }
     lines = [f"seed = {seed}"]
     for name, values in tables.items():
