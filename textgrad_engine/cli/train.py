@@ -94,10 +94,10 @@ def train(
         path = runs.claim(found, run_dir)
     if folds is not None:
         with saying_what_is_left(path):
-            whole = carry_out_folds(
+            carry_out_folds(
                 found, job, path, way, folds=folds, name=runs.name_of(found), cache=answers, quiet=quiet or as_json
             )
-        end_folds(whole, path, quiet=quiet, as_json=as_json)
+        end_folds(path, quiet=quiet, as_json=as_json)
     with saying_what_is_left(path):
         with checking():
             described = runs.describe(found, path, job.splits, way)

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, write_shrunk
 from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write_atomically
 from textgrad_engine.store.finished import FinishedRun
+from textgrad_engine.store.folds import Folds, is_folds, read_folds
 from textgrad_engine.store.journal import RunFolder
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
@@ -16,11 +19,13 @@ from textgrad_engine.store.records import (
     result_to_json,
 )
 from textgrad_engine.train import events as _events
+from textgrad_engine.train.shares import OnRecord
 
 __all__ = [
     "FOLDS",
     "FORMAT",
     "FinishedRun",
+    "Folds",
     "Run",
     "RunFolder",
     "append_evaluation",
@@ -28,7 +33,9 @@ __all__ = [
     "evaluation_from_json",
     "evaluation_to_json",
     "file_name",
+    "is_folds",
     "is_locked",
+    "read_folds",
     "read_run",
     "result_from_json",
     "result_to_json",
@@ -48,4 +55,18 @@ def _run_folder(path: Path, *, resume: bool) -> RunFolder | FinishedRun:
     return RunFolder(path, resume=resume)
 
 
+def _on_record(path: Path) -> OnRecord:
+    """What the run in a folder has on record, as `train.events.on_record_in` says."""
+    if not (path / "events.jsonl").is_file():
+        return OnRecord()
+    run = read_run(path)
+    if run.result is not None and run.result.status == "finished":
+        return OnRecord(run.result.total, finished=True)
+    try:
+        return OnRecord(run.usage())
+    except RunError:  # whoever goes on with the run is told
+        return OnRecord(Usage() if run.result is None else run.result.total)
+
+
 _events.RUN_FOLDERS.append(_run_folder)
+_events.ON_RECORD.append(_on_record)

@@ -18,8 +18,10 @@ from textgrad_engine.train.evaluator import Evaluation
 
 if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
+    from textgrad_engine.train.shares import OnRecord
 
 __all__ = [
+    "ON_RECORD",
     "RUN_FOLDERS",
     "Callback",
     "CallEnded",
@@ -39,6 +41,7 @@ __all__ = [
     "StopTraining",
     "ToolEnded",
     "current_phase",
+    "on_record_in",
     "run_folder",
 ]
 
@@ -320,6 +323,24 @@ def run_folder(path: Path, *, resume: bool = False) -> Callback:
         path: the folder.
         resume: take up the run in it; one that is finished is played back.
     """
+    _register()
+    return RUN_FOLDERS[-1](path, resume=resume)
+
+
+ON_RECORD: list[Callable[[Path], OnRecord]] = []
+"""How it is told what a run folder has on record; `textgrad_engine.store` registers it."""
+
+
+def on_record_in(path: Path) -> OnRecord:
+    """What the run in a folder has on record; nothing where there is none.
+
+    Args:
+        path: the folder.
+    """
+    _register()
+    return ON_RECORD[-1](path)
+
+
+def _register() -> None:
     if not RUN_FOLDERS:
         importlib.import_module("textgrad_engine.store")  # by name, as train is below it: it registers itself
-    return RUN_FOLDERS[-1](path, resume=resume)

@@ -1,0 +1,130 @@
+"""Reading the folder of a cross-validation: ``folds.json``, and a run folder for each fold and for the final run."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.data.load import check_reach
+from textgrad_engine.errors import RunError
+from textgrad_engine.store.files import FOLDS
+from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.train import CrossValidation
+from textgrad_engine.train.crossval import Part, pooled
+
+__all__ = ["Folds", "is_folds", "read_folds"]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """What the folder of a cross-validation holds.
+
+    Attributes:
+        path: the folder.
+        folds: how many there are.
+        ids: of all examples.
+        clusters: of each; empty where each stands for itself.
+        looks_before: how often other runs had opened these examples for a test when it was begun.
+        rows: of each example the digest that tells it apart by its content; empty in folders of before.
+        digest: what tells the examples from others; "" in folders of before.
+        runs: the runs that were begun, by name: ``"fold-1"`` and so on, and ``"final"``.
+    """
+
+    path: Path
+    folds: int
+    ids: tuple[str, ...]
+    clusters: tuple[str, ...]
+    looks_before: int
+    rows: tuple[str, ...] = field(repr=False)
+    digest: str
+    runs: dict[str, Run] = field(repr=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all runs, begun or not, in their order."""
+        return [*(f"fold-{number + 1}" for number in range(self.folds)), "final"]
+
+    @property
+    def missing(self) -> list[str]:
+        """The names of the runs without a result."""
+        return [name for name in self.names if name not in self.runs or self.runs[name].result is None]
+
+    @property
+    def locked(self) -> bool:
+        """Whether somebody still writes one of them."""
+        return any(run.locked for run in self.runs.values())
+
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """What the first run's ``config.json`` says; its settings are those of all."""
+        return self.runs["fold-1"].config if "fold-1" in self.runs else None
+
+    @functools.cached_property
+    def found(self) -> CrossValidation:
+        """What it found, as far as its runs have a result.
+
+        Raises:
+            RunError: the examples are others than the folds have.
+        """
+        done = list(self._done())
+        try:
+            return pooled(done, self.ids, self.clusters, sum(result.seconds for _, result in done))
+        except (LookupError, ValueError):
+            raise RunError(f"{self.path / FOLDS}: it names other examples than the folds have; restore it") from None
+
+    def _done(self) -> Iterator[tuple[Part, Any]]:
+        for name in self.names:
+            result = self.runs[name].result if name in self.runs else None
+            if result is not None:
+                yield Part(name, (), (), None if name == "final" else ()), result
+
+    def final(self) -> Run:
+        """The run on all examples, whose texts are to be used.
+
+        Raises:
+            RunError: it has no result.
+        """
+        if "final" in self.missing:
+            raise RunError(
+                f"{self.path}: there is no final prompt yet, as the run on all examples has no result; "
+                f"`textgrad-engine resume {self.path}` goes on with it, or name a fold's run: {self.path / 'fold-1'}"
+            )
+        return self.runs["final"]
+
+
+def is_folds(path: Path) -> bool:
+    """Whether a folder is that of a cross-validation.
+
+    Raises:
+        PermissionError: it cannot be looked into.
+    """
+    check_reach(path)
+    return (path / FOLDS).is_file()
+
+
+def read_folds(path: str | Path) -> Folds:
+    """Read the folder of a cross-validation.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        RunError: a file is missing or damaged.
+    """
+    path = Path(path)
+    try:
+        kept = json.loads((path / FOLDS).read_bytes())
+        number, ids, clusters = int(kept["folds"]), tuple(kept["ids"]), tuple(kept["clusters"])
+        before = int(kept.get("looks_before", 0))
+        rows, digest = tuple(str(kept.get("rows", "")).split()), str(kept.get("digest", ""))
+        if number < 2 or len(rows) not in (0, len(ids)):
+            raise ValueError(f"{number} folds, {len(rows)} digests of {len(ids)} examples")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path / FOLDS}: was damaged ({error}); restore it") from None
+    names = [*(f"fold-{place + 1}" for place in range(number)), "final"]
+    runs = {name: read_run(path / name) for name in names if (path / name / "events.jsonl").is_file()}
+    return Folds(path, number, ids, clusters, before, rows, digest, runs)
