@@ -9,7 +9,7 @@ import logging
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -30,19 +30,15 @@ from textgrad_engine.report.view import looked_at_before
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import (
     FOLDS,
-    FORMAT,
     FinishedRun,
     Folds,
     Run,
     RunFolder,
     read_folds,
     read_run,
-    typed,
     whole_of,
-    write_atomically,
+    write_folds,
 )
-from textgrad_engine.store.files import unwritable
-from textgrad_engine.store.records import dumps
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.crossval import Part, parts_of
 from textgrad_engine.train.evaluator import clusters_of
@@ -60,7 +56,7 @@ def first_of(folds: Folds) -> Run:
         RunError: it was not begun.
     """
     run = folds.runs.get("fold-1")
-    if run is None or run.config is None:
+    if run is None or (run.config is None and not folds.from_python):
         raise RunError(
             f"{folds.path}: no fold was begun and nothing was paid for, so there is nothing to go on with; remove the "
             f"folder, and begin with `textgrad-engine train CONFIG --folds {folds.folds}`"
@@ -162,17 +158,16 @@ def carry_out_folds(
     every, parts = parts_for(config, job, folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
     if not (path / FOLDS).is_file():
-        kept = {
-            "format": FORMAT,
-            "folds": folds,
-            "ids": ids_of(every),
-            "clusters": names,
-            "looks_before": looks_at(every, path),
-            "rows": " ".join(row_digests(every)),
-            "digest": digest_of(every),
-        }
         with checking():
-            _keep(path, kept)
+            write_folds(
+                path,
+                ids_of(every),
+                folds=folds,
+                clusters=names,
+                looks_before=looks_at(every, path),
+                rows=" ".join(row_digests(every)),
+                digest=digest_of(every),
+            )
     before = read_folds(path).looks_before
     looks = looked_at_before(before) if before else ""
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
@@ -185,7 +180,7 @@ def carry_out_folds(
         program = build.make_program(config)
         optimizer = build.make_optimizer(config, program, part.train, feedback=way.feedback)
         with checking():
-            folder = _folder_of(config, path / part.name, part, way, anyway)
+            folder = _folder_of(config, path / part.name, part, way, before, anyway)
         with progress_for(quiet) as progress, refusing_changes(folder):
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
@@ -195,25 +190,15 @@ def carry_out_folds(
         fit_parts(parts, fit, on_record)
 
 
-def _keep(path: Path, known: dict[str, Any]) -> None:
-    """Write down what is known of a cross-validation.
-
-    Raises:
-        RunError: it cannot be written.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        write_atomically(path / FOLDS, dumps(known, indent=2) + b"\n")
-    except OSError as error:
-        raise RunError(f"{unwritable(error, path)}; name another place") from None
-
-
-def _folder_of(config: Config, path: Path, part: Part, way: runs.Way, anyway: bool) -> RunFolder | FinishedRun:
+def _folder_of(
+    config: Config, path: Path, part: Part, way: runs.Way, before: int, anyway: bool
+) -> RunFolder | FinishedRun:
     """The run folder of a part: a new one, one that goes on, or one that is finished."""
     splits = {"train": part.train, "val": part.val, "test": part.test}
     described = runs.describe(
         config, path, {key: None if rows is None else Dataset(rows) for key, rows in splits.items()}, way
     )
+    described["looks_before"] = before  # at examples of all folds: the other folds lie beside this one
     if (path / "events.jsonl").is_file():
         found = read_run(path)
         if found.result is not None and found.result.status == "finished":
@@ -248,7 +233,7 @@ def _write(folds: Folds) -> None:
 
 def _goes_on(folds: Folds) -> str:
     larger = ", with a larger --budget, --budget-calls or --budget-tokens" if folds.found.status == "budget" else ""
-    return f"`textgrad-engine resume {typed(folds.path)}` goes on with it{larger}."
+    return f"{folds.way_on} goes on with it{'' if folds.from_python else larger}."
 
 
 def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
@@ -268,7 +253,8 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
         _write(folds)
         complain(report.folds_in_a_line(found))
         if found.final is not None:
-            complain(f"The final prompt is in {way_on.best_files(path / 'final', found.final.best)}")
+            what = "The prompt to use" if found.use == "final" else "The final prompt, which is not shown to be better,"
+            complain(f"{what} is in {way_on.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
         say(_goes_on(folds), quiet or as_json)
     if any(each.shortage for each in found.runs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
@@ -49,8 +50,8 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
         parts.append(hanging(f"  {'verdict':11}", "", verdict, "bold"))
     if found.folds:
         parts.append("")
-    if advice := advice_of(folds):
-        parts += [hanging("  ", "  ", advice[0], "bold"), *(indented(each, 2) for each in advice[1:]), ""]
+    if advice := advice_of(folds, folds.path):
+        parts += [indented(advice[0], 2, "bold"), *(indented(each, 2) for each in advice[1:]), ""]
     parts += [indented(each, 2) for each in against_controls(found)]
     parts += [indented(note, 2, "dim") for note in notes_of(folds)]
     total = found.total
@@ -91,16 +92,19 @@ def _tested(found: CrossValidation) -> int:
     return sum(each.seed_test is not None and each.best_test is not None for each in found.folds)
 
 
-def advice_of(folds: Folds) -> list[str]:
-    """Which prompt to use, and what is known of it, in sentences, the prompt first; empty without a final run."""
+def advice_of(folds: Folds, path: Path) -> list[str]:
+    """Which prompt to use, and what is known of it, in sentences, the prompt first; empty without a final run.
+
+    Args:
+        folds: the cross-validation.
+        path: its folder, as the reader is to be told.
+    """
     found = folds.found
     final, compared, use = found.final, found.comparison, found.use
     if final is None or compared is None or use is None:
         return []
-    where = folds.path / "final" / ("best_prompt.txt" if len(final.best) == 1 else "best")
-    measure = (
-        f"`textgrad-engine eval {typed(folds.path)} --data FILE` measures it on examples that are in none of these"
-    )
+    where = path / "final" / ("best_prompt.txt" if len(final.best) == 1 else "best")
+    measure = f"`textgrad-engine eval {typed(path)} --data FILE` measures it on examples that are in none of these"
     if use == "final":
         sizes = [len(each.best_test) for each in found.folds if each.best_test is not None]
         made = f"the folds' prompts, made in the same way from about {found.examples - round(sum(sizes) / len(sizes))}"
@@ -113,11 +117,14 @@ def advice_of(folds: Folds) -> list[str]:
         cut = "Its run did not come to its end, so it may have learned less than the folds' prompts."
         return [f"The prompt to use: {where}", known, *([] if final.status == "finished" else [cut])]
     if final.best == final.seed:
-        return ["The prompt to use: the seed prompt, as the run on all examples found none that does better."]
-    why = "is worse" if compared.verdict == "worse" else "is not shown to do better"
+        return ["The prompt to use: the seed prompt, as the run on all examples found none that does better"]
+    gain = f"{score(compared.difference, True)} on examples that they had not seen"
+    why = f"The folds' prompts did worse: {gain}."
+    if compared.verdict != "worse":
+        why = f"The folds' prompts came to {gain}, which may be luck; more examples would show."
     return [
-        f"The prompt to use: the seed prompt. What optimizing makes of it {why} on examples that it had not seen.",
-        f"The final prompt is in {where}. {capital(measure)}.",
+        f"The prompt to use: the seed prompt{', as far as these examples tell' if compared.verdict != 'worse' else ''}",
+        f"{why} The final prompt is in {where}. {capital(measure)}.",
     ]
 
 

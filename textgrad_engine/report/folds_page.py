@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.folds import advice_of, against_controls, headline_of, notes_of, verdict_of
@@ -34,7 +35,7 @@ _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain
 
 
 def page_of_folds(folds: Folds) -> str:
-    """The page about a cross-validation, the same for the same folder.
+    """The page about a cross-validation, the same for the same folder, wherever it is.
 
     Args:
         folds: the folder; where runs are missing, what there is so far is shown.
@@ -90,7 +91,7 @@ def _figures(found: CrossValidation) -> Iterator[Markup]:
 
 
 def _advice(folds: Folds) -> Iterator[Markup]:
-    first, *further = advice_of(folds) or [""]
+    first, *further = advice_of(folds, Path(folds.path.resolve().name)) or [""]
     if not first:
         return
     yield element("p", element("strong", said(first)))
@@ -134,7 +135,7 @@ def _notes(folds: Folds) -> Iterator[Markup]:
 def _changes(found: CrossValidation) -> Iterator[Markup]:
     if found.final is not None:
         for parameter in view_of(found.final).parameters:
-            yield from changes_in(found.final, parameter)
+            yield from changes_in(found.final, parameter, "the final prompt")
 
 
 def _controls(found: CrossValidation) -> Iterator[Markup]:

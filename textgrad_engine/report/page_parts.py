@@ -38,9 +38,9 @@ def section(title: Inside, inside: Iterable[Inside]) -> Iterator[Markup]:
         yield joined("\n", element("section", element("h2", title), *parts))
 
 
-def changes_in(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
-    """What changed in a text, who asked for it, and what decided."""
-    what: Inside = "the prompt" if len(result.best) == 1 else element("code", name_of(parameter.name))
+def changes_in(result: TrainResult, parameter: ParameterView, only: str = "the prompt") -> Iterator[Markup]:
+    """What changed in a text, who asked for it, and what decided; `only` names the text where there is one only."""
+    what: Inside = only if len(result.best) == 1 else element("code", name_of(parameter.name))
     yield from section(joined("What changed in ", what), changes(result, parameter))
 
 

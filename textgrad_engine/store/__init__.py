@@ -1,13 +1,16 @@
 """The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from textgrad_engine.data import ids_of
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, write_shrunk
 from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write_atomically
 from textgrad_engine.store.finished import FinishedRun
-from textgrad_engine.store.folds import Folds, is_folds, read_folds
+from textgrad_engine.store.folds import Folds, is_folds, read_folds, write_folds
 from textgrad_engine.store.journal import RunFolder
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
@@ -42,6 +45,7 @@ __all__ = [
     "typed",
     "whole_of",
     "write_atomically",
+    "write_folds",
     "write_shrunk",
 ]
 
@@ -68,5 +72,21 @@ def _on_record(path: Path) -> OnRecord:
         return OnRecord(Usage() if run.result is None else run.result.total)
 
 
+def _keep_folds(
+    path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
+) -> None:
+    """Write down of what examples a cross-validation is, as `train.events.keep_folds` says."""
+    ids = ids_of(examples)
+    if is_folds(path):
+        known = read_folds(path)
+        if (known.folds, list(known.ids)) != (folds, list(ids)):
+            raise RunError(
+                f"{path}: the cross-validation there is of {known.folds} folds and {len(known.ids)} examples, and this "
+                f"one of {folds} folds, or of other examples; put them back, or name another run_dir"
+            )
+    write_folds(path, ids, folds=folds, clusters=clusters, final=final, python=True)
+
+
 _events.RUN_FOLDERS.append(_run_folder)
 _events.ON_RECORD.append(_on_record)
+_events.FOLDS_KEPT.append(_keep_folds)

@@ -1,22 +1,23 @@
-"""Reading the folder of a cross-validation: ``folds.json``, and a run folder for each fold and for the final run."""
+"""The folder of a cross-validation: ``folds.json``, and a run folder for each fold and for the final run."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import RunError
-from textgrad_engine.store.files import FOLDS
+from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
 from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.store.records import FORMAT, dumps
 from textgrad_engine.train import CrossValidation
 from textgrad_engine.train.crossval import Part, pooled
 
-__all__ = ["Folds", "is_folds", "read_folds"]
+__all__ = ["Folds", "is_folds", "read_folds", "write_folds"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Folds:
         rows: of each example the digest that tells it apart by its content; empty in folders of before.
         digest: what tells the examples from others; "" in folders of before.
         runs: the runs that were begun, by name: ``"fold-1"`` and so on, and ``"final"``.
+        has_final: whether there is to be a run on all examples.
+        from_python: whether `train.cross_validate` made it, and not the command line.
     """
 
     path: Path
@@ -42,11 +45,13 @@ class Folds:
     rows: tuple[str, ...] = field(repr=False)
     digest: str
     runs: dict[str, Run] = field(repr=False)
+    has_final: bool = True
+    from_python: bool = False
 
     @property
     def names(self) -> list[str]:
         """The names of all runs, begun or not, in their order."""
-        return [*(f"fold-{number + 1}" for number in range(self.folds)), "final"]
+        return _names(self.folds, self.has_final)
 
     @property
     def missing(self) -> list[str]:
@@ -62,6 +67,13 @@ class Folds:
     def config(self) -> dict[str, Any] | None:
         """What the first run's ``config.json`` says; its settings are those of all."""
         return self.runs["fold-1"].config if "fold-1" in self.runs else None
+
+    @property
+    def way_on(self) -> str:
+        """What goes on with it, as it is typed."""
+        if self.from_python:
+            return "tg.cross_validate(..., trainer=tg.Trainer(run_dir=..., resume=True))"
+        return f"`textgrad-engine resume {typed(self.path)}`"
 
     @functools.cached_property
     def found(self) -> CrossValidation:
@@ -88,10 +100,15 @@ class Folds:
         Raises:
             RunError: it has no result.
         """
+        if not self.has_final:
+            raise RunError(
+                f"{self.path}: there is no final prompt, as none was trained on all examples (final=False); name a "
+                f"fold's run, such as {self.path / 'fold-1'}"
+            )
         if "final" in self.missing:
             raise RunError(
                 f"{self.path}: there is no final prompt yet, as the run on all examples has no result; "
-                f"`textgrad-engine resume {self.path}` goes on with it, or name a fold's run: {self.path / 'fold-1'}"
+                f"{self.way_on} goes on with it, or name a fold's run, such as {self.path / 'fold-1'}"
             )
         return self.runs["final"]
 
@@ -125,6 +142,34 @@ def read_folds(path: str | Path) -> Folds:
             raise ValueError(f"{number} folds, {len(rows)} digests of {len(ids)} examples")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path / FOLDS}: was damaged ({error}); restore it") from None
-    names = [*(f"fold-{place + 1}" for place in range(number)), "final"]
-    runs = {name: read_run(path / name) for name in names if (path / name / "events.jsonl").is_file()}
-    return Folds(path, number, ids, clusters, before, rows, digest, runs)
+    has_final, from_python = kept.get("final") is not False, kept.get("python") is True
+    runs = {
+        name: read_run(path / name) for name in _names(number, has_final) if (path / name / "events.jsonl").is_file()
+    }
+    return Folds(path, number, ids, clusters, before, rows, digest, runs, has_final, from_python)
+
+
+def write_folds(path: Path, ids: Sequence[str], *, folds: int, clusters: Sequence[str], **known: Any) -> None:
+    """Write down of what examples a cross-validation is, before its first run.
+
+    Args:
+        path: its folder, which is made.
+        ids: of all examples.
+        folds: how many.
+        clusters: of each example; empty where each stands for itself.
+        known: what else is known of it, as `Folds` has it: ``looks_before``, ``rows`` (in one text), ``digest``,
+            ``final``, ``python``.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    body = {"format": FORMAT, "folds": folds, "ids": list(ids), "clusters": list(clusters), **known}
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_atomically(path / FOLDS, dumps(body, indent=2) + b"\n")
+    except OSError as error:
+        raise RunError(f"{unwritable(error, path)}; name another place") from None
+
+
+def _names(folds: int, has_final: bool) -> list[str]:
+    return [*(f"fold-{number + 1}" for number in range(folds)), *(["final"] if has_final else [])]

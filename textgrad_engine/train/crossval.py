@@ -33,7 +33,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.calling import check_examples
 from textgrad_engine.train.evaluator import Comparison, Evaluation, clusters_of, compare
-from textgrad_engine.train.events import Status, on_record_in
+from textgrad_engine.train.events import Status, keep_folds, on_record_in
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.shares import OnRecord, fit_parts
@@ -199,7 +199,7 @@ def cross_validate(
         ValueError: there are fewer than two folds, fewer examples that stand for themselves than folds, or fewer than
             two clusters for each; `val` is no share below 1 or leaves nothing; the trainer has guards, which name
             validation examples, or the folder of a single run; or `start` gives a program again that was trained.
-        RunError: there is something in the run folder, and `resume` was not said.
+        RunError: there is something in the run folder, and `resume` was not said; or it is of other examples.
         Exception: what `Trainer.fit` raises.
 
     Example:
@@ -246,12 +246,13 @@ def cross_validate(
         _check_anew(first, program)
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
+    names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(first, examples)
     on_record: dict[str, OnRecord] = {}
-    if trainer.run_dir is not None and trainer.resume:
+    if trainer.run_dir is not None:
+        keep_folds(trainer.run_dir, examples, folds=folds, clusters=names, final=final)
         on_record = {part.name: on_record_in(trainer.run_dir / part.name) for part in parts}
     began = time.monotonic()
     runs = fit_parts(parts if final else parts[:-1], fit, on_record)
-    names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(first, examples)
     return pooled(runs, ids_of(examples), names, time.monotonic() - began)
 
 

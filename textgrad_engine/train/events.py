@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from textgrad_engine.train.shares import OnRecord
 
 __all__ = [
+    "FOLDS_KEPT",
     "ON_RECORD",
     "RUN_FOLDERS",
     "Callback",
@@ -41,6 +42,7 @@ __all__ = [
     "StopTraining",
     "ToolEnded",
     "current_phase",
+    "keep_folds",
     "on_record_in",
     "run_folder",
 ]
@@ -339,6 +341,29 @@ def on_record_in(path: Path) -> OnRecord:
     """
     _register()
     return ON_RECORD[-1](path)
+
+
+FOLDS_KEPT: list[Callable[..., None]] = []
+"""How it is written down of what examples a cross-validation is; `textgrad_engine.store` registers it."""
+
+
+def keep_folds(
+    path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
+) -> None:
+    """Write down, beside the runs of a cross-validation, of what examples it is.
+
+    Args:
+        path: the folder that holds all of them.
+        examples: all of them.
+        folds: how many.
+        clusters: of each example; empty where each stands for itself.
+        final: whether there is a run on all examples, too.
+
+    Raises:
+        RunError: it cannot be written, or what is written there is of other examples.
+    """
+    _register()
+    FOLDS_KEPT[-1](path, examples, folds=folds, clusters=clusters, final=final)
 
 
 def _register() -> None:
