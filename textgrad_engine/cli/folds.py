@@ -46,7 +46,16 @@ from textgrad_engine.train.events import on_record_in
 from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 
-__all__ = ["carry_out_folds", "check_as_before", "end_folds", "first_of", "part_of", "parts_for", "show_folds"]
+__all__ = [
+    "carry_out_folds",
+    "check_as_before",
+    "check_shown",
+    "end_folds",
+    "first_of",
+    "part_of",
+    "parts_for",
+    "show_folds",
+]
 
 
 def first_of(folds: Folds) -> Run:
@@ -78,39 +87,48 @@ def part_of(config: Config, run: Run) -> Part | None:
     if (whole := whole_of(run.path)) is None:
         return None
     folds = read_folds(whole)
-    every = together(*read_data(config))
-    parts = _dealt(config, build.make_program(config), every, folds.folds)
+    every, parts = parts_for(config, build.make_program(config), read_data(config), folds.folds)
     check_as_before(folds, every, parts)
     return next(part for part in parts if part.name == run.path.resolve().name)
 
 
-def parts_for(config: Config, job: Job, folds: int) -> tuple[Dataset, list[Part]]:
+def parts_for(
+    config: Config, program: Module, splits: Sequence[Dataset | None], folds: int
+) -> tuple[Dataset, list[Part]]:
     """All examples of a config's files together, and what each run works with.
+
+    Args:
+        config: of the run.
+        program: whose inputs tell which examples are the same.
+        splits: what the files hold: training, validation and test examples. Where the training examples validate, too,
+            they are there once.
+        folds: how many.
 
     Raises:
         ConfigError: they cannot be dealt to so many folds, or the config has guards.
     """
     if config.guards.never_break or config.guards.floors:
         config.fail("[guards] are about validation examples, and every fold has others; take them out", "guards")
-    every = together(job.train, job.val, job.test)
-    return every, _dealt(config, job.program, every, folds)
-
-
-def together(train: Dataset, val: Dataset, test: Dataset | None) -> Dataset:
-    """All examples of a config's files; where the training examples validate, too, they are there once."""
-    return Dataset([*train, *(() if val is train else val), *(test or ())])
-
-
-def _dealt(config: Config, program: Module, every: Dataset, folds: int) -> list[Part]:
-    """What each run works with.
-
-    Raises:
-        ConfigError: the examples cannot be dealt to so many folds.
-    """
+    files = {id(rows): rows for rows in splits if rows is not None}
+    every = Dataset([row for rows in files.values() for row in rows])
     try:
-        return parts_of(program, every, folds=folds, seed=config.seed, clusters=config.data.clusters)
+        return every, parts_of(program, every, folds=folds, seed=config.seed, clusters=config.data.clusters)
     except ValueError as error:
         raise ConfigError(f"--folds {folds}: {error}") from None
+
+
+def check_shown(config: Config, folds: int | None) -> None:
+    """Check that a run tells what its prompt is worth: on validation or test examples, or by folds.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if folds is None and config.data.val is None and config.data.test is None:
+        config.fail(
+            "[data] names train alone, so nobody would know what a prompt is worth: with `--folds 5` every example is "
+            'tested with a prompt trained on the others; or split the file, and add test = "test.jsonl"',
+            "data",
+        )
 
 
 def check_as_before(folds: Folds, every: Dataset, parts: Sequence[Part]) -> None:
@@ -155,7 +173,7 @@ def carry_out_folds(
         quiet: show nothing.
         anyway: where a run goes on, pay for what has changed or is gone.
     """
-    every, parts = parts_for(config, job, folds)
+    every, parts = parts_for(config, job.program, tuple(job.splits.values()), folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
     if not (path / FOLDS).is_file():
         with checking():

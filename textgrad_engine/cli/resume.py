@@ -83,7 +83,7 @@ def resume(
         if folds is None:
             run_data.check_splits(found, config, job.splits)
         else:
-            check_as_before(folds, *parts_for(config, job, folds.folds))
+            check_as_before(folds, *parts_for(config, job.program, tuple(job.splits.values()), folds.folds))
     if folds is not None:
         quietly, name = quiet or as_json, runs.name_in(found)
         with saying_what_is_left(run):
