@@ -32,6 +32,7 @@ from textgrad_engine.store import (
     FOLDS,
     FinishedRun,
     Folds,
+    FoldsWriter,
     Run,
     RunFolder,
     read_folds,
@@ -42,7 +43,6 @@ from textgrad_engine.store import (
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.crossval import Part, parts_of
 from textgrad_engine.train.evaluator import clusters_of
-from textgrad_engine.train.events import on_record_in
 from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 
@@ -203,9 +203,8 @@ def carry_out_folds(
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
-    on_record = {part.name: on_record_in(path / part.name) for part in parts}
     with build.surroundings(config, job.models, cache=cache):
-        fit_parts(parts, fit, on_record)
+        fit_parts(parts, fit, FoldsWriter(path))
 
 
 def _folder_of(

@@ -6,11 +6,10 @@ from typing import Any
 
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, write_shrunk
 from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write_atomically
 from textgrad_engine.store.finished import FinishedRun
-from textgrad_engine.store.folds import Folds, is_folds, read_folds, write_folds
+from textgrad_engine.store.folds import Folds, FoldsWriter, is_folds, read_folds, write_folds
 from textgrad_engine.store.journal import RunFolder
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
@@ -22,13 +21,13 @@ from textgrad_engine.store.records import (
     result_to_json,
 )
 from textgrad_engine.train import events as _events
-from textgrad_engine.train.shares import OnRecord
 
 __all__ = [
     "FOLDS",
     "FORMAT",
     "FinishedRun",
     "Folds",
+    "FoldsWriter",
     "Run",
     "RunFolder",
     "append_evaluation",
@@ -59,23 +58,10 @@ def _run_folder(path: Path, *, resume: bool) -> RunFolder | FinishedRun:
     return RunFolder(path, resume=resume)
 
 
-def _on_record(path: Path) -> OnRecord:
-    """What the run in a folder has on record, as `train.events.on_record_in` says."""
-    if not (path / "events.jsonl").is_file():
-        return OnRecord()
-    run = read_run(path)
-    if run.result is not None and run.result.status == "finished":
-        return OnRecord(run.result.total, finished=True)
-    try:
-        return OnRecord(run.usage())
-    except RunError:  # whoever goes on with the run is told
-        return OnRecord(Usage() if run.result is None else run.result.total)
-
-
-def _keep_folds(
+def _folds_folder(
     path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
-) -> None:
-    """Write down of what examples a cross-validation is, as `train.events.keep_folds` says."""
+) -> FoldsWriter:
+    """The folder of a cross-validation, as `train.events.folds_folder` says."""
     ids = ids_of(examples)
     if is_folds(path):
         known = read_folds(path)
@@ -85,8 +71,8 @@ def _keep_folds(
                 f"one of {folds} folds, or of other examples; put them back, or name another run_dir"
             )
     write_folds(path, ids, folds=folds, clusters=clusters, final=final, python=True)
+    return FoldsWriter(path)
 
 
 _events.RUN_FOLDERS.append(_run_folder)
-_events.ON_RECORD.append(_on_record)
-_events.FOLDS_KEPT.append(_keep_folds)
+_events.FOLDS_FOLDERS.append(_folds_folder)

@@ -11,13 +11,16 @@ from typing import Any
 
 from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import FORMAT, dumps
 from textgrad_engine.train import CrossValidation
 from textgrad_engine.train.crossval import Part, pooled
+from textgrad_engine.train.shares import OnRecord, Share
 
-__all__ = ["Folds", "is_folds", "read_folds", "write_folds"]
+__all__ = ["Folds", "FoldsWriter", "is_folds", "read_folds", "write_folds"]
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,68 @@ def read_folds(path: str | Path) -> Folds:
         name: read_run(path / name) for name in _names(number, has_final) if (path / name / "events.jsonl").is_file()
     }
     return Folds(path, number, ids, clusters, before, rows, digest, runs, has_final, from_python)
+
+
+class FoldsWriter:
+    """Writes what a cross-validation gives each of its runs of a budget; see `train.shares.FoldsFolder`.
+
+    Args:
+        path: its folder, which is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path / "shares.json"
+        self._shares: dict[str, dict[str, list[int | None]]] = {}
+        if self._file.is_file():
+            try:
+                self._shares = dict(json.loads(self._file.read_bytes()))
+                self._known = {name: _share_of(kept) for name, kept in self._shares.items()}
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise RunError(
+                    f"{self._file}: was damaged ({error}); restore it, or delete it to share the budget out anew"
+                ) from None
+        else:
+            self._known = {}
+
+    def on_record(self, name: str) -> OnRecord:
+        """What one of its runs has on record; nothing where it was not begun."""
+        path = self._path / name
+        if not (path / "events.jsonl").is_file():
+            return OnRecord()
+        run, share = read_run(path), self._known.get(name)
+        if run.result is not None and run.result.status == "finished":
+            return OnRecord(run.result.total, finished=True, share=share)
+        try:
+            return OnRecord(run.usage(), share=share)
+        except RunError:  # whoever goes on with the run is told
+            return OnRecord(Usage() if run.result is None else run.result.total, share=share)
+
+    def keep_share(self, name: str, share: Share) -> None:
+        """Write down what a run is given, before it begins; nothing where there never was a limit.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        if not self._shares and _numbers(share.limit) == [None] * 3:
+            return
+        self._shares[name] = {"free": _numbers(share.free), "limit": _numbers(share.limit)}
+        try:
+            write_atomically(self._file, dumps(self._shares, indent=2) + b"\n")
+        except OSError as error:
+            raise unwritable(error, self._path) from None
+
+
+def _numbers(amount: Amount) -> list[int | None]:
+    """Calls, tokens and picodollars; None for no limit."""
+    return [None if each >= UNLIMITED else each for each in (amount.calls, amount.tokens, amount.pico)]
+
+
+def _share_of(kept: dict[str, list[int | None]]) -> Share:
+    free, limit = (
+        Amount(*(UNLIMITED if each is None else int(each) for each in kept[key])) for key in ("free", "limit")
+    )
+    return Share(free, limit)
 
 
 def write_folds(path: Path, ids: Sequence[str], *, folds: int, clusters: Sequence[str], **known: Any) -> None:

@@ -33,10 +33,10 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.calling import check_examples
 from textgrad_engine.train.evaluator import Comparison, Evaluation, clusters_of, compare
-from textgrad_engine.train.events import Status, keep_folds, on_record_in
+from textgrad_engine.train.events import Status, folds_folder
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
-from textgrad_engine.train.shares import OnRecord, fit_parts
+from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals, equals
 from textgrad_engine.train.trainer import Trainer
 
@@ -247,12 +247,11 @@ def cross_validate(
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
     names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(first, examples)
-    on_record: dict[str, OnRecord] = {}
+    folder = None
     if trainer.run_dir is not None:
-        keep_folds(trainer.run_dir, examples, folds=folds, clusters=names, final=final)
-        on_record = {part.name: on_record_in(trainer.run_dir / part.name) for part in parts}
+        folder = folds_folder(trainer.run_dir, examples, folds=folds, clusters=names, final=final)
     began = time.monotonic()
-    runs = fit_parts(parts if final else parts[:-1], fit, on_record)
+    runs = fit_parts(parts if final else parts[:-1], fit, folder)
     return pooled(runs, ids_of(examples), names, time.monotonic() - began)
 
 

@@ -18,11 +18,10 @@ from textgrad_engine.train.evaluator import Evaluation
 
 if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
-    from textgrad_engine.train.shares import OnRecord
+    from textgrad_engine.train.shares import FoldsFolder
 
 __all__ = [
-    "FOLDS_KEPT",
-    "ON_RECORD",
+    "FOLDS_FOLDERS",
     "RUN_FOLDERS",
     "Callback",
     "CallEnded",
@@ -42,8 +41,7 @@ __all__ = [
     "StopTraining",
     "ToolEnded",
     "current_phase",
-    "keep_folds",
-    "on_record_in",
+    "folds_folder",
     "run_folder",
 ]
 
@@ -329,31 +327,17 @@ def run_folder(path: Path, *, resume: bool = False) -> Callback:
     return RUN_FOLDERS[-1](path, resume=resume)
 
 
-ON_RECORD: list[Callable[[Path], OnRecord]] = []
-"""How it is told what a run folder has on record; `textgrad_engine.store` registers it."""
-
-
-def on_record_in(path: Path) -> OnRecord:
-    """What the run in a folder has on record; nothing where there is none.
-
-    Args:
-        path: the folder.
-    """
-    _register()
-    return ON_RECORD[-1](path)
-
-
-FOLDS_KEPT: list[Callable[..., None]] = []
+FOLDS_FOLDERS: list[Callable[..., FoldsFolder]] = []
 """How it is written down of what examples a cross-validation is; `textgrad_engine.store` registers it."""
 
 
-def keep_folds(
+def folds_folder(
     path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
-) -> None:
-    """Write down, beside the runs of a cross-validation, of what examples it is.
+) -> FoldsFolder:
+    """The folder of a cross-validation, in which is written down of what examples it is.
 
     Args:
-        path: the folder that holds all of them.
+        path: the folder that holds all of its runs.
         examples: all of them.
         folds: how many.
         clusters: of each example; empty where each stands for itself.
@@ -363,7 +347,7 @@ def keep_folds(
         RunError: it cannot be written, or what is written there is of other examples.
     """
     _register()
-    FOLDS_KEPT[-1](path, examples, folds=folds, clusters=clusters, final=final)
+    return FOLDS_FOLDERS[-1](path, examples, folds=folds, clusters=clusters, final=final)
 
 
 def _register() -> None:
