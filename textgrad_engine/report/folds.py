@@ -101,8 +101,11 @@ def advice_of(folds: Folds, path: Path) -> list[str]:
     """
     found = folds.found
     final, compared, use = found.final, found.comparison, found.use
-    if final is None or compared is None or use is None:
+    if final is None or compared is None:
         return []
+    if use is None:
+        why = "the run on all examples was ended before it had found a change that is worth keeping"
+        return ["No prompt to use yet", f"The folds' prompts are better, but {why}. {folds.way_on} goes on with it."]
     where = path / "final" / ("best_prompt.txt" if len(final.best) == 1 else "best")
     measure = f"`textgrad-engine eval {typed(path)} --data FILE` measures it on examples that are in none of these"
     if use == "final":

@@ -145,7 +145,11 @@ class CrossValidation:
         """
         if self.final is None or self.comparison is None:
             return None
-        return "final" if self.comparison.verdict == "better" and self.final.best != self.final.seed else "seed"
+        if self.comparison.verdict != "better":
+            return "seed"
+        if self.final.best != self.final.seed:
+            return "final"
+        return "seed" if self.final.status == "finished" else None  # it was ended before it found any
 
     def __str__(self) -> str:
         parts = [f"{self.status} after {len(self.folds)} fold{'' if len(self.folds) == 1 else 's'}"]
