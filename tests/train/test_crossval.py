@@ -255,7 +255,7 @@ def test_the_final_texts_are_to_be_used_only_where_folds_are_better(task: Simula
     assert (found.use, found.gained) == ("final", 3)
     assert without.use is None
     assert none.use == "seed"
-    assert "nothing speaks for another prompt than the seed prompt" in str(none)
+    assert "to use: the seed prompt" in str(none)
 
 
 def test_controls_are_pooled_over_the_folds(task: SimulatedTask) -> None:

@@ -270,7 +270,7 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
         _write(folds)
         complain(report.folds_in_a_line(found))
         if found.final is not None:
-            what = "The prompt to use" if found.use == "final" else "The final prompt, which is not shown to be better,"
+            what = "The prompt to use" if found.use == "final" else "The final prompt, not shown to be better,"
             complain(f"{what} is in {way_on.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
         say(_goes_on(folds), quiet or as_json)

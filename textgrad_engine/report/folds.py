@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.printing import hanging, indented, printed, styled
 from textgrad_engine.report.view import CONTROL, looked_at_before, measured, said
-from textgrad_engine.report.words import capital, cost, count, duration, plural, score
+from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
 from textgrad_engine.store import Folds, typed
 from textgrad_engine.train import CrossValidation, TrainResult
+from textgrad_engine.train.statistics import needed_n
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -100,35 +102,53 @@ def advice_of(folds: Folds, path: Path) -> list[str]:
         path: its folder, as the reader is to be told.
     """
     found = folds.found
-    final, compared, use = found.final, found.comparison, found.use
+    final, compared = found.final, found.comparison
     if final is None or compared is None:
         return []
-    if use is None:
-        why = "the run on all examples was ended before it had found a change that is worth keeping"
-        return ["No prompt to use yet", f"The folds' prompts are better, but {why}. {folds.way_on} goes on with it."]
+    if final.best == final.seed:
+        if final.status == "finished":
+            return ["The prompt to use: the seed prompt, as the run on all examples found none that does better"]
+        why = "The run on all examples was ended before it had found a change that is worth keeping."
+        return ["The final prompt is still the seed prompt", f"{why} {folds.way_on} goes on with it."]
     where = path / "final" / ("best_prompt.txt" if len(final.best) == 1 else "best")
-    measure = f"`textgrad-engine eval {typed(path)} --data FILE` measures it on examples that are in none of these"
-    if use == "final":
+    measure = f"`textgrad-engine eval {typed(path)} --data FILE` measures it on examples that are in none of these."
+    gain, unseen = score(compared.difference, True), "on examples that they had not seen"
+    if found.use == "seed":
+        did = "did worse" if compared.verdict == "worse" else "did no better"
+        return ["The prompt to use: the seed prompt", f"The folds' prompts {did} {unseen}: {gain}."]
+    if found.use == "final":
         sizes = [len(each.best_test) for each in found.folds if each.best_test is not None]
-        made = f"the folds' prompts, made in the same way from about {found.examples - round(sum(sizes) / len(sizes))}"
+        trained_on = found.examples - round(sum(sizes) / len(sizes))
+        title = f"The prompt to use: {where}"
         known = (
             f"It is trained on all {plural(found.examples, 'example')}, and no example tests it. What speaks for it: "
-            f"{made} of them each, gained {score(compared.difference, True)} on the mean on examples that they had not "
-            f"seen, in {found.gained} of {plural(_tested(found), 'fold')}. A single prompt may be better or worse than "
-            f"that mean. {capital(measure)}."
+            f"the folds' prompts, made in the same way from about {trained_on} of them each, gained {gain} on the mean "
+            f"{unseen}, in {found.gained} of {plural(_tested(found), 'fold')}. A single prompt may be better or worse "
+            "than that mean."
         )
-        cut = "Its run did not come to its end, so it may have learned less than the folds' prompts."
-        return [f"The prompt to use: {where}", known, *([] if final.status == "finished" else [cut])]
-    if final.best == final.seed:
-        return ["The prompt to use: the seed prompt, as the run on all examples found none that does better"]
-    gain = f"{score(compared.difference, True)} on examples that they had not seen"
-    why = f"The folds' prompts did worse: {gain}."
-    if compared.verdict != "worse":
-        why = f"The folds' prompts came to {gain}, which may be luck; more examples would show."
-    return [
-        f"The prompt to use: the seed prompt{', as far as these examples tell' if compared.verdict != 'worse' else ''}",
-        f"{why} The final prompt is in {where}. {capital(measure)}.",
-    ]
+    else:
+        title = "Which prompt to use is open, as these examples do not tell"
+        known = (
+            f"The folds' prompts came to {gain} {interval(compared.interval, True)} {unseen}, which may be luck. Who "
+            f"loses nothing by a change may take the final prompt, {where}; who has to be sure keeps the seed prompt, "
+            f"or collects more{_enough(found)}."
+        )
+    cut = "" if final.status == "finished" else " Its run did not come to its end, so it may have learned too little."
+    return [title, f"{known}{cut} {measure}"]
+
+
+def _enough(found: CrossValidation) -> str:
+    """How many examples would show the difference that was seen, in words; "" where no number would."""
+    assert found.comparison is not None
+    pairs = zip(*(() if each is None else each.scores for each in (found.seed, found.best)))
+    changes = [after - before for before, after in pairs if before is not None and after is not None]
+    if len(changes) < 2 or not (spread := statistics.stdev(changes)):
+        return ""
+    try:
+        needed = needed_n(found.comparison.difference, sd=spread)
+    except ValueError:
+        return ""
+    return f": some {float(f'{needed:.1g}'):,.0f} examples show a difference of that size 4 times in 5"
 
 
 def against_controls(found: CrossValidation) -> Iterator[str]:
@@ -164,7 +184,7 @@ def notes_of(folds: Folds) -> list[str]:
     shortage = next((each.shortage for each in found.runs if each.shortage), "")
     if shortage:
         notes.append(f"Each run may use an equal part of what is left of the budget: {shortage}.")
-    if found.final is not None and found.use is None:
+    if found.final is not None and found.comparison is None:
         notes.append("The final prompt is trained on all examples, and itself tested on none.")
     return notes
 

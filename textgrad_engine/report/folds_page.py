@@ -96,11 +96,11 @@ def _advice(folds: Folds) -> Iterator[Markup]:
         return
     yield element("p", element("strong", said(first)))
     yield from (element("p", said(each)) for each in further)
-    final, use = folds.found.final, folds.found.use
-    if final is None or use is None:
+    final = folds.found.final
+    if final is None or final.best == final.seed:
         return
-    for name, text in (final.best if use == "final" else final.seed).items():
-        title = joined("The prompt as a whole" if len(final.best) == 1 else element("code", name_of(name)))
+    for name, text in final.best.items():
+        title = joined("The final prompt as a whole" if len(final.best) == 1 else element("code", name_of(name)))
         yield element("details", element("summary", title), element("pre", data(text, SHOWN_PROMPT)))
 
 

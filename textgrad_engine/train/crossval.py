@@ -137,19 +137,18 @@ class CrossValidation:
 
     @property
     def use(self) -> Literal["final", "seed"] | None:
-        """Which texts there is a reason to use; None where there is no result to tell it by.
+        """Which texts there is a reason to use; None where the examples do not tell, or there is no result yet.
 
-        The final ones, where optimizing was shown to help on the examples that it had not seen and the final run came
-        to other texts than the seed texts; else the seed texts. Of the final ones themselves nothing is measured but
-        the score on their own examples.
+        The final ones, where optimizing was shown to help on the examples that it had not seen; the seed texts, where
+        it did not help there, or the final run found nothing that does better. Of the final texts themselves nothing is
+        measured but the score on their own examples.
         """
         if self.final is None or self.comparison is None:
             return None
-        if self.comparison.verdict != "better":
+        if self.comparison.difference <= 0 or (self.final.best == self.final.seed and self.final.status == "finished"):
             return "seed"
-        if self.final.best != self.final.seed:
-            return "final"
-        return "seed" if self.final.status == "finished" else None  # it was ended before it found any
+        shown = self.comparison.verdict == "better" and self.final.best != self.final.seed
+        return "final" if shown else None
 
     def __str__(self) -> str:
         parts = [f"{self.status} after {len(self.folds)} fold{'' if len(self.folds) == 1 else 's'}"]
@@ -160,8 +159,8 @@ class CrossValidation:
                 parts.append(f"{untested} of {self.examples} examples were not tested")
         if self.final is not None:
             parts.append("the final prompt is trained on all examples, and itself tested on none")
-        if self.use == "seed":
-            parts.append("nothing speaks for another prompt than the seed prompt")
+            told = {"seed": "the seed prompt", "final": "the final prompt", None: "open, as these examples do not tell"}
+            parts.append(f"to use: {told[self.use]}")
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
