@@ -40,13 +40,17 @@ def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
     assert done.exit_code == 0
     assert "runs/a: 5 folds of 50 examples" in done.stdout
     assert "on all folds" in done.stdout
-    assert "The final prompt is trained on all examples, and itself tested on none." in done.stdout
+    assert "The prompt to use: runs/a/final/best_prompt.txt" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "It is trained on all 50 examples, and no example tests it. What speaks for it: the folds' prompts" in said
+    assert "from about 40 of them each, gained +0." in said
+    assert "The prompt to use is in runs/a/final/best_prompt.txt" in done.stderr
     assert (home / "runs/a/final/best_prompt.txt").is_file()
     shown = cli("show", "runs/a")
     assert shown.stdout.startswith(done.stdout.partition("  used")[0])
     found = json.loads(cli("show", "runs/a", "--json").stdout)
     assert (found["verdict"], found["comparison"]["n"], len(found["folds"])) == ("better", 50, 5)
-    assert "such as runs/a/final" in cli("eval", "runs/a").stderr
+    assert (found["use"], found["controls"]) == ("final", [])
     assert cli("show", "runs/a/final", "--line", 5).exit_code == 0
 
 
@@ -99,7 +103,11 @@ def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path) -> 
     assert "`textgrad-engine resume runs/cut` goes on with it" in shown.stderr
     found = json.loads(cli("show", "runs/cut", "--json").stdout)
     assert (found["status"], found["missing"]) == (None, ["fold-3", "final"])
-    assert "such as runs/cut/fold-1" in cli("report", "runs/cut").stderr
+    assert "Which prompt to use" not in cli("report", "runs/cut", "--out", "-").stdout
+    for args in (("diff", "runs/cut"), ("shrink", "runs/cut"), ("eval", "runs/cut", "--data", "test.jsonl")):
+        refused = cli(*args)
+        assert (refused.exit_code, "there is no final prompt yet" in refused.stderr) == (2, True)
+        assert "`textgrad-engine resume runs/cut` goes on with it" in refused.stderr
     assert cli("resume", "runs/cut", "--quiet").exit_code == 0
     assert "better over 3 folds" in cli("resume", "runs/cut", "--quiet").stdout
     assert "on all folds" in cli("show", "runs/cut").stdout
@@ -153,11 +161,134 @@ def test_a_control_says_that_it_is_one(cli: Any, home: Path) -> None:
     assert "a control: the optimizer got no feedback" in cli("show", "runs/a").stdout
 
 
-def test_what_controls_found_is_said_to_be_in_each_run(cli: Any, home: Path) -> None:
-    """They are paid for, and are not in the report of the folds."""
+def test_controls_are_pooled(cli: Any, home: Path) -> None:
+    """Each control's texts were tested on all examples, too, and each run's report says what they were."""
     done = cli("train", home, "--folds", 2, "--controls", "--run-dir", "runs/a")
-    assert "What the controls found is in the report of each run" in " ".join(done.stdout.split())
+    said = " ".join(done.stdout.split())
+    assert "Against rewrites without feedback (test mean 0." in said
+    assert "on 50 examples of 2 folds" in said
     assert "Beside controls" in cli("show", "runs/a/fold-1").stdout
+    found = json.loads(cli("show", "runs/a", "--json").stdout)["controls"]
+    assert [each["comparison"]["n"] for each in found] == [50, 50]
+    assert "Beside controls" in cli("report", "runs/a", "--out", "-").stdout
+
+
+@pytest.fixture
+def whole(cli: Any, home: Path) -> str:
+    """A cross-validation that is finished."""
+    assert cli("train", home, "--folds", 3, "--run-dir", "runs/a", "--quiet").exit_code == 0
+    return "runs/a"
+
+
+def new_rows(home: Path) -> Path:
+    """Examples that are in none of the files."""
+    rows = simulated_task(rules=4, seed=1, train=1, val=30, test=1).val
+    path = home / "new.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_the_final_prompt_is_evaluated_on_other_examples_only(cli: Any, home: Path, whole: str) -> None:
+    """It was trained on all of them; a fold's prompt is evaluated on its own fold, whatever the config calls test."""
+    for args in ((whole,), (f"{whole}/final",)):
+        refused = cli("eval", *args)
+        assert (refused.exit_code, "no example tests the final prompt" in refused.stderr) == (2, True)
+    done = json.loads(cli("eval", whole, "--data", new_rows(home), "--json").stdout)
+    assert (done["run"], done["examples"], done["rows"], done["test_openings"]) == (f"{whole}/final", 30, {}, None)
+    own = json.loads(cli("eval", f"{whole}/fold-2", "--json").stdout)
+    assert (own["data"], own["split"], own["examples"], own["test_openings"]) == ("fold-2", "test", 17, 2)
+    known = json.loads(cli("show", f"{whole}/fold-2", "--json").stdout)["test"]["best"]["mean"]
+    assert own["mean"] == known
+
+
+def test_the_final_prompt_is_shrunk_on_what_validated_it(cli: Any, home: Path, whole: str) -> None:
+    """Of a fold it is the examples of that fold's run, and what was changed since is refused."""
+    done = json.loads(cli("shrink", whole, "--max-tries", 3, "--json").stdout)
+    assert (done["run"], done["val"]["before"]["examples"]) == (whole, 50)
+    assert (home / whole / "final/shrunk_prompt.txt").is_file()
+    assert cli("eval", whole, "--shrunk", "--data", new_rows(home), "--quiet").exit_code == 0
+    own = json.loads(cli("shrink", f"{whole}/fold-1", "--max-tries", 3, "--json").stdout)
+    assert own["val"]["before"]["examples"] == 33
+    (home / "val.jsonl").write_text((home / "val.jsonl").read_text().replace("K4", "K5"))
+    refused = cli("shrink", f"{whole}/fold-1")
+    assert (refused.exit_code, "not the examples that it was begun with" in refused.stderr) == (2, True)
+
+
+def test_two_of_them_are_paired_on_all_examples(cli: Any, home: Path, whole: str) -> None:
+    """Also where they are cut otherwise; beside a plain run on what that has tested."""
+    cli("train", home, "--folds", 4, "--no-feedback", "--run-dir", "runs/b", "--quiet")
+    cli("train", home, "--run-dir", "runs/plain", "--quiet")
+    shown = cli("diff", whole, "runs/b")
+    assert "B  runs/b: 4 folds of 50 examples; a control: the optimizer got no feedback" in shown.stdout
+    said = " ".join(shown.stdout.split())
+    assert "A and B are cross-validations: tested were the folds' prompts" in said
+    assert "folds 3 4" in said
+    both = json.loads(cli("diff", whole, "runs/b", "--json").stdout)
+    (pairing,) = both["pairings"]
+    assert (pairing["on"], pairing["comparison"]["n"], pairing["comparison"]["verdict"]) == ("test", 50, "worse")
+    assert both["settings"]["folds"] == {"a": 3, "b": 4}
+    (text,) = both["parameters"]
+    assert text["a"] == (home / whole / "final/best_prompt.txt").read_text()
+    assert "--- runs/a/final/best/system.txt" in text["patch"]
+    plain = json.loads(cli("diff", "runs/plain", whole, "--json").stdout)["pairings"][0]
+    assert (plain["on"], plain["comparison"]["n"]) == ("test", 15)
+    assert "50 examples, of which 15 are the same" in " ".join(plain["remarks"])
+
+
+def test_the_diff_of_one_is_what_the_final_run_changed(cli: Any, home: Path, whole: str) -> None:
+    """A pipe gets it byte for byte, and what it is about is told beside it."""
+    shown = cli("diff", whole)
+    assert shown.stdout == cli("diff", f"{whole}/final").stdout
+    assert "this is what the run on all examples changed" in shown.stderr
+
+
+def test_the_page_is_of_all_folds(cli: Any, home: Path, whole: str) -> None:
+    """It says which prompt to use, and is the same wherever the folder lies."""
+    assert "The report is in runs/a/report.html" in cli("report", whole).stderr
+    page = (home / whole / "report.html").read_text()
+    assert "Report on a cross-validation" in page
+    assert "The prompt to use: a/final/best_prompt.txt" in page
+    assert "textgrad-engine train config.toml --folds 3" in page
+    assert "fold 3" in page
+    shutil.copytree(home / whole, home / "elsewhere/a")
+    (home / "elsewhere/a/report.html").unlink()
+    assert cli("report", "elsewhere/a", "--out", "-").stdout == page
+
+
+def test_no_prompt_is_called_better_that_was_not_shown_to_be(cli: Any, home: Path) -> None:
+    """Of twelve examples nobody knows; how many would tell is said."""
+    text = "".join((home / "train.jsonl").read_text().splitlines(keepends=True)[:6])
+    (home / "train.jsonl").write_text(text)
+    for name in ("val", "test"):
+        (home / f"{name}.jsonl").write_text("".join((home / f"{name}.jsonl").read_text().splitlines(True)[:3]))
+    done = cli("train", home, "--folds", 3, "--run-dir", "runs/a")
+    assert "12 examples together show" in " ".join(done.stderr.split())
+    said = " ".join(done.stdout.split())
+    assert "no difference shown" in said
+    assert "Which prompt to use is open, as these examples do not tell" in said
+    assert "who has to be sure keeps the seed prompt, or collects more: some" in said
+    assert "The prompt to use is in" not in done.stderr
+    assert json.loads(cli("show", "runs/a", "--json").stdout)["use"] is None
+    assert "Which prompt to use is open" in cli("report", "runs/a", "--out", "-").stdout
+
+
+def test_what_it_costs_is_told_beforehand(cli: Any, home: Path) -> None:
+    """The sum of all runs, and what the verdict of all will show."""
+    one, all_of_them = (json.loads(cli("estimate", home, *given, "--json").stdout) for given in ((), ("--folds", 4)))
+    assert (one["runs"], all_of_them["runs"]) == (1, 5)
+    assert all_of_them["calls"]["forward"]["usual"] > 4 * one["calls"]["forward"]["usual"]
+    shown = cli("estimate", home, "--folds", 4)
+    assert "5 runs together, at most 30 steps on parcels:model" in shown.stdout
+    assert "50 examples together show a true difference of 0.18" in shown.stdout
+    assert max(map(len, shown.stdout.split("\n"))) <= 80
+    assert not shown.stderr
+    used = json.loads(cli("train", home, "--folds", 4, "--json").stdout)["total"]
+    for key in ("calls", "input_tokens", "output_tokens"):
+        low, usual, high = (sum(each[end] for each in all_of_them[key].values()) for end in ("low", "usual", "high"))
+        assert low <= used[key] <= high
+        assert key == "output_tokens" or usual / 3 < used[key] < usual * 3
+    refused = cli("estimate", home, "--folds", 51)
+    assert (refused.exit_code, "cannot be dealt to 51 folds" in refused.stderr) == (2, True)
 
 
 def killed_in_its_second_fold(cli: Any) -> Path:
@@ -329,7 +460,7 @@ def test_one_file_is_enough(cli: Any, home: Path) -> None:
     lines = "train = 'train.jsonl'\nval = 'val.jsonl'\ntest = 'test.jsonl'\n"
     config.write_text(config.read_text().replace(lines, "train = 'all.jsonl'\n"))
     refused = cli("train", home)
-    assert (refused.exit_code, "`train --folds 5` tests every example" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "with `--folds 5` every example is tested" in refused.stderr) == (2, True)
     assert json.loads(cli("train", home, "--folds", 5, "--json").stdout)["comparison"]["n"] == 50
 
 

@@ -20,6 +20,7 @@ from textgrad_engine.store import RunFolder
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Evaluation, Guards, Trainer, cross_validate
+from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.crossval import parts_of, pooled
 
 
@@ -141,7 +142,7 @@ def test_the_interval_holds_the_mean_gain_of_the_folds_prompts() -> None:
             new = tuple(1 - a if draw.random() < (down if a else up) else a for a in old)
             none = (None,) * len(ids)
             evaluations = [Evaluation(ids, scores, none, {}) for scores in (old, new)]
-            results.append(SimpleNamespace(seed_test=evaluations[0], best_test=evaluations[1]))
+            results.append(SimpleNamespace(seed_test=evaluations[0], best_test=evaluations[1], controls=None))
         found = pooled([*zip(parts, results)], [row["id"] for row in examples], (), 0.0).comparison
         assert found is not None
         held += found.interval[0] <= sum(gains) / 5 <= found.interval[1]
@@ -207,7 +208,7 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
     whole = found(10**9, tmp_path / "whole")
     every = len(asked)
     assert sorted(each.name for each in (tmp_path / "whole").iterdir()) == [
-        "final", "fold-1", "fold-2", "fold-3", "fold-4", "fold-5",
+        "final", "fold-1", "fold-2", "fold-3", "fold-4", "fold-5", "folds.json",
     ]  # fmt: skip
     with pytest.raises(KeyError):
         found(every // 2, tmp_path / "cut")
@@ -219,6 +220,55 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
     assert not asked
     with pytest.raises(RunError, match="there is something in this folder"):
         found(10**9, tmp_path / "cut")
+    trainer = Trainer(run_dir=tmp_path / "cut", resume=True)
+    with pytest.raises(RunError, match="of 5 folds and 50 examples, and this one of 4"):
+        cross_validate(start_of(task), task.loss, task.train, folds=4, trainer=trainer)
+
+
+def test_a_run_that_a_budget_ended_is_given_back_what_it_had(task: SimulatedTask, tmp_path: Path) -> None:
+    """An equal part of a little more is less than what the last run had taken, which comes after all others."""
+
+    def found(calls: int, **settings: Any) -> Any:
+        with tg.use_models(forward=task.model), tg.budget(calls=calls):
+            trainer = Trainer(3, run_dir=tmp_path / "run", **settings)
+            return cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=trainer)
+
+    before = found(600)
+    after = found(before.total.calls + 10, resume=True)
+    assert {each.status for each in before.runs} == {"budget"}
+    assert all(b.total.calls >= a.total.calls for a, b in zip(before.runs, after.runs))
+    assert after.total.calls <= before.total.calls + 10
+    assert found(100_000, resume=True).status == "finished"
+
+
+# what it says to use
+
+
+def test_the_final_texts_are_to_be_used_only_where_folds_are_better(task: SimulatedTask) -> None:
+    """Nothing is measured of the final texts themselves, so it is the folds that speak for them."""
+    flat = simulated_task(rules=4, seed=2, train=30, flat=True)
+    with tg.use_models(forward=task.model):
+        found = cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=Trainer(3))
+        without = cross_validate(start_of(task), task.loss, task.train, folds=2, final=False)
+    with tg.use_models(forward=flat.model):
+        none = cross_validate(start_of(flat), flat.loss, flat.train, folds=3)
+    assert (found.use, found.gained) == ("final", 3)
+    assert without.use is None
+    assert none.use == "seed"
+    assert "to use: the seed prompt" in str(none)
+
+
+def test_controls_are_pooled_over_the_folds(task: SimulatedTask) -> None:
+    """What feedback is worth shows on all examples, each control's texts tested by what they have not seen."""
+    with tg.use_models(forward=task.model):
+        found = cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=Trainer(3, controls=True))
+    assert [each.name for each in found.controls] == list(CONTROLS)
+    for each in found.controls:
+        assert (each.comparison.n, each.folds, len(each.test)) == (50, 3, 50)
+        assert each.comparison.verdict == "better"
+        own = [one for fold in found.folds for one in fold.controls.each if one.name == each.name]
+        assert each.usage.calls == sum(one.usage.calls for one in own)
+        assert each.test.mean == pytest.approx(sum(one.test.mean * len(one.test) for one in own) / 50)
 
 
 def test_it_can_be_awaited(task: SimulatedTask) -> None:

@@ -13,8 +13,9 @@ from textgrad_engine import data, llm, nn, optim
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim.transforms import dedupe, summarise
-from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train.estimate import estimate
+from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.train.crossval import Part
+from textgrad_engine.train.estimate import Estimate, Range, estimate, estimate_parts
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 ROWS = [{"word": f"word {n}", "target": "yes"} for n in range(20)]
@@ -225,3 +226,83 @@ def test_a_program_with_structured_output_is_estimated_whatever_its_form(make: A
     program = nn.ChatCompletion("{word}", system=system, response_format=Sorted)
     found = estimate(tg.Trainer(max_epochs=1), program, nn.ExactMatch(), make(program.parameters()), ROWS, ROWS)
     assert found.calls["forward"].low > 0
+
+
+def task_of(**settings: Any) -> tuple[Any, Any]:
+    """A simulated task, and what makes its program anew."""
+    task = simulated_task(**{"rules": 4, "seed": 3, "train": 60, "val": 60, "test": 60, **settings})
+    return task, task.program
+
+
+def test_a_run_that_is_at_its_best_early_on_asks_the_optimizer_less_than_every_minibatch() -> None:
+    """Nothing is wrong in most of them, so the least is no share of the steps."""
+    task, program = task_of(noise=0.0)
+    trainer = tg.Trainer(max_epochs=10, batch_size=20)
+    one, other = program(), program()
+    found = estimate(trainer, one, task.loss, optim.TGD(one.parameters(), max_edits=4), task.train, task.val, task.test)
+    with tg.use_models(forward=task.model):
+        result = trainer.fit(
+            other, task.loss, optim.TGD(other.parameters(), max_edits=4), task.train, task.val, task.test
+        )
+    assert found.steps == 30
+    assert found.calls["optimizer"].low <= result.usage["optimizer"].calls < 15
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, {}),
+        ({"parameters": 2}, {}),
+        ({}, {"controls": True}),
+        ({"train": 20, "val": 15, "test": 15}, {}),
+        ({}, {"batch_size": 8, "patience": 3}),
+        ({"seed": 8, "rules": 8}, {"feedback_batch_size": 4}),
+    ],
+)
+def test_what_is_usual_of_steps_is_of_the_right_size(settings: Any, options: Any) -> None:
+    """The most is many times what is used, which helps nobody who wants to know what it will cost."""
+    task, program = task_of(**settings)
+    trainer = tg.Trainer(max_epochs=3, **options)
+    one, other = program(), program()
+    found = estimate(trainer, one, task.loss, optim.TGD(one.parameters()), task.train, task.val, task.test)
+    with tg.use_models(forward=task.model):
+        result = trainer.fit(other, task.loss, optim.TGD(other.parameters()), task.train, task.val, task.test)
+    for part in (found.calls, found.input_tokens, found.output_tokens):
+        for each in part.values():
+            assert each.usual is not None
+            assert each.low <= each.usual <= each.high
+    usual = sum(each.usual or 0 for each in found.calls.values())
+    assert usual / 2 < result.total.calls < usual * 2
+    usual = sum(each.usual or 0 for each in found.input_tokens.values())
+    assert usual / 3 < result.total.input_tokens < usual * 2
+
+
+def test_an_answer_in_a_chain_may_be_a_word_or_as_long_as_the_example() -> None:
+    """Of neither is known which."""
+    task, program = task_of(parameters=2, train=8, val=8, test=8)
+    target = "a target of a good many words, which only the last answer has to match"
+    rows = [{**row, "target": target} for row in task.train]
+    made = program()
+    for optimizer in (optim.TGD(made.parameters()), optim.PatchSearch(made.parameters())):
+        found = estimate(tg.Trainer(), made, task.loss, optimizer, rows, rows)
+        assert found.output_tokens["forward"].low <= 2 * found.calls["forward"].low
+        assert found.output_tokens["forward"].high >= 13 * found.calls["forward"].high
+
+
+def test_parts_of_the_same_sizes_are_estimated_once_and_added_up() -> None:
+    """What is not known of one is not known of the sum."""
+    of = Range(1.0, 3.0, 2.0)
+    asked: list[str] = []
+
+    def one(part: Part) -> Estimate:
+        asked.append(part.name)
+        dollars = None if part.test is None else of
+        return Estimate({"forward": of}, {"forward": of}, {"forward": of}, dollars, 4, "counted", of, "assumed")
+
+    folds = [Part("a", ROWS, ROWS, ROWS[:1]), Part("b", ROWS, ROWS, ROWS[1:2])]
+    found = estimate_parts(folds, one)
+    assert asked == ["a"]
+    twice = Range(2.0, 6.0, 4.0)
+    assert (found.calls, found.dollars, found.waits, found.steps) == ({"forward": twice}, twice, twice, 8)
+    assert (found.counted, found.assumed) == ("counted", "assumed")
+    assert estimate_parts([*folds, Part("final", ROWS, ROWS, None)], one).dollars is None

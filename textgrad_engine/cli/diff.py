@@ -21,7 +21,7 @@ from textgrad_engine.cli.output import (
     write_json,
 )
 from textgrad_engine.report.view import headline, none_kept
-from textgrad_engine.store import Run, read_run
+from textgrad_engine.store import Folds, Run, is_folds, read_folds, read_run
 
 __all__ = ["diff"]
 
@@ -49,30 +49,50 @@ def diff(
     Of two: their scores, the paired difference of their best prompts on the examples that both were tested on or why
     nothing paired can be said, the settings in which they differ, what they cost, and their best prompts as a unified
     diff. Of a run without a result, the best prompt so far counts.
+
+    Of `train --folds` the whole folder is taken, too: its prompt is the final one, and two of them, or one and a run,
+    are paired on the examples that both have tested.
     """
-    with checking():
-        found = [read_run(path) for path in (run, other) if path is not None]
-        for each in found:
-            for note in each.notes:
-                complain(f"note: {each.path}: {note}")
-        texts = report.changes_of(found[0])
-        if len(found) == 2:
-            beside = report.beside_of(found[0], found[1], (run_data.openings(found[0]), run_data.openings(found[1])))
-    if len(found) == 2:
+    if other is not None:
+        with checking():
+            found = _read(run), _read(other)
+            beside = report.beside_of(*found, (_openings(found[0]), _openings(found[1])))
         if as_json:
             write_json(report.beside_as_json(beside))
         else:
             write_exactly(report.render_beside(beside, width=width(), terminal=at_terminal(), color=colors()))
         return
+    with checking():
+        one = _read(run)
+        if isinstance(one, Folds):
+            one = one.final()
+            complain(f"note: {run}: several runs; this is what the run on all examples changed")
+        texts = report.changes_of(one)
     if as_json:
-        write_json(report.changes_as_json(found[0], texts))
+        write_json(report.changes_as_json(one, texts))
         return
-    if found[0].result is None:
-        complain(f"note: {run}: {headline(found[0])}; this is the best prompt so far")
+    if one.result is None:
+        complain(f"note: {run}: {headline(one)}; this is the best prompt so far")
     if patches := report.render_patches(texts, terminal=at_terminal(), color=colors()):
         write_exactly(patches)
     else:
-        complain(f"{run}: nothing was changed{_why(found[0])}")
+        complain(f"{run}: nothing was changed{_why(one)}")
+
+
+def _read(path: Path) -> Run | Folds:
+    """The run in a folder, or the cross-validation; what is not as it should be is told."""
+    found = read_folds(path) if is_folds(path) else read_run(path)
+    for each in found.runs.values() if isinstance(found, Folds) else (found,):
+        for note in each.notes:
+            complain(f"note: {each.path}: {note}")
+    return found
+
+
+def _openings(found: Run | Folds) -> int:
+    """How often the test examples were looked at; all folds are one look."""
+    if isinstance(found, Folds):
+        return max(map(run_data.openings, found.runs.values()), default=0)
+    return run_data.openings(found)
 
 
 def _why(run: Run) -> str:

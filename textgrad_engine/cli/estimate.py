@@ -13,13 +13,16 @@ import typer
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.foresight import foreseen
-from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName, OptimizerName
+from textgrad_engine.cli.folds import check_shown, parts_for
+from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds
+from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, FoldsCount, Json, ModelName, OptimizerName
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Models
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.report.words import duration, money, plural, short
+from textgrad_engine.train.crossval import Part
 from textgrad_engine.train.estimate import estimate as estimated
+from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate, Range, scaled
 
 __all__ = ["estimate", "seconds_at"]
@@ -35,6 +38,7 @@ def estimate(
     base_url: BaseUrl = None,
     optimizer: OptimizerName = None,
     controls: Controls = False,
+    folds: FoldsCount = None,
     latency: Annotated[
         float,
         typer.Option(
@@ -47,37 +51,46 @@ def estimate(
 
     The first examples are put through the program, the critic's and the optimizer's prompts, with a placeholder for
     the model, so the size of the requests is real. What cannot be known beforehand, such as how many answers will be
-    wrong, is why it is a range. For a search it is a wide one, from a run that finds nothing to one that buys all that
-    its settings allow; what is usual, by runs on simulated tasks, stands beside it. --latency tells how long a search
-    takes, if an answer takes so long and the endpoint takes all requests at once.
+    wrong, is why it is a range, from a run that finds nothing to one that buys all that its settings allow. What is
+    usual, by runs on simulated tasks, stands beside it: expect to be off by a factor of two. --latency tells how long a
+    search takes, if an answer takes so long and the endpoint takes all requests at once.
     """
     with checking():
         if not math.isfinite(latency):
             raise ConfigError(f"--latency {latency}: name a number of seconds")
         found = load_config(config).with_overrides(model=model, base_url=base_url, optimizer=optimizer)
-        train_set, val_set, test_set = read_data(found)
+        check_shown(found, folds)
+        sets = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
-        trained = build.make_optimizer(found, program, train_set)
-        guards = build.make_guards(found, val_set)
+        guards = build.make_guards(found, sets[1])
         models = build.make_models(found, model, needs_key=False)
         trainer = build.make_trainer(found, guards, controls=controls)
         lowest = (found.metric.scale or (0.0, 1.0))[0]
+
+        def of(part: Part) -> Estimate:
+            made = build.make_program(found)
+            trained = build.make_optimizer(found, made, part.train)
+            examples = part.train, part.val, part.test
+            return estimated(trainer, made, metric, trained, *examples, models=models, lowest_score=lowest)
+
+        every, parts = (None, [Part("", *sets)]) if folds is None else parts_for(found, program, sets, folds)
         with build.prompts_of(found):
-            result = estimated(
-                trainer, program, metric, trained, train_set, val_set, test_set, models=models, lowest_score=lowest
-            )
+            result = estimate_parts(parts, of)
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
     if as_json:
-        shown = {"models": names, **dataclasses.asdict(result)}
+        shown = {"models": names, "runs": len(parts), **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
             shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
         write_json(shown)
     else:
         columns = min(width(), 80)
-        seen = textwrap.wrap(foreseen(found, program, metric, test_set), columns)
-        table = _table(result, names, seconds, latency, columns)
+        words = foreseen(found, program, metric, sets[2])
+        if every is not None:
+            words = foreseen_of_folds(found, program, metric, every)
+        seen = textwrap.wrap(words, columns)
+        table = _table(result, names, seconds, latency, columns, len(parts))
         write("\n".join([table, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 
@@ -102,8 +115,9 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
     return Range(*ends)
 
 
-def _table(result: Estimate, names: list[str], seconds: Range | None, latency: float, columns: int) -> str:
-    lines = [f"At most {plural(result.steps, 'step')} on {', '.join(names)}"]
+def _table(result: Estimate, names: list[str], seconds: Range | None, latency: float, columns: int, runs: int) -> str:
+    steps = f"t most {plural(result.steps, 'step')} on {', '.join(names)}"
+    lines = textwrap.wrap(f"A{steps}" if runs == 1 else f"{plural(runs, 'run')} together, a{steps}", columns)
     if result.assumed:
         lines += textwrap.wrap(f"(if {result.assumed})", columns)
     parts = [result.calls, result.input_tokens, result.output_tokens]

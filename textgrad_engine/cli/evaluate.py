@@ -33,7 +33,7 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import Run, append_evaluation, read_run
+from textgrad_engine.store import Run, append_evaluation, is_folds, read_folds, read_run, typed, whole_of
 
 __all__ = ["evaluate"]
 
@@ -79,7 +79,7 @@ def evaluate(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Evaluate the best prompt of a run: mean score with its 95% interval.
+    """Evaluate the best prompt of a run: mean score with its 95% interval; of `train --folds` that of the final run.
 
     Models, metric and seed are those of the run's config; its [budget] was the run's, and does not hold here: the
     options do. Each time the test split is opened, that is counted. Where the budget is spent, or after Ctrl-C, the
@@ -87,7 +87,7 @@ def evaluate(
     """
     asked = Asked(data, repeats, clusters, at_least, model, base_url, limits=(budget, budget_calls, budget_tokens))
     with checking():
-        found = read_run(run)
+        found = _run_in(run, data)
         prompt, texts = _texts(found, seed_prompt=seed_prompt, shrunk=shrunk)
         task = checked(found, asked, prompt, texts)
         append_evaluation(found.path, {"event": run_data.EVALUATION_STARTED, **task.about})
@@ -99,6 +99,22 @@ def evaluate(
         elif done.evaluation is not None:
             write(in_one_line(found, done, done.evaluation) if quiet else in_words(found, done, done.evaluation))
     _end(done, len(task.dataset), at_least)
+
+
+def _run_in(path: Path, data: Path | None) -> Run:
+    """The run in a folder; of a cross-validation the final one, which no example of its own tests.
+
+    Raises:
+        RunError: there is none, or it has nothing to test it on.
+    """
+    found = read_folds(path).final() if is_folds(path) else read_run(path)
+    if data is None and whole_of(found.path) is not None and found.path.resolve().name == "final":
+        raise RunError(
+            f"{path}: no example tests the final prompt, as it was trained on all of them; name others with --data "
+            "FILE. What prompts made in the same way score on examples that they have not seen is in "
+            f"`textgrad-engine show {typed(whole_of(found.path) or path)}`"
+        )
+    return found
 
 
 def _texts(run: Run, *, seed_prompt: bool, shrunk: bool) -> tuple[str, dict[str, str]]:

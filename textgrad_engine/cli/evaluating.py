@@ -13,9 +13,8 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns
-from textgrad_engine.cli.options import (
-    limits_of,
-)
+from textgrad_engine.cli.folds import part_of
+from textgrad_engine.cli.options import limits_of
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import BudgetExceeded, RunError
@@ -108,7 +107,7 @@ def checked(run: Run, asked: Asked, prompt: str, texts: Mapping[str, str]) -> Ta
     """
     limits = limits_of(*asked.limits)
     config = runs.changed(runs.config_of(run, texts), model=asked.model, base_url=asked.base_url, limits=limits)
-    path, dataset = _dataset(config, asked.data)
+    path, dataset = _dataset(config, run, asked.data)
     clusters = asked.clusters
     if clusters is not None:
         dataset.require(clusters := composed(clusters))
@@ -124,7 +123,7 @@ def checked(run: Run, asked: Asked, prompt: str, texts: Mapping[str, str]) -> Ta
     with build.prompts_of(config):
         pass
     about = {
-        "data": config.data.test if asked.data is None else str(path),
+        "data": str(path),
         "split": run_data.split_of(run, dataset),
         "rows": run_data.rows_of_splits(run, dataset),
         "digest": run_data.digest_of(dataset),
@@ -135,13 +134,16 @@ def checked(run: Run, asked: Asked, prompt: str, texts: Mapping[str, str]) -> Ta
     return Task(run, config, program, metric, models, dataset, asked.repeats, clusters, about)
 
 
-def _dataset(config: Config, data: Path | None) -> tuple[Path, Dataset]:
+def _dataset(config: Config, run: Run, data: Path | None) -> tuple[str, Dataset]:
+    """What the data is called, and its examples; of a run of a cross-validation those of its fold."""
+    if data is None and (part := part_of(config, run)) is not None:
+        return part.name, Dataset(part.test or ())
     if data is None and config.data.test is None:
         raise RunError("the run's config names no test split; name a file with --data FILE")
     path = data if data is not None else config.file(config.data.test or "")
     dataset = load(path)
     check_columns(config, dataset)
-    return path, dataset
+    return str(path) if data is not None else str(config.data.test), dataset
 
 
 def _check_least(least: float, scale: tuple[float, float] | None) -> None:

@@ -14,7 +14,7 @@ from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
 
-__all__ = ["foreseen"]
+__all__ = ["foreseen", "foreseen_of_folds"]
 
 _CHANGED = 0.2
 """Of the answers, so many are taken to turn from right to wrong or back; more do where the difference is larger."""
@@ -34,24 +34,61 @@ def foreseen(config: Config, program: Module, metric: Callable[..., Any], test: 
     """
     if test is None:
         return "Without a test set nothing will be shown: the validation score flatters what was chosen by it."
-    field = config.data.clusters
-    clusters = set(clusters_of_equals(program, test)) if field is None else {str(row[field]) for row in test}
-    units, size = len(clusters) or len(test), plural(len(test), "test example")
-    if clusters:
-        size += f", of which {units} are different ones," if field is None else f" in {plural(units, 'cluster')}"
-    if config.metric.kind == "exact_match":
-        least = minimum_detectable_effect(units, discordance=_CHANGED)
-    else:
-        scale = scale_of(metric)
-        if scale is None or not all(map(math.isfinite, scale)):
-            return ""
-        width = scale[1] - scale[0]
-        least = minimum_detectable_effect(units, sd=_SPREAD * width, largest=width)
+    units, size = _units(config, program, test, "test example")
+    least = _least(config, metric, units)
+    if least is None:
+        return ""
     if math.isinf(least):
         return f"{size} show no difference reliably, however large; take more, or all with `train --folds 5`."
-    supposed = ", where a fifth of the answers change" if config.metric.kind == "exact_match" else ""
     more = " `train --folds 5` tests all examples, not these alone." if units < _FEW else ""
-    return f"{size} show a true difference of {least:.2g} 4 times in 5{supposed}, and smaller ones less often.{more}"
+    return f"{_shown(config, size, least)}{more}"
+
+
+def foreseen_of_folds(config: Config, program: Module, metric: Callable[..., Any], examples: Dataset) -> str:
+    """Which difference the verdict of a cross-validation will show, in sentences; "" where that is not known.
+
+    Args:
+        config: says which examples belong together.
+        program: whose inputs tell which examples are copies.
+        metric: the score.
+        examples: of all folds.
+    """
+    units, size = _units(config, program, examples, "example")
+    least = _least(config, metric, units)
+    if least is None:
+        return ""
+    if math.isinf(least):
+        return f"{size} together show no difference reliably, however large; take more examples."
+    return (
+        f"{_shown(config, f'{size} together', least)} That is about the mean of the folds' prompts; the final prompt "
+        "is tested by none of them."
+    )
+
+
+def _units(config: Config, program: Module, rows: Dataset, what: str) -> tuple[int, str]:
+    """How many examples stand for themselves, and how many there are, in words."""
+    field = config.data.clusters
+    clusters = set(clusters_of_equals(program, rows)) if field is None else {str(row[field]) for row in rows}
+    units, size = len(clusters) or len(rows), plural(len(rows), what)
+    if clusters:
+        size += f", of which {units} are different ones," if field is None else f" in {plural(units, 'cluster')}"
+    return units, size
+
+
+def _least(config: Config, metric: Callable[..., Any], units: int) -> float | None:
+    """The least difference that is found; None where the scale of the scores is not known."""
+    if config.metric.kind == "exact_match":
+        return minimum_detectable_effect(units, discordance=_CHANGED)
+    scale = scale_of(metric)
+    if scale is None or not all(map(math.isfinite, scale)):
+        return None
+    width = scale[1] - scale[0]
+    return minimum_detectable_effect(units, sd=_SPREAD * width, largest=width)
+
+
+def _shown(config: Config, size: str, least: float) -> str:
+    supposed = ", where a fifth of the answers change" if config.metric.kind == "exact_match" else ""
+    return f"{size} show a true difference of {least:.2g} 4 times in 5{supposed}, and smaller ones less often."
 
 
 _FEW = 100

@@ -19,6 +19,7 @@ __all__ = [
     "CallsLimit",
     "ConfigPath",
     "Controls",
+    "FoldsCount",
     "Json",
     "ModelName",
     "OptimizerName",
@@ -46,6 +47,16 @@ Controls = Annotated[
         "--controls",
         help="Also give a rewrite without feedback and random edits at most as many calls as the optimizer used, "
         "and show them beside its result. This about triples the calls.",
+    ),
+]
+FoldsCount = Annotated[
+    int | None,
+    typer.Option(
+        "--folds",
+        metavar="K",
+        min=2,
+        help="Where there are few examples: cut all of the config's examples into K parts, test each with a prompt "
+        "trained on the others, then train on all of them. This takes about K + 1 times the calls.",
     ),
 ]
 RunPath = Annotated[

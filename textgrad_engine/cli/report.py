@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import run_data, runs
+from textgrad_engine.cli import run_data
 from textgrad_engine.cli.options import RunPath
 from textgrad_engine.cli.output import checking, command, complain, write_exactly
 from textgrad_engine.errors import RunError
-from textgrad_engine.report import is_page, page_of
-from textgrad_engine.store import read_run, write_atomically
+from textgrad_engine.report import is_page, page_of, page_of_folds
+from textgrad_engine.report.view import CONTROL
+from textgrad_engine.store import is_folds, read_folds, read_run, write_atomically
 
 __all__ = ["report"]
 
@@ -36,16 +37,13 @@ def report(
 
     It holds the verdict and the scores with their intervals, what changed in the prompts and for each line who asked
     for it and the races that decided, the steps in order, controls, cost, every remark that `show` prints, and how to
-    run it again. Prompts, feedback and the ids of examples are in it: read it before it leaves the house. Of a run
+    run it again. Of a cross-validation (`train --folds`) it has the verdict of all folds, and which prompt to use.
+    Prompts, feedback and the ids of examples are in it: read it before it leaves the house. Of a run
     without a result it holds what is known so far. The same folder gives the same bytes.
     """
     with checking():
-        found = read_run(run)
-        for note in found.notes:
-            complain(f"note: {note}")
-        place = None if out == Path("-") else _place(out or found.path / "report.html")
-        remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
-        page = page_of(found, run_data.openings(found), remark)
+        page = _page_of_run(run) if not is_folds(run) else page_of_folds(read_folds(run))
+        place = None if out == Path("-") else _place(out or run / "report.html")
     if place is None:
         write_exactly(page)
         return
@@ -54,6 +52,14 @@ def report(
     except OSError as error:
         raise _unwritable(place, error) from None
     complain(f"The report is in {place}")
+
+
+def _page_of_run(path: Path) -> str:
+    found = read_run(path)
+    for note in found.notes:
+        complain(f"note: {note}")
+    remark = "" if (found.config or {}).get("feedback", True) else CONTROL
+    return page_of(found, run_data.openings(found), remark)
 
 
 def _place(out: Path) -> Path:

@@ -8,13 +8,13 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import run_data, runs
-from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, folds_in, parts_for
+from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, parts_for
 from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
 from textgrad_engine.cli.output import OK, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.store import RunFolder, read_run, typed, whole_of
+from textgrad_engine.store import RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
 __all__ = ["resume"]
 
@@ -53,8 +53,8 @@ def resume(
     no longer on record, nothing is asked, unless with `--anyway`.
     """
     with checking():
-        folds = folds_in(run)
-        found = read_run(run) if folds is None else first_of(run)
+        folds = read_folds(run) if is_folds(run) else None
+        found = read_run(run) if folds is None else first_of(folds)
         if folds is None and found.result is not None and found.result.status == "finished":
             how = f"`textgrad-engine show {typed(run)}` prints its result"
             over = f"{run} is finished, so there is nothing to resume; {how}"
@@ -83,14 +83,14 @@ def resume(
         if folds is None:
             run_data.check_splits(found, config, job.splits)
         else:
-            check_as_before(run, *parts_for(config, job, folds))
+            check_as_before(folds, *parts_for(config, job.program, tuple(job.splits.values()), folds.folds))
     if folds is not None:
         quietly, name = quiet or as_json, runs.name_in(found)
         with saying_what_is_left(run):
-            whole = carry_out_folds(
-                config, job, run, way, folds=folds, name=name, cache=answers, quiet=quietly, anyway=anyway
+            carry_out_folds(
+                config, job, run, way, folds=folds.folds, name=name, cache=answers, quiet=quietly, anyway=anyway
             )
-        end_folds(whole, run, quiet=quiet, as_json=as_json)
+        end_folds(run, quiet=quiet, as_json=as_json)
     with saying_what_is_left(run):
         with checking():
             folder = RunFolder(run, config=runs.with_limits(found, config), resume=True, anyway=anyway)

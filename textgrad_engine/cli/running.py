@@ -39,7 +39,7 @@ from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
-from textgrad_engine.report.view import looked_at_before
+from textgrad_engine.report.view import CONTROL, looked_at_before
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
@@ -168,7 +168,7 @@ def end(
         total = result.total
         write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
-        remark = "" if way.feedback else runs.CONTROL
+        remark = "" if way.feedback else CONTROL
         table = report.render(
             result, title=str(path), remark=remark, before=before, tools=tools, width=width(), color=colors()
         )

@@ -22,7 +22,6 @@ from textgrad_engine.report.words import plural
 from textgrad_engine.store import Run
 
 __all__ = [
-    "CONTROL",
     "Way",
     "changed",
     "claim",
@@ -34,9 +33,6 @@ __all__ = [
     "summary",
     "with_limits",
 ]
-
-
-CONTROL = "a control: the optimizer got no feedback"
 
 
 @dataclass(frozen=True)

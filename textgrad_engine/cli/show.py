@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import completion, run_data, runs, way_on
-from textgrad_engine.cli.folds import folds_in, show_folds
+from textgrad_engine.cli import completion, run_data, way_on
+from textgrad_engine.cli.folds import show_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
-from textgrad_engine.store import read_run
+from textgrad_engine.report.view import CONTROL
+from textgrad_engine.store import is_folds, read_run
 from textgrad_engine.train import TrainResult
 
 __all__ = ["show"]
@@ -58,7 +59,7 @@ def show(
             raise RunError("--line N explains a line and --step N a step: give one of them")
         if parameter is not None and line is None and step is None:
             raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
-        if folds_in(run) is not None:
+        if is_folds(run):
             if line is not None or step is not None:
                 raise RunError(f"{run}: these are several runs, and a line or step is of one; name {run / 'final'}")
             show_folds(run, as_json=as_json)
@@ -89,7 +90,7 @@ def show(
         document = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
         write_json({"run": str(run), **document})
     else:
-        remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
+        remark = "" if (found.config or {}).get("feedback", True) else CONTROL
         openings = run_data.openings(found)
         shown = report.render(
             found.result,

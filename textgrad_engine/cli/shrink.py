@@ -12,6 +12,7 @@ from textgrad_engine.cli import build, run_data, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns
 from textgrad_engine.cli.contracts import make_contracts
+from textgrad_engine.cli.folds import part_of
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
@@ -42,7 +43,7 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.report.words import cost, plural, score
-from textgrad_engine.store import Run, check_shrunk, read_run, write_shrunk
+from textgrad_engine.store import Run, check_shrunk, is_folds, read_folds, read_run, write_shrunk
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train import shrink as shortened
 from textgrad_engine.train.interrupt import stopping_on_interrupt
@@ -72,10 +73,11 @@ def shrink(
 
     Lines are left out, and what is left is raced against the whole prompt; the run's best prompt stays as it is. The
     limits of the config's [budget] hold here, too, counted from the start. The test split is not opened;
-    `eval RUN --shrunk` tells how good the short prompt is there.
+    `eval RUN --shrunk` tells how good the short prompt is there. Of `train --folds` the final prompt is shortened, on
+    the examples that it was trained on: only others (`eval RUN --shrunk --data FILE`) tell what it is worth.
     """
     with checking():
-        found = read_run(run)
+        found = read_folds(run).final() if is_folds(run) else read_run(run)
         if found.result is None:
             raise RunError(
                 f"{run} has no result, as the run {way_on.how_it_ended(found)}; only finished runs can be shrunk"
@@ -144,6 +146,8 @@ def _validation(config: Config, run: Run) -> Dataset:
     Raises:
         RunError: they are not those that the run had.
     """
+    if (part := part_of(config, run)) is not None:
+        return Dataset(part.val)
     dataset = load(config.file(config.data.val or config.data.train))
     check_columns(config, dataset)
     run_data.check_splits(run, config, {"val": dataset})
@@ -153,7 +157,10 @@ def _validation(config: Config, run: Run) -> Dataset:
 def _contracts(config: Config, run: Run) -> dict[str, tuple[Contract, ...]]:
     """What each of the run's texts had to keep."""
     asked = config.optimizer.contracts, *config.optimizer.prompts.values()
-    examples: Any = load(config.file(config.data.train)) if any(each.no_copying for each in asked) else ()
+    examples: Any = ()
+    if any(each.no_copying for each in asked):
+        part = part_of(config, run)
+        examples = load(config.file(config.data.train)) if part is None else part.train
     return make_contracts(config, run.seed, examples)
 
 

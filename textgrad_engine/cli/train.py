@@ -8,13 +8,14 @@ import typer
 
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import load_config
-from textgrad_engine.cli.folds import carry_out_folds, end_folds, parts_for
+from textgrad_engine.cli.folds import carry_out_folds, check_shown, end_folds, parts_for
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
     CallsLimit,
     ConfigPath,
     Controls,
+    FoldsCount,
     Json,
     ModelName,
     OptimizerName,
@@ -50,16 +51,7 @@ def train(
         typer.Option("--no-feedback", help="Withhold the feedback from the optimizer: a control to compare with."),
     ] = False,
     controls: Controls = False,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            "--folds",
-            metavar="K",
-            min=2,
-            help="Where there are few examples: cut all of the config's examples into K parts, test each with a prompt "
-            "trained on the others, then train on all of them. This takes about K + 1 times the calls.",
-        ),
-    ] = None,
+    folds: FoldsCount = None,
     cache: UseCache = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -79,25 +71,20 @@ def train(
             seed=seed,
             optimizer=optimizer,
         )
-        if folds is None and found.data.val is None and found.data.test is None:
-            found.fail(
-                "[data] names train alone, so nobody would know what a prompt is worth: `train --folds 5` tests every "
-                'example with a prompt trained on the others; or split the file, and add test = "test.jsonl"',
-                "data",
-            )
+        check_shown(found, folds)
         job = checked(found, feedback=way.feedback, model=model, budget=budget)
         answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it
         if folds is not None:
-            parts_for(found, job, folds)
+            parts_for(found, job.program, tuple(job.splits.values()), folds)
             if run_dir is not None and run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
                 raise RunError(f"{run_dir}: there is something there; name a new or empty folder with --run-dir")
         path = runs.claim(found, run_dir)
     if folds is not None:
         with saying_what_is_left(path):
-            whole = carry_out_folds(
+            carry_out_folds(
                 found, job, path, way, folds=folds, name=runs.name_of(found), cache=answers, quiet=quiet or as_json
             )
-        end_folds(whole, path, quiet=quiet, as_json=as_json)
+        end_folds(path, quiet=quiet, as_json=as_json)
     with saying_what_is_left(path):
         with checking():
             described = runs.describe(found, path, job.splits, way)

@@ -4,6 +4,7 @@ from textgrad_engine.report.beside import beside_as_json, beside_of, changes_as_
 from textgrad_engine.report.beside_tables import render_beside, render_patches
 from textgrad_engine.report.document import as_json
 from textgrad_engine.report.folds import folds_as_json, folds_in_a_line, render_folds
+from textgrad_engine.report.folds_page import page_of_folds
 from textgrad_engine.report.lineage import lineage_as_json, lineage_of, step_as_json, step_of
 from textgrad_engine.report.page import is_page, page_of
 from textgrad_engine.report.tables import one_line, render, render_line, render_step, render_unfinished
@@ -24,6 +25,7 @@ __all__ = [
     "lineage_of",
     "one_line",
     "page_of",
+    "page_of_folds",
     "render",
     "render_beside",
     "render_folds",

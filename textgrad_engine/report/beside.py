@@ -9,13 +9,14 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.folds import headline_of
 from textgrad_engine.report.pairing import Pairing, pairing_of, same_conditions, setting
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.unified import NOWHERE, unified
 from textgrad_engine.report.view import headline
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import Run, file_name
-from textgrad_engine.train import Evaluation
+from textgrad_engine.store import Folds, Run, file_name
+from textgrad_engine.train import Evaluation, TrainResult
 
 __all__ = ["Beside", "Changed", "Side", "Texts", "beside_as_json", "beside_of", "changes_as_json", "changes_of"]
 
@@ -128,20 +129,26 @@ def changes_as_json(run: Run, texts: tuple[Texts, ...]) -> dict[str, Any]:
     }
 
 
-def beside_of(first: Run, second: Run, openings: tuple[int, int]) -> Beside:
+def beside_of(first: Run | Folds, second: Run | Folds, openings: tuple[int, int]) -> Beside:
     """Two runs beside each other.
 
+    A cross-validation is taken for a run whose test set are all examples: on each it is its own fold's texts that were
+    tested. Its texts are the final ones.
+
     Args:
-        first: a run, A.
+        first: a run, or a cross-validation, A.
         second: what it is compared with, B.
         openings: how often the test split of each was looked at, evaluations since the run included.
 
     Raises:
         RunError: one of them ended before it had texts, or its record of calls is damaged.
     """
+    several = first, second
+    first, second = (run_of(each) if isinstance(each, Folds) else each for each in several)
     for run in (first, second):
         _check_begun(run)
-    sides = _side(first, openings[0]), _side(second, openings[1])
+    headlines = [headline_of(each) if isinstance(each, Folds) else headline(each) for each in several]
+    sides = _side(first, headlines[0], openings[0]), _side(second, headlines[1], openings[1])
     test = pairing_of(first, second, "test")
     pairings: tuple[Pairing, ...] = (test,)
     if test.comparison is None and (val := pairing_of(first, second, "val")).comparison is not None:
@@ -153,7 +160,61 @@ def beside_of(first: Run, second: Run, openings: tuple[int, int]) -> Beside:
         settings=tuple(_settings(first, second)) if not unknown else (),
         unknown=_unknown(unknown),
         texts=tuple(_texts(first, second)),
-        remarks=tuple(_remarks(first, second, sides, pairings)),
+        remarks=(*_of_folds(several), *_remarks(first, second, sides, pairings)),
+    )
+
+
+def run_of(folds: Folds) -> Run:
+    """A cross-validation as one run: what the folds scored is its test, and the final texts are its texts.
+
+    Raises:
+        RunError: a file is damaged.
+    """
+    found = folds.found
+    config: dict[str, Any] | None = None
+    if folds.config is not None:
+        rows = dict(zip(folds.ids, folds.rows))
+        tested = () if found.best is None else found.best.ids
+        digests = {"test": folds.digest} if folds.digest else {}
+        known = {"test": " ".join(rows[name] for name in tested)} if rows else {}
+        config = {**folds.config, "digests": digests, "rows": known, "folds": folds.folds}
+    final = folds.runs.get("final")
+    seed = next((run.seed for run in folds.runs.values() if run.seed), {})
+    used: dict[str, Usage] = {}
+    for each in found.runs:
+        for purpose, usage in each.usage.items():
+            used[purpose] = used.get(purpose, Usage()) + usage
+    steps = tuple(step for each in found.runs for step in each.steps)
+    best = {} if found.final is None else found.final.best
+    result = TrainResult(
+        status=found.status,
+        seed=seed,
+        best=best,
+        origins={},
+        seed_val=None,
+        best_val=None,
+        seed_test=found.seed,
+        best_test=found.best,
+        comparison=found.comparison,
+        compared_on="test",
+        steps=steps,
+        usage=used,
+        seconds=found.seconds,
+        openings=int(found.seed is not None),
+    )
+    evals = () if final is None else final.evals
+    return Run(folds.path, config, result if found.runs else None, seed, best, (), steps, (), evals)
+
+
+def _of_folds(several: tuple[Run | Folds, Run | Folds]) -> Iterator[str]:
+    names = [name for name, each in zip("AB", several) if isinstance(each, Folds)]
+    if not names:
+        return
+    are = "are cross-validations" if len(names) > 1 else "is a cross-validation"
+    yield (
+        f"{' and '.join(names)} {are}: tested were the folds' prompts, each on examples that it was trained without. "
+        "So the difference is one of what optimizing makes of examples. It is not that of the final prompts, whose "
+        "lines are compared below, and which no example tests."
     )
 
 
@@ -201,12 +262,12 @@ def _side_as_json(side: Side) -> dict[str, Any]:
     }
 
 
-def _side(run: Run, openings: int) -> Side:
+def _side(run: Run, ended: str, openings: int) -> Side:
     found = run.result or so_far(run)
     return Side(
         name=str(run.path),
         status=None if run.result is None else found.status,
-        headline=headline(run),
+        headline=ended,
         seed_val=found.seed_val,
         best_val=found.best_val,
         seed_test=found.seed_test,
@@ -235,7 +296,7 @@ def _flat(run: Run) -> dict[str, Any]:
     if not isinstance(config, Mapping):
         raise RunError(f"{run.path / 'config.json'}: was damaged, as it holds no config; restore it")
     found = dict(_leaves(config))
-    found["feedback"] = setting(run, "feedback")
+    found["feedback"], found["folds"] = setting(run, "feedback"), setting(run, "folds")
     for split in ("train", "val", "test"):
         found[f"examples.{split}"] = setting(run, "digests", split)
     return found
@@ -252,6 +313,8 @@ def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
 
 def _texts(first: Run, second: Run) -> Iterator[Texts]:
     """The best texts by name; where each run has one that the other lacks, these two."""
+    if not first.best or not second.best:  # a cross-validation without its final run
+        return
     names = [(name, name) for name in first.best if name in second.best]
     alone = [name for name in first.best if name not in second.best], [n for n in second.best if n not in first.best]
     if len(alone[0]) == len(alone[1]) == 1:
@@ -299,4 +362,5 @@ def _check_begun(run: Run) -> None:
 
 
 def _file(run: Run, folder: str, name: str) -> str:
-    return (run.path / folder / f"{file_name(name, run.seed)}.txt").as_posix()
+    path = run.path if setting(run, "folds") is None else run.path / "final"
+    return (path / folder / f"{file_name(name, run.seed)}.txt").as_posix()

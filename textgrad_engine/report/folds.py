@@ -1,67 +1,85 @@
-"""A cross-validation for people and for machines: each fold, the verdict of all, and what it is about."""
+"""A cross-validation for people and for machines: each fold, the verdict of all, what it is about, and what to use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.printing import hanging, indented, printed, styled
-from textgrad_engine.report.view import looked_at_before, measured, said
-from textgrad_engine.report.words import cost, count, duration, plural, score
+from textgrad_engine.report.view import CONTROL, looked_at_before, measured, said
+from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
+from textgrad_engine.store import Folds, typed
 from textgrad_engine.train import CrossValidation, TrainResult
+from textgrad_engine.train.statistics import needed_n
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["folds_as_json", "folds_in_a_line", "render_folds"]
+__all__ = [
+    "advice_of",
+    "against_controls",
+    "folds_as_json",
+    "folds_in_a_line",
+    "headline_of",
+    "notes_of",
+    "render_folds",
+    "verdict_of",
+]
 
 
-def render_folds(
-    found: CrossValidation,
-    *,
-    title: str = "",
-    remark: str = "",
-    missing: Sequence[str] = (),
-    before: int = 0,
-    width: int = 80,
-    color: bool = False,
-) -> str:
+def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool = False) -> str:
     """The report as text.
 
     Args:
-        found: the cross-validation.
+        folds: the cross-validation.
         title: what it is about, such as its folder.
-        remark: what was special about it, e.g. that it is a control.
-        missing: the runs that have no result, the last ones of all.
-        before: how often other runs had opened the same examples for a test.
         width: columns.
         color: with the terminal's codes for colors.
     """
-    ended = {"finished": "", "interrupted": "interrupted", "budget": "the budget was spent"}[found.status]
-    if missing and not found.stopped:
-        ended = "it did not come to its end"
-    folds = plural(len(found.folds) + sum(name != "final" for name in missing), "fold")
-    head = "; ".join([f"{folds} of {plural(found.examples, 'example')}", *filter(None, [ended, remark])])
-    parts: list[RenderableType] = [styled(f"{title}: {head}" if title else head.capitalize(), "bold"), ""]
+    found, head = folds.found, headline_of(folds)
+    parts: list[RenderableType] = [styled(f"{title}: {head}" if title else capital(head), "bold"), ""]
     if found.folds:
         parts.append(styled(f"  {'':11}{'tested on':<12}{'seed prompt':<23}best prompt"))
     parts += [styled(_row(f"fold {number}", each)) for number, each in enumerate(found.folds, 1)]
     if found.seed is not None and found.best is not None:
         every = f"  {'all':11}{len(found.seed):<12}{measured(found.seed):<23}{measured(found.best)}"
         parts.append(styled(every, "bold"))
-    if found.comparison is not None:
-        tested = _tested(found)
-        where = "all folds" if f"{plural(tested, 'fold')}" == folds else f"{tested} of {folds}"
-        parts.append(hanging(f"  {'verdict':11}", "", f"{said(found.comparison)} on {where}", "bold"))
+    if verdict := verdict_of(folds):
+        parts.append(hanging(f"  {'verdict':11}", "", verdict, "bold"))
     if found.folds:
         parts.append("")
-    parts += [indented(note, 2, "dim") for note in _notes(found, missing, before)]
+    if advice := advice_of(folds, folds.path):
+        parts += [indented(advice[0], 2, "bold"), *(indented(each, 2) for each in advice[1:]), ""]
+    parts += [indented(each, 2) for each in against_controls(found)]
+    parts += [indented(note, 2, "dim") for note in notes_of(folds)]
     total = found.total
     used = f"{plural(total.calls, 'call')}, {count(total.total_tokens)} tokens, {cost(total.dollars)}"
     parts += ["", styled(f"  used {used}, {duration(found.seconds)}"), ""]
     return printed(parts, width, color)
+
+
+def headline_of(folds: Folds) -> str:
+    """How many folds of how many examples, and how it ended, in words."""
+    found = folds.found
+    ended = {"finished": "", "interrupted": "interrupted", "budget": "the budget was spent"}[found.status]
+    if folds.missing and not found.stopped:
+        ended = "it still goes on" if folds.locked else "it did not come to its end"
+    remark = CONTROL if (folds.config or {}).get("feedback", True) is False else ""
+    several = f"{plural(folds.folds, 'fold')} of {plural(found.examples, 'example')}"
+    return "; ".join([several, *filter(None, [ended, remark])])
+
+
+def verdict_of(folds: Folds) -> str:
+    """The verdict of all folds, in words; "" where none was tested."""
+    found = folds.found
+    if found.comparison is None:
+        return ""
+    tested = _tested(found)
+    return f"{said(found.comparison)} on {'all folds' if tested == folds.folds else f'{tested} of {folds.folds} folds'}"
 
 
 def _row(name: str, each: TrainResult) -> str:
@@ -76,30 +94,97 @@ def _tested(found: CrossValidation) -> int:
     return sum(each.seed_test is not None and each.best_test is not None for each in found.folds)
 
 
-def _notes(found: CrossValidation, missing: Sequence[str], before: int) -> list[str]:
-    notes = []
+def advice_of(folds: Folds, path: Path) -> list[str]:
+    """Which prompt to use, and what is known of it, in sentences, the prompt first; empty without a final run.
+
+    Args:
+        folds: the cross-validation.
+        path: its folder, as the reader is to be told.
+    """
+    found = folds.found
+    final, compared = found.final, found.comparison
+    if final is None or compared is None:
+        return []
+    if final.best == final.seed:
+        if final.status == "finished":
+            return ["The prompt to use: the seed prompt, as the run on all examples found none that does better"]
+        why = "The run on all examples was ended before it had found a change that is worth keeping."
+        return ["The final prompt is still the seed prompt", f"{why} {folds.way_on} goes on with it."]
+    where = path / "final" / ("best_prompt.txt" if len(final.best) == 1 else "best")
+    measure = f"`textgrad-engine eval {typed(path)} --data FILE` measures it on examples that are in none of these."
+    gain, unseen = score(compared.difference, True), "on examples that they had not seen"
+    if found.use == "seed":
+        did = "did worse" if compared.verdict == "worse" else "did no better"
+        return ["The prompt to use: the seed prompt", f"The folds' prompts {did} {unseen}: {gain}."]
+    if found.use == "final":
+        sizes = [len(each.best_test) for each in found.folds if each.best_test is not None]
+        trained_on = found.examples - round(sum(sizes) / len(sizes))
+        title = f"The prompt to use: {where}"
+        known = (
+            f"It is trained on all {plural(found.examples, 'example')}, and no example tests it. What speaks for it: "
+            f"the folds' prompts, made in the same way from about {trained_on} of them each, gained {gain} on the mean "
+            f"{unseen}, in {found.gained} of {plural(_tested(found), 'fold')}. A single prompt may be better or worse "
+            "than that mean."
+        )
+    else:
+        title = "Which prompt to use is open, as these examples do not tell"
+        known = (
+            f"The folds' prompts came to {gain} {interval(compared.interval, True)} {unseen}, which may be luck. Who "
+            f"loses nothing by a change may take the final prompt, {where}; who has to be sure keeps the seed prompt, "
+            f"or collects more{_enough(found)}."
+        )
+    cut = "" if final.status == "finished" else " Its run did not come to its end, so it may have learned too little."
+    return [title, f"{known}{cut} {measure}"]
+
+
+def _enough(found: CrossValidation) -> str:
+    """How many examples would show the difference that was seen, in words; "" where no number would."""
+    assert found.comparison is not None
+    pairs = zip(*(() if each is None else each.scores for each in (found.seed, found.best)))
+    changes = [after - before for before, after in pairs if before is not None and after is not None]
+    if len(changes) < 2 or not (spread := statistics.stdev(changes)):
+        return ""
+    try:
+        needed = needed_n(found.comparison.difference, sd=spread)
+    except ValueError:
+        return ""
+    return f": some {float(f'{needed:.1g}'):,.0f} examples show a difference of that size 4 times in 5"
+
+
+def against_controls(found: CrossValidation) -> Iterator[str]:
+    """What feedback is worth, beside each control, in sentences."""
+    for each in found.controls:
+        same = f" In {plural(each.same, 'fold')} both came to the same prompt." if each.same else ""
+        yield (
+            f"Against {each.name} (test mean {score(each.test.mean)}): {said(each.comparison)} on "
+            f"{plural(each.comparison.n, 'example')} of {plural(each.folds, 'fold')}.{same}"
+        )
+
+
+def notes_of(folds: Folds) -> list[str]:
+    """What is to be known when reading the verdict, in sentences."""
+    found, notes = folds.found, []
     if found.comparison is not None and found.comparison.remark:
-        remark = found.comparison.remark
-        notes.append(f"{remark[:1].upper()}{remark[1:]}.")
+        notes.append(f"{capital(found.comparison.remark)}.")
     tested = 0 if found.seed is None else len(found.seed)
     if tested:
         notes.append(
             "Each example was tested once, with a prompt that was trained without it. The verdict is about the mean of "
             "these prompts. With other examples of the task the gain may differ by more than the interval says."
         )
-    if tested and before:
-        notes.append(looked_at_before(before))
+    if tested and folds.looks_before:
+        notes.append(looked_at_before(folds.looks_before))
     if tested < found.examples:
         notes.append(f"{found.examples - tested} of {plural(found.examples, 'example')} were not tested.")
-    if missing:
-        notes.append(f"Without a result so far, and not counted here: {', '.join(missing)}.")
+    if folds.missing:
+        notes.append(f"Without a result so far, and not counted here: {', '.join(folds.missing)}.")
     if any(each.controls for each in found.runs):
-        notes.append("What the controls found is in the report of each run, by its own folder.")
+        notes.append("What the controls found in each run is in its own report.")
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
     shortage = next((each.shortage for each in found.runs if each.shortage), "")
     if shortage:
         notes.append(f"Each run may use an equal part of what is left of the budget: {shortage}.")
-    if found.final is not None:
+    if found.final is not None and found.comparison is None:
         notes.append("The final prompt is trained on all examples, and itself tested on none.")
     return notes
 
@@ -114,13 +199,14 @@ def folds_in_a_line(found: CrossValidation) -> str:
     return "; ".join([*parts, f"({score(found.comparison.difference, True)})"]).replace("; (", " (")
 
 
-def folds_as_json(found: CrossValidation, missing: Sequence[str] = (), before: int = 0) -> dict[str, Any]:
+def folds_as_json(folds: Folds) -> dict[str, Any]:
     """The same as plain JSON values; the status is null where runs are missing and none says why."""
+    found, missing = folds.found, folds.missing
     return {
         "status": None if missing and not found.stopped else found.status,
-        "missing": list(missing),
+        "missing": missing,
         "examples": found.examples,
-        "test_openings_before": before,
+        "test_openings_before": folds.looks_before,
         "verdict": None if found.comparison is None else found.comparison.verdict,
         "comparison": None if found.comparison is None else finite(asdict(found.comparison)),
         "tested": {"seed": evaluation_as_json(found.seed), "best": evaluation_as_json(found.best)},
@@ -134,6 +220,18 @@ def folds_as_json(found: CrossValidation, missing: Sequence[str] = (), before: i
             for each in found.folds
         ],
         "final": None if found.final is None else {"status": found.final.status, "texts": found.final.best},
+        "use": found.use,
+        "controls": [
+            {
+                "name": each.name,
+                "test": evaluation_as_json(each.test),
+                "comparison": finite(asdict(each.comparison)),
+                "folds": each.folds,
+                "same": each.same,
+                "usage": usage_as_json(each.usage),
+            }
+            for each in found.controls
+        ],
         "total": usage_as_json(found.total),
         "seconds": round(found.seconds, 3),
     }

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.report.figures import Axis, axis_row, interval_row, scatter
+from textgrad_engine.report.figures import scatter
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
-from textgrad_engine.report.page_texts import SHOWN_ITEMS, changes, name_of, said, steps
+from textgrad_engine.report.page_parts import (
+    SIMULATED,
+    again,
+    changes_in,
+    models_of,
+    scores_plot,
+    section,
+    table,
+    tile,
+)
+from textgrad_engine.report.page_texts import SHOWN_ITEMS, name_of, said, steps
 from textgrad_engine.report.pairing import setting
-from textgrad_engine.report.toml import as_toml
 from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far
-from textgrad_engine.report.view import ParameterView, View, headline, view_of
+from textgrad_engine.report.view import View, headline, view_of
 from textgrad_engine.report.words import capital, count, duration, money, plural, score
 from textgrad_engine.store import Run
-from textgrad_engine.train import Evaluation, TrainResult
+from textgrad_engine.train import TrainResult
 
 __all__ = ["is_page", "page_of"]
-
-SHOWN_CONFIG = 20_000
-"""Characters of the config."""
 
 SHOWN_RESULT = 600
 """Characters of what a tool was given, and of what it gave."""
@@ -46,21 +52,22 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
     result = run.result or so_far(run)
     view = view_of(result, openings, run.looks_before)
     ended = headline(run)
+    flags = ["--controls"] if result.controls is not None else []
     style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
     body = [
         element("header", *_header(run, name, remark, view, result)),
         element(
             "main",
             *_error(run),
-            *_section("Scores", _scores(result)),
-            *_section("What to know when reading this", _notes(run, view)),
-            *(each for parameter in view.parameters for each in _changes(result, parameter)),
-            *_section("Steps", steps(result)),
-            *_section("Beside controls", _controls(result, view)),
-            *_section("Score against length", _front(result)),
-            *_section("Cost", _cost(view, run.result is not None)),
-            *_section("What the tools gave", _tools(tools_of(run.tools()))),
-            *_section("How to run it again", _again(run, result)),
+            *section("Scores", _scores(result)),
+            *section("What to know when reading this", _notes(run, view)),
+            *(each for parameter in view.parameters for each in changes_in(result, parameter)),
+            *section("Steps", steps(result)),
+            *section("Beside controls", _controls(result, view)),
+            *section("Score against length", _front(result)),
+            *section("Cost", _cost(view, run.result is not None)),
+            *section("What the tools gave", _tools(tools_of(run.tools()))),
+            *section("How to run it again", again(run.config, flags)),
         ),
         element(
             "footer", "Made by ", element("code", "textgrad-engine report"), " from the run folder ", name_of(name)
@@ -82,22 +89,13 @@ def is_page(path: Path) -> bool:
         raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
-def _changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
-    what: Inside = "the prompt" if len(result.best) == 1 else element("code", name_of(parameter.name))
-    yield from _section(joined("What changed in ", what), changes(result, parameter))
-
-
-def _section(title: Inside, inside: Iterable[Inside]) -> Iterator[Markup]:
-    parts = list(inside)
-    if parts:
-        yield joined("\n", element("section", element("h2", title), *parts))
-
-
 def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -> Iterator[Inside]:
     yield element("p", "Report on a prompt optimization", class_="kind")
     yield element("h1", name_of(name))
     ended = [each for each in (headline(run) if run.result is not None else "", remark) if each]
-    yield element("p", f"{capital('; '.join(ended))}. " if ended else "", *_setup(run), class_="lead")
+    yield element(
+        "p", f"{capital('; '.join(ended))}. " if ended else "", *models_of(run.config), *_sizes(run), class_="lead"
+    )
     verdict, _, rest = (view.verdict if run.result is not None else headline(run)).partition(": ")
     yield element(
         "p", element("strong", capital(verdict)), f" {capital(rest)}" if rest else "", class_=f"verdict {view.tone}"
@@ -105,16 +103,10 @@ def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -
     yield element("dl", *_figures(result, view), class_="tiles")
 
 
-def _setup(run: Run) -> Iterator[Inside]:
-    """Which optimizer worked with which models on how many examples, as far as the folder tells."""
-    optimizer = setting(run, "config", "optimizer", "name")
-    roles = (setting(run, "config", "models", role) for role in ("forward", "backward", "optimizer", "judge"))
-    models = dict.fromkeys(name for name in roles if isinstance(name, str))
+def _sizes(run: Run) -> Iterator[Inside]:
+    """On how many examples it worked."""
     started = next((event for event in run.events if event.get("event") == "RunStarted"), {})
     sizes = [f"{started[key] or 'none'} to {word}" for key, word in _SETS.items() if isinstance(started.get(key), int)]
-    names = [*([optimizer] if isinstance(optimizer, str) else []), *models]
-    if names:
-        yield joined(*[each for name in names for each in (", ", name_of(name))][1:], ". ")
     if sizes:
         yield f"Examples: {', '.join(sizes)}."
 
@@ -128,24 +120,20 @@ def _figures(result: TrainResult, view: View) -> Iterator[Markup]:
         ("Validation score", result.seed_val, result.best_val),
     ):
         if seed is not None and best is not None and result.seed != result.best:
-            yield _tile(label, f"{score(seed.mean)} \N{RIGHTWARDS ARROW} {score(best.mean)}")
+            yield tile(label, f"{score(seed.mean)} \N{RIGHTWARDS ARROW} {score(best.mean)}")
         elif seed is not None:
-            yield _tile(f"{label}, seed", score(seed.mean))
+            yield tile(f"{label}, seed", score(seed.mean))
     changed = [sum(each.number_of(op) for each in view.parameters) for op in ("added", "removed")]
-    yield _tile("Lines of the prompt", f"+{changed[0]} \N{MINUS SIGN}{changed[1]}")
-    yield _tile("Cost", money(result.total.dollars))
-    yield _tile("Calls", count(result.total.calls))
+    yield tile("Lines of the prompt", f"+{changed[0]} \N{MINUS SIGN}{changed[1]}")
+    yield tile("Cost", money(result.total.dollars))
+    yield tile("Calls", count(result.total.calls))
     if result.seconds:
-        yield _tile("Time", duration(result.seconds))
-
-
-def _tile(label: str, value: str) -> Markup:
-    return element("div", element("dt", label), element("dd", value))
+        yield tile("Time", duration(result.seconds))
 
 
 def _error(run: Run) -> Iterator[Markup]:
     if run.result is None and run.error:
-        yield joined(*_section("The error it ended with", [element("pre", said(run.error))]))
+        yield joined(*section("The error it ended with", [element("pre", said(run.error))]))
 
 
 def _scores(result: TrainResult) -> Iterator[Markup]:
@@ -161,58 +149,13 @@ def _scores(result: TrainResult) -> Iterator[Markup]:
     ]
     if not rows:
         return
-    ends = [end for _, _, found in rows for end in (found.mean, *found.interval)]
-    axis = Axis.around(ends, limits=_limits([found for _, _, found in rows]))
-    shown = [
-        _row(name, interval_row(axis, found.mean, found.interval, kind), score(found.mean), found.interval, False)
-        for name, kind, found in rows
-    ]
-    yield element("ul", *shown, _axis(axis), class_="plot")
-    sizes = dict.fromkeys(f"{name.split(',')[0]}: {plural(len(found), 'example')}" for name, _, found in rows)
-    yield element("p", f"Mean scores with their 95% intervals. {capital('; '.join(sizes))}.", class_="hint")
-    compared = result.comparison
-    if compared is None or result.seed == result.best:
-        return
-    kind = {"better": "good", "worse": "bad"}.get(compared.verdict, "best") if result.compared_on == "test" else "best"
-    axis = Axis.around([0.0, compared.difference, *compared.interval])
-    picture = interval_row(axis, compared.difference, compared.interval, kind, mark=0.0)
-    on = {"test": "test", "val": "validation", None: ""}[result.compared_on]
-    row = _row(f"difference on {on}", picture, score(compared.difference, True), compared.interval, True)
-    yield element("ul", row, _axis(axis), class_="plot")
-    yield element(
-        "p",
-        f"Best minus seed, pair by pair on {plural(compared.n, 'example')}. Left of 0 the best prompt is worse, right "
-        "of it better; an interval that holds 0 shows no difference.",
-        class_="hint",
-    )
-
-
-def _row(label: str, picture: Markup, value: str, interval: tuple[float, float], signed: bool) -> Markup:
-    low, high = (score(end, signed) for end in interval)
-    return element(
-        "li",
-        element("span", label, class_="label"),
-        element("span", picture, class_="picture"),
-        element("span", element("b", value), f" [{low}, {high}]", class_="value"),
-    )
-
-
-def _axis(axis: Axis) -> Markup:
-    return element("li", element("span", axis_row(axis), class_="picture"), class_="axis", aria_hidden="true")
-
-
-def _limits(found: Sequence[Evaluation]) -> tuple[float, float] | None:
-    limits = [each.limits for each in found]
-    known = [each for each in limits if each is not None]
-    if len(known) < len(limits):
-        return None
-    return min(low for low, _ in known), max(high for _, high in known)
+    yield from scores_plot(rows, result.comparison if result.seed != result.best else None, result.compared_on)
 
 
 def _notes(run: Run, view: View) -> Iterator[Markup]:
     notes: list[Inside] = [said(note) for note in view.notes]
     if str(setting(run, "config", "models", "forward")).startswith("simulated/"):
-        notes.append("The model is a simulation inside the package: what it does is no evidence about real models.")
+        notes.append(SIMULATED)
     notes += [said(note) for note in run.notes]
     if notes:
         yield element("ul", *(element("li", note) for note in notes))
@@ -240,7 +183,7 @@ def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
             [row.name, row.val, row.test]
             + (["", "", ""] if used is None else [count(used.calls), count(used.total_tokens), money(used.dollars)])
         )
-    yield _table(
+    yield table(
         "The prompts beside each other",
         ["", "validation", "test", "calls", "tokens", "cost"],
         rows,
@@ -274,7 +217,7 @@ def _front(result: TrainResult) -> Iterator[Markup]:
         took = [] if not timed else ["" if point.latency is None else f"{point.latency:.2f} s"]
         rows.append([name, count(point.tokens), score(point.score), *took])
     strong = named.index("best prompt") if "best prompt" in named else -1
-    yield _table(
+    yield table(
         "Texts by their tokens", ["", "tokens", "validation", *(["time"] if timed else [])], rows, strong=strong
     )
 
@@ -290,7 +233,7 @@ def _cost(view: View, whole: bool) -> Iterator[Markup]:
         ]
         for row in view.usage
     ]
-    yield _table("Cost by purpose", ["purpose", "calls", "tokens in", "tokens out", "cost"], rows, strong=len(rows) - 1)
+    yield table("Cost by purpose", ["purpose", "calls", "tokens in", "tokens out", "cost"], rows, strong=len(rows) - 1)
     yield element("p", f"It took {duration(view.seconds)}." if whole else "What is on record so far.", class_="hint")
 
 
@@ -298,8 +241,8 @@ def _tools(rows: Sequence[ToolRow]) -> Iterator[Markup]:
     if not rows:
         return
     shown = rows[:SHOWN_TOOLS]
-    table = [[row.name, count(row.calls), count(row.failed)] for row in shown]
-    yield _table("Tools", ["tool", "calls", "came to nothing"], table, strong=-1)
+    rows_of = [[row.name, count(row.calls), count(row.failed)] for row in shown]
+    yield table("Tools", ["tool", "calls", "came to nothing"], rows_of, strong=-1)
     for row in shown:
         told: list[Inside] = []
         for problem, times in row.problems.most_common(SHOWN_ITEMS):
@@ -310,48 +253,3 @@ def _tools(rows: Sequence[ToolRow]) -> Iterator[Markup]:
         yield element("details", element("summary", name_of(row.name)), element("ul", *told))
     more = f"There are {plural(len(rows) - SHOWN_TOOLS, 'more name')}. " if len(rows) > SHOWN_TOOLS else ""
     yield element("p", f"{more}Each call and what it gave is in tools.jsonl of the run folder.", class_="hint")
-
-
-def _table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:
-    head = element("tr", *(element("th", each, scope="col") for each in heads))
-    made = []
-    for number, row in enumerate(rows):
-        cells = [element("th", name_of(row[0]), scope="row"), *(element("td", cell) for cell in row[1:])]
-        made.append(element("tr", *cells, class_="strong" if number == strong else None))
-    table = element("table", element("thead", head), element("tbody", *made))
-    return element("div", table, class_="wide", tabindex=0, role="region", aria_label=label)
-
-
-def _again(run: Run, result: TrainResult) -> Iterator[Markup]:
-    config = setting(run, "config")
-    if not isinstance(config, Mapping):
-        yield element(
-            "p",
-            "The run was started from Python, so its folder keeps no settings: run the program that started it. Every "
-            "request, and the event of each step, is in the run folder.",
-        )
-        return
-    version = setting(run, "version")
-    made = f"textgrad_engine {version}" if version else "textgrad_engine, of a version that the folder does not name"
-    flags = ["--no-feedback"] if setting(run, "feedback") is False else []
-    flags += ["--controls"] if result.controls is not None else []
-    seed = config.get("seed")
-    settings = as_toml(config)
-    if len(settings) <= SHOWN_CONFIG:
-        how: list[Inside] = ["Save the settings below as ", element("code", "config.toml"), " beside the data"]
-    else:
-        how = ["The settings are too long for a page: run the config that the run was made from, or make one of "]
-        how += [element("code", "config.json"), " in the run folder, save it beside the data"]
-    yield element(
-        "p",
-        *how,
-        " and run the command. The run was made with ",
-        name_of(made),
-        f" and seed {seed}. A model that answers at random answers otherwise the next time.",
-    )
-    yield element("pre", " ".join(["textgrad-engine train config.toml", *flags]), class_="command")
-    digests = setting(run, "digests")
-    if isinstance(digests, Mapping) and digests:
-        rows = [[split, str(setting(run, "config", "data", split)), str(digest)] for split, digest in digests.items()]
-        yield _table("The data", ["split", "file", "digest of the examples"], rows, strong=-1)
-    yield element("details", element("summary", "The settings"), element("pre", data(settings, SHOWN_CONFIG)))

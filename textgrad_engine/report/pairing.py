@@ -9,7 +9,7 @@ from typing import Any, Literal
 from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, compare
 
-__all__ = ["Pairing", "Split", "pairing_of", "same_conditions", "setting"]
+__all__ = ["Pairing", "Split", "pairing_of", "same_conditions", "setting", "setting_in"]
 
 Split = Literal["test", "val"]
 
@@ -109,10 +109,14 @@ def same_conditions(first: Run, second: Run) -> bool:
 
 def setting(run: Run, *keys: str) -> Any:
     """What ``config.json`` says at these keys; None where it says nothing, or there is none."""
-    found: Any = run.config
+    return setting_in(run.config, *keys)
+
+
+def setting_in(kept: Any, *keys: str) -> Any:
+    """What the content of a ``config.json`` says at these keys; None where it says nothing, or there is none."""
     for key in keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        kept = kept.get(key) if isinstance(kept, Mapping) else None
+    return kept
 
 
 def _measured(run: Run, on: Split) -> Evaluation | None:

@@ -19,6 +19,7 @@ from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.latency import latency_change
 
 __all__ = [
+    "CONTROL",
     "ControlRow",
     "ParameterView",
     "ScoreRow",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 Tone = Literal["good", "bad", "plain"]
+
+CONTROL = "a control: the optimizer got no feedback"
+"""What is special about a run with ``--no-feedback``."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,15 @@
 """The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from textgrad_engine.data import ids_of
+from textgrad_engine.errors import RunError
 from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, write_shrunk
 from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write_atomically
 from textgrad_engine.store.finished import FinishedRun
+from textgrad_engine.store.folds import Folds, FoldsWriter, is_folds, read_folds, write_folds
 from textgrad_engine.store.journal import RunFolder
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
@@ -21,6 +26,8 @@ __all__ = [
     "FOLDS",
     "FORMAT",
     "FinishedRun",
+    "Folds",
+    "FoldsWriter",
     "Run",
     "RunFolder",
     "append_evaluation",
@@ -28,13 +35,16 @@ __all__ = [
     "evaluation_from_json",
     "evaluation_to_json",
     "file_name",
+    "is_folds",
     "is_locked",
+    "read_folds",
     "read_run",
     "result_from_json",
     "result_to_json",
     "typed",
     "whole_of",
     "write_atomically",
+    "write_folds",
     "write_shrunk",
 ]
 
@@ -48,4 +58,21 @@ def _run_folder(path: Path, *, resume: bool) -> RunFolder | FinishedRun:
     return RunFolder(path, resume=resume)
 
 
+def _folds_folder(
+    path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
+) -> FoldsWriter:
+    """The folder of a cross-validation, as `train.events.folds_folder` says."""
+    ids = ids_of(examples)
+    if is_folds(path):
+        known = read_folds(path)
+        if (known.folds, list(known.ids)) != (folds, list(ids)):
+            raise RunError(
+                f"{path}: the cross-validation there is of {known.folds} folds and {len(known.ids)} examples, and this "
+                f"one of {folds} folds, or of other examples; put them back, or name another run_dir"
+            )
+    write_folds(path, ids, folds=folds, clusters=clusters, final=final, python=True)
+    return FoldsWriter(path)
+
+
 _events.RUN_FOLDERS.append(_run_folder)
+_events.FOLDS_FOLDERS.append(_folds_folder)

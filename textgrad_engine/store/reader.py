@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.store.files import read_lines, typed
+from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
@@ -265,7 +265,7 @@ def _others(path: Path) -> str:
     """What the folder beside it has to offer."""
     if not path.parent.is_dir():
         return ""
-    found = sorted(each.parent.name for each in path.parent.glob("*/events.jsonl"))
+    found = sorted(each.parent.name for name in ("events.jsonl", FOLDS) for each in path.parent.glob(f"*/{name}"))
     return f"; {path.parent} has {', '.join(found[:8])}" if found else ""
 
 

@@ -18,32 +18,29 @@ NOTE [What cross-validation estimates]
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import math
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import Subset, ids_of
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.account import PICO, UNLIMITED
-from textgrad_engine.llm.budget import Reserve, budget
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.calling import check_examples
 from textgrad_engine.train.evaluator import Comparison, Evaluation, clusters_of, compare
-from textgrad_engine.train.events import Status
+from textgrad_engine.train.events import Status, folds_folder
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals, equals
 from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["CrossValidation", "Part", "across_validate", "cross_validate", "fit_parts", "parts_of", "pooled"]
+__all__ = ["AgainstControl", "CrossValidation", "Part", "across_validate", "cross_validate", "parts_of", "pooled"]
 
 Rows = Sequence[dict[str, Any]]
 
@@ -66,6 +63,27 @@ class Part:
 
 
 @dataclass(frozen=True)
+class AgainstControl:
+    """What the folds' runs found with feedback, beside what a control found without it (`Trainer(controls=True)`).
+
+    Attributes:
+        name: what the control did, in words.
+        test: on each example the control's texts of its own fold.
+        comparison: the folds' best texts against these, on the examples that both were tested on.
+        folds: in how many folds both were.
+        same: in how many of these both came to the same texts.
+        usage: what the control's searches used.
+    """
+
+    name: str
+    test: Evaluation
+    comparison: Comparison
+    folds: int
+    same: int
+    usage: Usage
+
+
+@dataclass(frozen=True)
 class CrossValidation:
     """What `cross_validate` found: whether optimizing helps on a task, and a prompt trained on all of its examples.
 
@@ -78,6 +96,7 @@ class CrossValidation:
             about the final ones.
         examples: how many there are; those that `seed` lacks were not tested.
         seconds: how long it took.
+        controls: the folds' texts against those of each control, as far as folds were tested with both.
     """
 
     folds: tuple[TrainResult, ...]
@@ -87,6 +106,7 @@ class CrossValidation:
     comparison: Comparison | None
     examples: int
     seconds: float
+    controls: tuple[AgainstControl, ...] = ()
 
     @property
     def runs(self) -> tuple[TrainResult, ...]:
@@ -109,6 +129,27 @@ class CrossValidation:
         """What all runs used."""
         return sum((each.total for each in self.runs), Usage())
 
+    @property
+    def gained(self) -> int:
+        """In how many folds that were tested the texts did better than the seed texts."""
+        pairs = [(each.seed_test, each.best_test) for each in self.folds]
+        return sum(a is not None and b is not None and b.mean > a.mean for a, b in pairs)
+
+    @property
+    def use(self) -> Literal["final", "seed"] | None:
+        """Which texts there is a reason to use; None where the examples do not tell, or there is no result yet.
+
+        The final ones, where optimizing was shown to help on the examples that it had not seen; the seed texts, where
+        it did not help there, or the final run found nothing that does better. Of the final texts themselves nothing is
+        measured but the score on their own examples.
+        """
+        if self.final is None or self.comparison is None:
+            return None
+        if self.comparison.difference <= 0 or (self.final.best == self.final.seed and self.final.status == "finished"):
+            return "seed"
+        shown = self.comparison.verdict == "better" and self.final.best != self.final.seed
+        return "final" if shown else None
+
     def __str__(self) -> str:
         parts = [f"{self.status} after {len(self.folds)} fold{'' if len(self.folds) == 1 else 's'}"]
         if self.seed is not None and self.best is not None and self.comparison is not None:
@@ -118,6 +159,8 @@ class CrossValidation:
                 parts.append(f"{untested} of {self.examples} examples were not tested")
         if self.final is not None:
             parts.append("the final prompt is trained on all examples, and itself tested on none")
+            told = {"seed": "the seed prompt", "final": "the final prompt", None: "open, as these examples do not tell"}
+            parts.append(f"to use: {told[self.use]}")
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
@@ -159,7 +202,7 @@ def cross_validate(
         ValueError: there are fewer than two folds, fewer examples that stand for themselves than folds, or fewer than
             two clusters for each; `val` is no share below 1 or leaves nothing; the trainer has guards, which name
             validation examples, or the folder of a single run; or `start` gives a program again that was trained.
-        RunError: there is something in the run folder, and `resume` was not said.
+        RunError: there is something in the run folder, and `resume` was not said; or it is of other examples.
         Exception: what `Trainer.fit` raises.
 
     Example:
@@ -173,6 +216,7 @@ def cross_validate(
         ...     found = cross_validate(start, task.loss, task.train, folds=5, trainer=Trainer(max_epochs=3))
         >>> found.comparison.verdict, found.comparison.n, found.final.compared_on
         ('better', 50, 'val')
+        >>> prompt = found.final.best["system"] if found.use == "final" else task.seed_prompt
     """
     trainer = Trainer() if trainer is None else trainer
     if (
@@ -205,9 +249,12 @@ def cross_validate(
         _check_anew(first, program)
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
-    began = time.monotonic()
-    runs = fit_parts(parts if final else parts[:-1], fit)
     names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(first, examples)
+    folder = None
+    if trainer.run_dir is not None:
+        folder = folds_folder(trainer.run_dir, examples, folds=folds, clusters=names, final=final)
+    began = time.monotonic()
+    runs = fit_parts(parts if final else parts[:-1], fit, folder)
     return pooled(runs, ids_of(examples), names, time.monotonic() - began)
 
 
@@ -296,35 +343,13 @@ def _check_anew(first: Module, program: Module) -> None:
         raise ValueError("cross_validate: start returns other seed texts than before; have it begin with the same ones")
 
 
-def fit_parts(
-    parts: Sequence[Part], fit: Callable[[Part], TrainResult], finished: Mapping[str, Usage] | None = None
-) -> list[tuple[Part, TrainResult]]:
-    """Run each part in turn within its share of the budget, until one is interrupted or has no room for a call.
-
-    Args:
-        parts: by `parts_of`.
-        fit: trains and tests on a part.
-        finished: what the runs used, by name, that are only played back: that is no longer to be shared out.
-    """
-    used = {} if finished is None else finished
-    runs = []
-    for number, part in enumerate(parts):
-        known = [used[each.name] for each in parts[number:] if each.name in used]
-        left = len(parts) - number - len(known)
-        with contextlib.nullcontext() if part.name in used else _share(1 / left, sum(known, Usage())):
-            runs.append((part, fit(part)))
-        if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
-            break
-    return runs
-
-
 def pooled(
     runs: Sequence[tuple[Part, TrainResult]], ids: Sequence[str], clusters: Sequence[str], seconds: float
 ) -> CrossValidation:
     """Put the results of the runs together.
 
     Args:
-        runs: by `fit_parts`.
+        runs: by `shares.fit_parts`.
         ids: of all examples.
         clusters: of each; empty when each stands for itself.
         seconds: how long it took.
@@ -338,7 +363,30 @@ def pooled(
     before, after = (_joined([pair[side] for pair in tested], place, clusters) for side in (0, 1))
     shared = [None not in pair for pair in zip(before.scores, after.scores)]
     comparison = compare(before, after) if any(shared) else None
-    return CrossValidation(folds, final, before, after, comparison, len(ids), seconds)
+    controls = tuple(_against_controls(folds, place, clusters))
+    return CrossValidation(folds, final, before, after, comparison, len(ids), seconds, controls)
+
+
+def _against_controls(
+    folds: Sequence[TrainResult], place: dict[str, int], clusters: Sequence[str]
+) -> Iterator[AgainstControl]:
+    """What the folds' texts do beside those of each control."""
+    every = [(fold, each) for fold in folds if fold.controls is not None for each in fold.controls.each]
+    for name in dict.fromkeys(each.name for _, each in every):
+        both = [
+            (control, control.test, fold.best_test, fold.best == control.best)
+            for fold, control in every
+            if control.name == name and control.test is not None and fold.best_test is not None
+        ]
+        if not both:
+            continue
+        control = _joined([each[1] for each in both], place, clusters)
+        best = _joined([each[2] for each in both], place, clusters)
+        if all(None in pair for pair in zip(control.scores, best.scores)):
+            continue
+        used = sum((each[0].usage for each in both), Usage())
+        same = sum(each[3] for each in both)
+        yield AgainstControl(name, control, compare(control, best), len(both), same, used)
 
 
 def _part(
@@ -362,24 +410,6 @@ def _part(
 
     train = some(drawn[held:])
     return Part(name, train, some(drawn[:held]) if held else train, None if fold is None else some(fold))
-
-
-def _share(share: float, used: Usage) -> Any:
-    """A budget of a share of what is left of those around it; of what nothing limits it limits nothing.
-
-    Args:
-        share: of what is left.
-        used: what others need of it before it is shared.
-    """
-    free = Reserve().free
-
-    def part(amount: int, needed: int) -> int | None:
-        return None if amount >= UNLIMITED else int(max(0, amount - needed) * share)
-
-    dollars = part(free.pico, math.ceil((used.dollars or 0.0) * PICO))
-    return budget(
-        None if dollars is None else dollars / PICO, part(free.calls, used.calls), part(free.tokens, used.total_tokens)
-    )
 
 
 def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequence[str]) -> Evaluation:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
@@ -28,24 +28,29 @@ from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.trim import MOST_LOOKED
+from textgrad_engine.train.crossval import Part
 from textgrad_engine.train.estimate_search import estimate_search
 from textgrad_engine.train.estimated import (
     ANSWER_TOKENS,
+    SHARED_INPUT,
     SHRINK,
+    USUAL_ANSWER,
     WRONG_SHARE,
     Estimate,
     Placeholder,
     Range,
+    Unit,
     add_controls,
     dollars_of,
     mean_tokens,
     rehearsing,
     scaled,
+    summed,
 )
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer, loader_of
 
-__all__ = ["Estimate", "Range", "estimate"]
+__all__ = ["Estimate", "Range", "estimate", "estimate_parts"]
 
 SAMPLE = 8
 """Examples that are put through."""
@@ -55,6 +60,13 @@ LINE_TOKENS = 20
 
 SHOWN_ANSWER = 100
 """Tokens of an answer that the optimizer is shown beside the feedback on it."""
+
+USUALLY_WRONG, USUALLY_ASKED, USUALLY_RACED, USUAL_GROWTH = 0.25, 0.75, 0.8, 0.2
+"""What is usual, by runs on simulated tasks: the share of training examples that are wrong, on the average over a run;
+of steps that have something to ask; of the validation set that is run for a step; and of the most that prompts grow."""
+
+USUAL_PATIENCE = 3
+"""A run with patience usually ends after so many times that number of steps."""
 
 
 def estimate(
@@ -106,39 +118,71 @@ def estimate(
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
     target = mean_tokens([row.get(trainer.target) for row in list(examples_of(rows))[:SAMPLE]])
     share = trainer.feedback_batch_size
-    # How likely it is that a step has nothing to ask for: nothing in its minibatch is wrong.
-    all_right = (1 - WRONG_SHARE[0]) ** plan.batch if optimizer.reads_feedback else 0
     factors = {
         "forward": scaled(plan.examples, 1 / seen),
         "judge": scaled(plan.examples, 1 / seen),
         "backward": Range(
-            plan.trained.low * WRONG_SHARE[0] / sample / share, plan.trained.high * WRONG_SHARE[1] / sample
+            plan.trained.low * WRONG_SHARE[0] / sample / share,
+            plan.trained.high * WRONG_SHARE[1] / sample,
+            plan.usual.trained * USUALLY_WRONG / sample / share,
         ),
-        "optimizer": Range(plan.steps.low * (1 - all_right), 2 * plan.steps.high),
+        "optimizer": _asked(optimizer, plan),
     }
     calls, inputs, outputs = {}, {}, {}
     for purpose, usage in used.items():
         factor = factors[purpose]
         calls[purpose] = scaled(factor, usage.calls)
-        less, more = _drift(purpose, optimizer, plan, target)
+        less, more, above = _drift(purpose, optimizer, plan, target)
         least = max(0.1, 1 - less * usage.calls / max(1, usage.input_tokens))
+        cases, each = (share, SHARED_INPUT) if purpose == "backward" and share > 1 else (1, 1.0)  # in a request
+        asked = calls[purpose].usual or 0.0
         inputs[purpose] = Range(
-            factor.low * usage.input_tokens * least, factor.high * usage.input_tokens + calls[purpose].high * more
+            factor.low * usage.input_tokens * least,
+            factor.high * usage.input_tokens + calls[purpose].high * more,
+            (factor.usual or 0.0) * cases * each * usage.input_tokens + asked * above,
         )
         fewest, most = ANSWER_TOKENS[purpose]
+        usual = USUAL_ANSWER[purpose] * cases
         if purpose == "optimizer":
-            most += _rewritten(optimizer)
-        unit = target if purpose == "forward" else 1
-        outputs[purpose] = Range(calls[purpose].low * fewest * unit, calls[purpose].high * most * unit)
+            rewritten = _rewritten(optimizer)
+            most += rewritten
+            usual += min(rewritten, plan.texts)
+        unit = Unit.of(purpose, usage.calls / seen, target, list(examples_of(rows))[:SAMPLE])
+        outputs[purpose] = Range(
+            calls[purpose].low * fewest * unit.low, calls[purpose].high * most * unit.high, asked * usual * unit.usual
+        )
     if merging := _merging(optimizer, plan):
         told = plan.batch * _FEEDBACK + tokens.count(templates.load("reduce").system) + _FRAME
         for part, each in ((calls, 1), (inputs, told), (outputs, ANSWER_TOKENS["optimizer"][1])):
-            part["optimizer"] = part.get("optimizer", Range(0, 0)) + Range(0, merging * each)
+            most_of_them = Range(0, merging * each, merging * each * USUALLY_WRONG)
+            part["optimizer"] = part.get("optimizer", Range(0, 0, 0)) + most_of_them
     if trainer.controls:
         add_controls(calls, inputs, outputs, used, seen, len(val), 0 if test is None else len(test))
     dollars = None if models is None else dollars_of(models, inputs, outputs)
     steps, assumed = round(plan.steps.high), nobody.assuming()
     return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), assumed=assumed)
+
+
+def estimate_parts(parts: Sequence[Part], of: Callable[[Part], Estimate]) -> Estimate:
+    """What the runs of a cross-validation will use together.
+
+    Args:
+        parts: what each works with, by `crossval.parts_of`.
+        of: gives the estimate of one of them; parts of the same sizes are estimated once.
+    """
+    known: dict[tuple[int, ...], Estimate] = {}
+    sizes = [(len(part.train), len(part.val), 0 if part.test is None else len(part.test)) for part in parts]
+    for size, part in zip(sizes, parts):
+        if size not in known:
+            known[size] = of(part)
+    return summed([known[size] for size in sizes])
+
+
+class _Usual(NamedTuple):
+    """What is usual of a run: steps, and examples that are trained on."""
+
+    steps: float
+    trained: float
 
 
 @dataclass(frozen=True)
@@ -149,6 +193,8 @@ class _Plan:
     steps: Range
     trained: Range
     examples: Range
+    usual: _Usual
+    texts: int
 
     @classmethod
     def of(
@@ -182,8 +228,27 @@ class _Plan:
             validated += most * trimmed
         if optimizer.candidates > 1:  # each is run on a few training examples
             validated += most * optimizer.candidates * min(CHOSEN_ON, loader.examples)
-        examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests)
-        return cls(batch, Range(fewest, most), trained, examples)
+        steps = most if trainer.patience is None else min(most, USUAL_PATIENCE * trainer.patience)
+        usual = _Usual(steps, trained_in(steps))
+        chosen = 0 if optimizer.candidates == 1 else optimizer.candidates * min(CHOSEN_ON, loader.examples)
+        usually = usual.trained + len(val) + USUALLY_ASKED * steps * chosen + 2 * tests
+        usually += steps * USUALLY_RACED * len(val)
+        examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests, usually)
+        texts = sum(tokens.count(str(variable.data)) for variable in optimizer.variables())
+        return cls(batch, Range(fewest, most), trained, examples, usual, texts)
+
+
+def _asked(optimizer: Optimizer, plan: _Plan) -> Range:
+    """How often the optimizer's model is asked, in units of a step.
+
+    At least in as many steps as hold what is wrong at all: a run that is at its best early on asks no more.
+    """
+    steps = plan.steps
+    if not optimizer.reads_feedback:
+        return Range(steps.low, 2 * steps.high, plan.usual.steps)
+    some_wrong = 1 - (1 - WRONG_SHARE[0]) ** plan.batch
+    least = max(min(1.0, steps.low) * some_wrong, steps.low * WRONG_SHARE[0])
+    return Range(least, 2 * steps.high, plan.usual.steps * USUALLY_ASKED)
 
 
 def _merging(optimizer: Optimizer, plan: _Plan) -> float:
@@ -205,16 +270,21 @@ def _edits(optimizer: Optimizer) -> int:
     return min(MOST_EDITS, sum(edits))
 
 
-def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tuple[float, float]:
-    """Tokens that the input of a call may be below and above that of the rehearsal, on the average over a run."""
+def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tuple[float, float, float]:
+    """Tokens that the input of a call may be below and above that of the rehearsal, on the average over a run.
+
+    The third is what it usually is above it.
+    """
     steps = plan.steps.high
-    now = growth = told = past = 0.0
+    now = growth = usual = told = past = 0.0
     for group in optimizer.param_groups:
         texts = sum([tokens.count(str(parameter.data)) for parameter in group["params"]])
         edits = group.get("max_edits", 1) * len(group["params"])
         limit = group.get("max_tokens", 2000) * len(group["params"])
         now += texts
-        growth += min(steps * edits * LINE_TOKENS, max(0, limit - texts)) / 2
+        room = max(0, limit - texts)
+        growth += min(steps * edits * LINE_TOKENS, room) / 2
+        usual += USUAL_GROWTH * min(plan.usual.steps * edits * LINE_TOKENS, room) / 2
         if group.get("use_feedback", True):
             shown = min(group.get("max_feedback_tokens", 8000), plan.batch * (_FEEDBACK + SHOWN_ANSWER))
         else:
@@ -223,11 +293,13 @@ def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tu
         past += group.get("momentum", 0) * group.get("max_edits", 1) * 2 * LINE_TOKENS
     answers = ANSWER_TOKENS["forward"][1] * target  # of an earlier call in a chain, or the one that is judged
     more = growth + answers
+    if purpose == "optimizer":
+        usual += plan.batch * USUALLY_WRONG * (USUAL_ANSWER["backward"] + min(SHOWN_ANSWER, 1.5 * target))
     if purpose == "backward":
         more += growth + _FEEDBACK  # an input that is no whole message is shown beside the message made of it
     elif purpose == "optimizer":
         more += told + past
-    return SHRINK * now, more
+    return SHRINK * now, more, usual
 
 
 def _rewritten(optimizer: Optimizer) -> int:
@@ -262,7 +334,8 @@ def _rehearsal(
             if "transforms" in group:
                 group["transforms"] = None  # what they ask is counted by `_merging`
         with rehearsing(nobody), meter() as used:
-            rehearsal.fit(program, loss, optimizer, list(examples_of(train))[:sample], list(examples_of(val))[:SAMPLE])
+            rows = list(examples_of(train))[:sample]
+            rehearsal.fit(program, loss, optimizer, rows, rows if val is train else list(examples_of(val))[:SAMPLE])
     finally:
         optimizer.load_state_dict(held)
     return used.by_purpose

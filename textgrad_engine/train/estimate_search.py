@@ -23,11 +23,14 @@ from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.estimated import (
     ANSWER_TOKENS,
+    SHARED_INPUT,
     SHRINK,
+    USUAL_ANSWER,
     WRONG_SHARE,
     Estimate,
     Placeholder,
     Range,
+    Unit,
     add_controls,
     dollars_of,
     mean_tokens,
@@ -43,12 +46,6 @@ SAMPLE = 8
 
 USUALLY_WRONG = 0.65
 """The share of a minibatch that is wrong, as searches draw examples that failed before."""
-
-USUAL_ANSWER = {"forward": 1.5, "judge": 40.0, "backward": 40.0, "optimizer": 200.0}
-"""Tokens of an answer, in the units of `ANSWER_TOKENS`."""
-
-SHARED_INPUT = 0.35
-"""The part of a feedback request's tokens that each of several examples in one request adds."""
 
 
 def estimate_search(
@@ -101,11 +98,9 @@ def estimate_search(
         if purpose == "optimizer" and volume.rewrites:
             most += round(now + growth.high)
             usual += now + growth.usual
-        unit = 1.0
-        if purpose == "forward":  # what an earlier call of a chain says may be as long as the example itself
-            unit = target if usage.calls <= seen else max(target, _mean_fields(train))
+        unit = Unit.of(purpose, usage.calls / seen, target, list(examples_of(train))[:SAMPLE])
         outputs[purpose] = Range(
-            part.calls.low * fewest * unit, part.calls.high * most * unit, part.cases * usual * unit
+            part.calls.low * fewest * unit.low, part.calls.high * most * unit.high, part.cases * usual * unit.usual
         )
     waits = _waits(volume, used, seen, bool(tests))
     if trainer.controls:
@@ -136,11 +131,6 @@ class _Part:
             return cls(Span(low, cases / volume.shared, volume.feedback.high * an_example), cases, shared)
         calls = Span(examples.low * an_example, examples.usual * an_example, examples.high * an_example)
         return cls(calls, calls.usual)
-
-
-def _mean_fields(rows: Sequence[dict[str, Any]]) -> float:
-    some = list(examples_of(rows))[:SAMPLE]
-    return sum(tokens.count(str(value)) for row in some for value in row.values()) / len(some)
 
 
 def _waits(volume: Volume, used: Mapping[str, Usage], seen: int, tested: bool) -> Range | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
@@ -22,21 +22,34 @@ from textgrad_engine.train.least import least
 
 __all__ = [
     "ANSWER_TOKENS",
+    "SHARED_INPUT",
     "SHRINK",
+    "USUAL_ANSWER",
     "WRONG_SHARE",
     "Estimate",
     "Placeholder",
     "Range",
+    "Unit",
     "add_controls",
     "dollars_of",
     "mean_tokens",
     "rehearsing",
     "scaled",
+    "summed",
 ]
 
 ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
 """Tokens of an answer, at least (JSON that says nothing) and at most, reasoning aside; for "forward" a multiple of the
 target's tokens. A rewritten text may be longer."""
+
+USUAL_ANSWER = {"forward": 1.5, "judge": 40.0, "backward": 40.0, "optimizer": 200.0}
+"""Tokens of an answer that are usual, in the units of `ANSWER_TOKENS`."""
+
+SHARED_INPUT = 0.35
+"""The part of a feedback request's tokens that each of several examples in one request adds."""
+
+_USUAL_CONTROL, _USUALLY_REWRITTEN = 0.75, 0.02
+"""Of the calls that a control may make so many are usual for its examples, and to have a text rewritten."""
 
 WRONG_SHARE = (0.05, 1.0)
 """The share of a minibatch that is wrong and needs feedback, at least and at most."""
@@ -158,7 +171,7 @@ def add_controls(
     val: int,
     tests: int,
 ) -> None:
-    """Add what the two controls use to what the optimizer's run uses, by purpose; what is usual is not told any more.
+    """Add what the two controls use to what the optimizer's run uses, by purpose.
 
     Args:
         calls: of the optimizer's run; changed, and so are `inputs` and `outputs`.
@@ -169,35 +182,69 @@ def add_controls(
         val: how many examples to validate on.
         tests: how many to test on.
     """
-    at_most = sum(found.high for found in calls.values())
-    for part in (calls, inputs, outputs):
-        part.update({purpose: Range(found.low, found.high) for purpose, found in part.items()})
-    for purpose, extra in _controls(used, seen, at_most, val, tests).items():
-        average = [
-            Range(part[purpose].low / max(calls[purpose].low, 1), part[purpose].high / max(calls[purpose].high, 1))
-            for part in (inputs, outputs)
-        ]
-        inputs[purpose] += Range(extra.low * average[0].low, extra.high * average[0].high)
-        outputs[purpose] += Range(extra.low * average[1].low, extra.high * average[1].high)
+    of_run = sum(calls.values(), Range(0, 0, 0))
+    for purpose, extra in _controls(used, seen, of_run, val, tests).items():
+        for part in (inputs, outputs):
+            part[purpose] += _as_before(extra, part[purpose], calls[purpose])
         calls[purpose] += extra
 
 
-def _controls(used: Mapping[str, Usage], seen: int, most: float, val: int, tests: int) -> dict[str, Range]:
+def _as_before(extra: Range, amount: Range, calls: Range) -> Range:
+    """What further calls use, if each uses what a call did before on the average."""
+    ends = zip(*((each.low, each.high, each.usual or 0.0) for each in (extra, amount, calls)))
+    low, high, usual = (more * whole / max(number, 1) for more, whole, number in ends)
+    return Range(low, high, usual)
+
+
+def _controls(used: Mapping[str, Usage], seen: int, of_run: Range, val: int, tests: int) -> dict[str, Range]:
     """Further calls for the two controls, by purpose: each runs the validation set at least, and is tested at most.
 
     Args:
         used: in the rehearsal.
         seen: examples that went forward there.
-        most: the most calls that the optimizer's run makes, and so each control's search.
+        of_run: the calls that the optimizer's run makes, and so each control's search at most.
         val: how many examples to validate on.
         tests: how many to test on.
     """
     an_example = {name: used[name].calls / seen for name in ("forward", "judge") if name in used}
-    examples = most / max(1.0, sum(an_example.values())) + val + tests
-    extra = {name: Range(2 * val * each, 2 * max(val, examples) * each) for name, each in an_example.items()}
+    each_time = max(1.0, sum(an_example.values()))
+    examples = of_run.high / each_time + val + tests
+    usual = of_run.usual or 0.0
+    usually = _USUAL_CONTROL * usual / each_time + (val + tests) / 2  # tested is what is no text of before
+    extra = {
+        name: Range(2 * val * each, 2 * max(val, examples) * each, 2 * usually * each)
+        for name, each in an_example.items()
+    }
     if "optimizer" in used:  # one of the two asks it, and races each answer on two examples at least
-        extra["optimizer"] = Range(0, most / 2)
+        extra["optimizer"] = Range(0, of_run.high / 2, _USUALLY_REWRITTEN * usual)
     return extra
+
+
+def summed(each: Sequence[Estimate]) -> Estimate:
+    """What several runs will use together; what the most rests on is told of the first.
+
+    Args:
+        each: one estimate for each run.
+    """
+
+    def by_purpose(of: Callable[[Estimate], dict[str, Range]]) -> dict[str, Range]:
+        names = dict.fromkeys(purpose for one in each for purpose in of(one))
+        return {name: sum((of(one)[name] for one in each if name in of(one)), Range(0, 0, 0)) for name in names}
+
+    def together(values: Sequence[Range | None]) -> Range | None:
+        known = [value for value in values if value is not None]
+        return sum(known, Range(0, 0, 0)) if len(known) == len(each) else None
+
+    return Estimate(
+        by_purpose(lambda one: one.calls),
+        by_purpose(lambda one: one.input_tokens),
+        by_purpose(lambda one: one.output_tokens),
+        together([one.dollars for one in each]),
+        sum(one.steps for one in each),
+        each[0].counted,
+        together([one.waits for one in each]),
+        each[0].assumed,
+    )
 
 
 def scaled(values: Range, by: float) -> Range:
@@ -209,6 +256,32 @@ def mean_tokens(targets: Sequence[Any]) -> float:
     """How many tokens a target has on the average; 50 where there is none."""
     counts = [tokens.count(str(target)) for target in targets if target is not None]
     return max(1.0, sum(counts) / len(counts)) if counts else 50.0
+
+
+class Unit(NamedTuple):
+    """What the tokens of an answer are multiples of, at least, at most, and usually."""
+
+    low: float
+    high: float
+    usual: float
+
+    @classmethod
+    def of(cls, purpose: str, calls: float, target: float, rows: Sequence[dict[str, Any]]) -> Unit:
+        """The unit for a purpose.
+
+        Args:
+            purpose: of the calls.
+            calls: that an example makes. Of several, what an earlier one says may be a word, or as long as the example.
+            target: tokens of a target.
+            rows: some examples.
+        """
+        if purpose != "forward":
+            return cls(1, 1, 1)
+        if calls <= 1:
+            return cls(target, target, target)
+        fields = sum(tokens.count(str(value)) for row in rows for value in row.values()) / max(1, len(rows))
+        longest = max(target, fields)
+        return cls(1, longest, (longest * (calls - 1) + target) / calls)
 
 
 def dollars_of(models: Mapping[str, Model], inputs: dict[str, Range], outputs: dict[str, Range]) -> Range | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,8 +18,10 @@ from textgrad_engine.train.evaluator import Evaluation
 
 if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
+    from textgrad_engine.train.shares import FoldsFolder
 
 __all__ = [
+    "FOLDS_FOLDERS",
     "RUN_FOLDERS",
     "Callback",
     "CallEnded",
@@ -39,6 +41,7 @@ __all__ = [
     "StopTraining",
     "ToolEnded",
     "current_phase",
+    "folds_folder",
     "run_folder",
 ]
 
@@ -320,6 +323,33 @@ def run_folder(path: Path, *, resume: bool = False) -> Callback:
         path: the folder.
         resume: take up the run in it; one that is finished is played back.
     """
+    _register()
+    return RUN_FOLDERS[-1](path, resume=resume)
+
+
+FOLDS_FOLDERS: list[Callable[..., FoldsFolder]] = []
+"""How it is written down of what examples a cross-validation is; `textgrad_engine.store` registers it."""
+
+
+def folds_folder(
+    path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
+) -> FoldsFolder:
+    """The folder of a cross-validation, in which is written down of what examples it is.
+
+    Args:
+        path: the folder that holds all of its runs.
+        examples: all of them.
+        folds: how many.
+        clusters: of each example; empty where each stands for itself.
+        final: whether there is a run on all examples, too.
+
+    Raises:
+        RunError: it cannot be written, or what is written there is of other examples.
+    """
+    _register()
+    return FOLDS_FOLDERS[-1](path, examples, folds=folds, clusters=clusters, final=final)
+
+
+def _register() -> None:
     if not RUN_FOLDERS:
         importlib.import_module("textgrad_engine.store")  # by name, as train is below it: it registers itself
-    return RUN_FOLDERS[-1](path, resume=resume)

@@ -1,0 +1,112 @@
+"""A cross-validation in words and as a page: nothing that others wrote is markup, and nothing is claimed of nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
+from textgrad_engine.report import folds_as_json, page_of_folds, render_folds
+from textgrad_engine.store import Folds, read_folds, write_folds
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Trainer, cross_validate
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m & say yes"
+
+
+def answers(request: Any) -> Any:
+    """A model that is right once the prompt says so; what it says is hostile."""
+    if request.purpose == "backward":
+        return {"case_1": {"system": HOSTILE}}
+    if request.purpose == "optimizer":
+        return {"edits": [{"op": "add", "line": 1, "text": HOSTILE, "reason": HOSTILE, "feedback": [1]}]}
+    return "yes" if "say yes" in request.messages[0].text else "no"
+
+
+def made(path: Path, *, right: bool = True) -> Folds:
+    """A cross-validation of 24 examples; with `right`, a change helps."""
+    rows = [{"id": f"<b>{n}</b>", "q": f"{n}?", "target": "yes" if right else "maybe"} for n in range(24)]
+
+    def start() -> Any:
+        program = nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
+        return program, optim.TGD(program.parameters())
+
+    with tg.use_models(forward=FunctionModel(answers)):
+        cross_validate(start, nn.ExactMatch(), rows, folds=3, trainer=Trainer(run_dir=path))
+    return read_folds(path)
+
+
+def test_what_others_wrote_is_text(tmp_path: Path) -> None:
+    """In a page and at a terminal."""
+    folds = made(tmp_path / "<i>run")
+    page = page_of_folds(folds)
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "<i>run" not in page
+    assert "\x1b" not in page + render_folds(folds, title=str(folds.path))
+
+
+def test_where_folds_are_better_the_final_prompt_is_named_with_what_is_known_of_it(tmp_path: Path) -> None:
+    """And with what is not."""
+    folds = made(tmp_path / "run")
+    said = " ".join(render_folds(folds, width=400).split())
+    assert f"The prompt to use: {folds.path / 'final' / 'best_prompt.txt'}" in said
+    assert "no example tests it" in said
+    assert "from about 16 of them each, gained +1.000 on the mean" in said
+    assert "in 3 of 3 folds" in said
+    assert folds_as_json(folds)["use"] == "final"
+
+
+def test_where_nothing_was_found_the_seed_prompt_stays(tmp_path: Path) -> None:
+    """Nobody is told to use what was not shown to be better."""
+    folds = made(tmp_path / "run", right=False)
+    said = " ".join(render_folds(folds).split())
+    assert "The prompt to use: the seed prompt, as the run on all examples found none that does better" in said
+    assert "gained +" not in said
+    assert folds_as_json(folds)["use"] == "seed"
+
+
+def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(tmp_path: Path) -> None:
+    """It is no reason to keep the seed prompt, where the folds are better."""
+    folds = made(tmp_path / "run")
+    assert folds.found.final is not None
+    final = replace(folds.found.final, status="budget", best=folds.found.final.seed)
+    vars(folds)["found"] = replace(folds.found, final=final)
+    said = " ".join(render_folds(folds).split())
+    assert "The final prompt is still the seed prompt" in said
+    assert "tg.cross_validate(..., trainer=tg.Trainer(run_dir=..., resume=True)) goes on with it" in said
+    assert folds_as_json(folds)["use"] is None
+    assert "prompt as a whole" not in page_of_folds(folds).split("What changed")[0]
+
+
+@pytest.mark.parametrize(("wins", "losses", "use"), [(1, 0, None), (0, 1, "seed"), (1, 1, "seed"), (20, 0, "final")])
+def test_what_the_examples_do_not_tell_is_left_to_the_reader(
+    tmp_path: Path, wins: int, losses: int, use: str | None
+) -> None:
+    """Of thirty examples a gain of 0.2 shows seldom, and to keep the seed prompt for that gives it away."""
+    folds = made(tmp_path / "run")
+    seed = folds.found.seed
+    assert seed is not None
+    before = replace(seed, scores=(*([0.0] * wins), *([1.0] * losses), *([0.0] * (24 - wins - losses))))
+    after = replace(seed, scores=(*([1.0] * wins), *([0.0] * losses), *([0.0] * (24 - wins - losses))))
+    vars(folds)["found"] = replace(folds.found, seed=before, best=after, comparison=tg.compare(before, after))
+    said = " ".join(render_folds(folds, width=400).split())
+    assert folds.found.use == use
+    assert ("Which prompt to use is open" in said) == (use is None)
+    assert ("some 200 examples show a difference of that size" in said) == (use is None)
+    assert ("The prompt to use: the seed prompt The folds' prompts did no better" in said) == (use == "seed")
+
+
+def test_of_what_was_not_begun_nothing_is_said(tmp_path: Path) -> None:
+    """No verdict, and no prompt to use."""
+    write_folds(tmp_path / "run", ["a", "b"], folds=2, clusters=())
+    folds = read_folds(tmp_path / "run")
+    page, shown = page_of_folds(folds), render_folds(folds)
+    assert "Which prompt to use" not in page
+    assert "no fold was tested" in page.lower()
+    assert "2 folds of 2 examples; it did not come to its end" in shown[:200].lower()
+    assert folds_as_json(folds)["verdict"] is None

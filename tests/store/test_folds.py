@@ -1,0 +1,65 @@
+"""The folder of a cross-validation: what it holds is told in one place, and what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import optim
+from textgrad_engine.errors import RunError
+from textgrad_engine.store import is_folds, read_folds, write_folds
+from textgrad_engine.testing import simulated_task
+
+
+def test_what_python_made_is_read_as_what_the_command_line_made(tmp_path: Path) -> None:
+    """Its verdict is that of the result."""
+    task = simulated_task(rules=4, seed=1, train=20)
+
+    def start() -> Any:
+        program = task.program()
+        return program, optim.TGD(program.parameters())
+
+    def found(name: str, final: bool) -> Any:
+        trainer = tg.Trainer(run_dir=tmp_path / name)
+        with tg.use_models(forward=task.model):
+            return tg.cross_validate(start, task.loss, task.train, folds=2, trainer=trainer, final=final)
+
+    whole = found("whole", True)
+    read = read_folds(tmp_path / "whole")
+    assert read.found.comparison == whole.comparison
+    assert read.final().best == whole.final.best
+    assert (read.missing, read.from_python, read.clusters) == ([], True, ())
+    assert "tg.cross_validate" in read.way_on
+    found("without", False)
+    without = read_folds(tmp_path / "without")
+    assert without.missing == []
+    with pytest.raises(RunError, match="final=False"):
+        without.final()
+
+
+def test_a_folder_in_which_nothing_was_begun(tmp_path: Path) -> None:
+    """Killed before the first run."""
+    write_folds(tmp_path / "a", ["x", "y"], folds=2, clusters=(), looks_before=3)
+    read = read_folds(tmp_path / "a")
+    assert is_folds(tmp_path / "a")
+    assert (read.looks_before, read.missing, read.config) == (3, ["fold-1", "fold-2", "final"], None)
+    assert read.found.comparison is None
+    with pytest.raises(RunError, match="`textgrad-engine resume"):
+        read.final()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"folds": 1}, {"folds": "many"}, {"ids": 3}, {"rows": "abc"}, {"looks_before": None}, {"clusters": 0}, "no JSON"],
+)
+def test_what_was_damaged_is_named(tmp_path: Path, change: Any) -> None:
+    """With the file."""
+    write_folds(tmp_path, ["x", "y"], folds=2, clusters=())
+    file = tmp_path / "folds.json"
+    file.write_text(change if isinstance(change, str) else json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(RunError, match=r"folds\.json: was damaged"):
+        read_folds(tmp_path)

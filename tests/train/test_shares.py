@@ -1,0 +1,110 @@
+"""A budget shared out: equal parts, and nobody gets less than what it has on record."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine.llm import Usage
+from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.llm.budget import Reserve
+from textgrad_engine.train.crossval import Part
+from textgrad_engine.train.shares import OnRecord, Share, fit_parts
+
+PARTS = [Part(name, (), (), ()) for name in ("a", "b", "c", "d")]
+
+
+class Kept:
+    """A folder that keeps what it is told."""
+
+    def __init__(self, on_record: dict[str, OnRecord]) -> None:
+        self.known = on_record
+        self.shares: dict[str, Share] = {}
+
+    def on_record(self, name: str) -> OnRecord:
+        return self.known.get(name, OnRecord())
+
+    def keep_share(self, name: str, share: Share) -> None:
+        self.shares[name] = share
+
+
+def shares(limit: int, on_record: dict[str, OnRecord] | None = None, **ends: str) -> list[int]:
+    """The calls that each run may make, where none makes any."""
+    given: list[int] = []
+
+    def fit(part: Part) -> Any:
+        given.append(Reserve().free.calls)
+        return SimpleNamespace(status=ends.get(part.name, "finished"), shortage="")
+
+    with tg.budget(calls=limit):
+        fit_parts(PARTS, fit, Kept(on_record or {}))
+    return given
+
+
+def taken(calls: int, *, finished: bool = False, free: int = 0, limit: int = 0) -> OnRecord:
+    share = Share(Amount(free, UNLIMITED, UNLIMITED), Amount(limit, UNLIMITED, UNLIMITED)) if limit else None
+    return OnRecord(Usage(calls=calls), finished, share)
+
+
+def test_what_nobody_took_goes_to_those_that_come_after() -> None:
+    """Each may use an equal part of what is left."""
+    assert shares(400) == [100, 133, 200, 400]
+
+
+@pytest.mark.parametrize(
+    ("on_record", "first"),
+    [
+        ({"c": taken(250)}, 50),  # the others share what is left besides
+        ({"c": taken(250, finished=True)}, 50),
+        ({"a": taken(180)}, 180),
+        ({"a": taken(90), "b": taken(10)}, 100),
+        ({"b": taken(300), "c": taken(200)}, 0),  # a limit that is lower than before
+        ({"a": taken(90, limit=120), "b": taken(100, limit=130)}, 120),  # it keeps some of it back for its end
+        (
+            {"a": taken(90, limit=20, free=400), "b": taken(10)},
+            20,
+        ),  # as much is left as before
+    ],
+)
+def test_what_is_on_record_is_not_shared_out(on_record: dict[str, OnRecord], first: int) -> None:
+    """Else who comes later comes less far than before."""
+    assert shares(400, on_record)[0] == first
+
+
+def test_what_is_only_played_back_has_no_share() -> None:
+    """It takes what it took."""
+    assert shares(400, {"a": taken(390, finished=True)})[0] == 400
+
+
+def test_nothing_is_begun_behind_a_run_that_was_interrupted() -> None:
+    """Ctrl-C is for all of them."""
+    assert len(shares(400, b="interrupted")) == 2
+
+
+def test_without_a_limit_there_are_no_shares() -> None:
+    """Of any kind."""
+    seen: list[Any] = []
+
+    def fit(part: Part) -> Any:
+        seen.append(Reserve().free)
+        return SimpleNamespace(status="finished", shortage="")
+
+    with tg.budget():
+        fit_parts(PARTS[:1], fit)
+    assert seen[0].calls == seen[0].tokens == seen[0].pico > 10**15
+
+
+def test_what_is_given_is_written_down_before_the_run() -> None:
+    """Who is killed goes on with the same."""
+    folder = Kept({})
+
+    def fit(part: Part) -> Any:
+        assert folder.shares[part.name].limit.calls == Reserve().free.calls
+        return SimpleNamespace(status="finished", shortage="")
+
+    with tg.budget(calls=100):
+        fit_parts(PARTS, fit, folder)
+    assert folder.shares["a"] == Share(Amount(100, UNLIMITED, UNLIMITED), Amount(25, UNLIMITED, UNLIMITED))

@@ -1,0 +1,159 @@
+"""A cross-validation as one page that can be sent: the verdict of all folds, and the prompt to use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.folds import advice_of, against_controls, headline_of, notes_of, verdict_of
+from textgrad_engine.report.html import Inside, Markup, data, document, element, joined
+from textgrad_engine.report.page_parts import (
+    SIMULATED,
+    again,
+    changes_in,
+    models_of,
+    scores_plot,
+    section,
+    table,
+    tile,
+)
+from textgrad_engine.report.page_texts import name_of, said
+from textgrad_engine.report.pairing import setting_in
+from textgrad_engine.report.view import Tone, view_of
+from textgrad_engine.report.words import capital, count, duration, money, plural, score
+from textgrad_engine.store import Folds
+from textgrad_engine.train import CrossValidation, TrainResult
+
+__all__ = ["page_of_folds"]
+
+SHOWN_PROMPT = 20_000
+"""Characters of the prompt to use."""
+
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
+
+
+def page_of_folds(folds: Folds) -> str:
+    """The page about a cross-validation, the same for the same folder, wherever it is.
+
+    Args:
+        folds: the folder; where runs are missing, what there is so far is shown.
+
+    Raises:
+        RunError: a file is damaged.
+    """
+    name, found = folds.path.resolve().name, folds.found
+    head = headline_of(folds)
+    style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
+    flags = [f"--folds {folds.folds}", *(["--controls"] if any(each.controls for each in found.runs) else [])]
+    kept = None if folds.config is None else {**folds.config, "digests": {}}  # that of each run are of its part only
+    body = [
+        element("header", *_header(folds, name, head)),
+        element(
+            "main",
+            *section("Which prompt to use", _advice(folds)),
+            *section("Scores", _scores(folds)),
+            *section("What to know when reading this", _notes(folds)),
+            *_changes(found),
+            *section("Beside controls", _controls(found)),
+            *section("Cost", _cost(folds)),
+            *section("How to run it again", again(kept, flags)),
+        ),
+        element("footer", "Made by ", element("code", "textgrad-engine report"), " from the folder ", name_of(name)),
+    ]
+    return document(f"{name}: {verdict_of(folds) or head}", style, body)
+
+
+def _header(folds: Folds, name: str, head: str) -> Iterator[Inside]:
+    found = folds.found
+    yield element("p", "Report on a cross-validation of a prompt optimization", class_="kind")
+    yield element("h1", name_of(name))
+    yield element("p", f"{capital(head)}. ", *models_of(folds.config), class_="lead")
+    verdict, _, rest = (verdict_of(folds) or "not measured: no fold was tested").partition(": ")
+    tone = "plain" if found.comparison is None else _TONES[found.comparison.verdict]
+    yield element("p", element("strong", capital(verdict)), f" {capital(rest)}", class_=f"verdict {tone}")
+    yield element("dl", *_figures(found), class_="tiles")
+
+
+def _figures(found: CrossValidation) -> Iterator[Markup]:
+    if found.seed is not None and found.best is not None:
+        yield tile("Tested", f"{score(found.seed.mean)} \N{RIGHTWARDS ARROW} {score(found.best.mean)}")
+        yield tile("Folds that gained", f"{found.gained} of {sum(each.best_test is not None for each in found.folds)}")
+    if found.final is not None:
+        parameters = view_of(found.final).parameters
+        added, removed = (sum(each.number_of(op) for each in parameters) for op in ("added", "removed"))
+        yield tile("Lines of the final prompt", f"+{added} \N{MINUS SIGN}{removed}")
+    yield tile("Cost", money(found.total.dollars))
+    yield tile("Calls", count(found.total.calls))
+    if found.seconds:
+        yield tile("Time", duration(found.seconds))
+
+
+def _advice(folds: Folds) -> Iterator[Markup]:
+    first, *further = advice_of(folds, Path(folds.path.resolve().name)) or [""]
+    if not first:
+        return
+    yield element("p", element("strong", said(first)))
+    yield from (element("p", said(each)) for each in further)
+    final = folds.found.final
+    if final is None or final.best == final.seed:
+        return
+    for name, text in final.best.items():
+        title = joined("The final prompt as a whole" if len(final.best) == 1 else element("code", name_of(name)))
+        yield element("details", element("summary", title), element("pre", data(text, SHOWN_PROMPT)))
+
+
+def _scores(folds: Folds) -> Iterator[Markup]:
+    found = folds.found
+    if found.seed is not None and found.best is not None:
+        rows = [("all folds, seed prompt", "seed", found.seed), ("all folds, best prompts", "best", found.best)]
+        yield from scores_plot(rows, found.comparison, "test")
+    if found.folds:
+        made = [_fold(number, each) for number, each in enumerate(found.folds, 1)]
+        yield table("Fold by fold", ["", "tested on", "seed prompt", "best prompt", "difference", ""], made, strong=-1)
+
+
+def _fold(number: int, each: TrainResult) -> list[str]:
+    name = f"fold {number}"
+    if each.seed_test is None or each.best_test is None:
+        return [name, "not tested", "", "", "", ""]
+    means = each.seed_test.mean, each.best_test.mean
+    kept = "" if each.best != each.seed else "the seed prompt"
+    return [name, count(len(each.best_test)), *map(score, means), score(means[1] - means[0], True), kept]
+
+
+def _notes(folds: Folds) -> Iterator[Markup]:
+    notes: list[Inside] = [said(note) for note in notes_of(folds)]
+    if str(setting_in(folds.config, "config", "models", "forward")).startswith("simulated/"):
+        notes.append(SIMULATED)
+    notes += [said(f"{name}: {note}") for name, run in folds.runs.items() for note in run.notes]
+    if notes:
+        yield element("ul", *(element("li", note) for note in notes))
+
+
+def _changes(found: CrossValidation) -> Iterator[Markup]:
+    if found.final is not None:
+        for parameter in view_of(found.final).parameters:
+            yield from changes_in(found.final, parameter, "the final prompt")
+
+
+def _controls(found: CrossValidation) -> Iterator[Markup]:
+    sentences = list(against_controls(found))
+    if sentences:
+        yield element("p", "Over all folds, on examples that neither had seen.", class_="hint")
+        yield element("ul", *(element("li", said(sentence)) for sentence in sentences))
+
+
+def _cost(folds: Folds) -> Iterator[Markup]:
+    found = folds.found
+    used = {name: run.result.total for name, run in folds.runs.items() if run.result is not None}
+    rows = [_used(name, usage) for name, usage in [*used.items(), ("all", found.total)]]
+    heads = ["run", "calls", "tokens in", "tokens out", "cost"]
+    yield table("Cost by run", heads, rows, strong=len(rows) - 1)
+    many = plural(len(used), "run")
+    yield element("p", f"{capital(many)} one after the other, {duration(found.seconds)} in all.", class_="hint")
+
+
+def _used(name: str, usage: Usage) -> list[str]:
+    return [name, count(usage.calls), count(usage.input_tokens), count(usage.output_tokens), money(usage.dollars)]

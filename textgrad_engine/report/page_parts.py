@@ -1,0 +1,165 @@
+"""The pieces that pages about runs are made of: sections, tiles, plots of scores, tables, and how to run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from textgrad_engine.report.figures import Axis, axis_row, interval_row
+from textgrad_engine.report.html import Inside, Markup, data, element, joined
+from textgrad_engine.report.page_texts import changes, name_of
+from textgrad_engine.report.pairing import setting_in
+from textgrad_engine.report.toml import as_toml
+from textgrad_engine.report.view import ParameterView
+from textgrad_engine.report.words import capital, plural, score
+from textgrad_engine.train import Comparison, Evaluation, TrainResult
+
+__all__ = [
+    "SIMULATED",
+    "again",
+    "changes_in",
+    "models_of",
+    "scores_plot",
+    "section",
+    "table",
+    "tile",
+]
+
+SHOWN_CONFIG = 20_000
+"""Characters of the config."""
+
+SIMULATED = "The model is a simulation inside the package: what it does is no evidence about real models."
+
+
+def section(title: Inside, inside: Iterable[Inside]) -> Iterator[Markup]:
+    """A part of a page with its title; nothing where nothing is inside."""
+    parts = list(inside)
+    if parts:
+        yield joined("\n", element("section", element("h2", title), *parts))
+
+
+def changes_in(result: TrainResult, parameter: ParameterView, only: str = "the prompt") -> Iterator[Markup]:
+    """What changed in a text, who asked for it, and what decided; `only` names the text where there is one only."""
+    what: Inside = only if len(result.best) == 1 else element("code", name_of(parameter.name))
+    yield from section(joined("What changed in ", what), changes(result, parameter))
+
+
+def models_of(config: Any) -> Iterator[Inside]:
+    """Which optimizer worked with which models, as far as a ``config.json`` tells; nothing where there is none."""
+    optimizer = setting_in(config, "config", "optimizer", "name")
+    roles = (setting_in(config, "config", "models", role) for role in ("forward", "backward", "optimizer", "judge"))
+    used = dict.fromkeys(name for name in roles if isinstance(name, str))
+    names = [*([optimizer] if isinstance(optimizer, str) else []), *used]
+    if names:
+        yield joined(*[each for name in names for each in (", ", name_of(name))][1:], ". ")
+
+
+def tile(label: str, value: str) -> Markup:
+    """A figure with its name."""
+    return element("div", element("dt", label), element("dd", value))
+
+
+def scores_plot(
+    rows: Sequence[tuple[str, str, Evaluation]], compared: Comparison | None, on: Literal["test", "val"] | None
+) -> Iterator[Markup]:
+    """Mean scores with their intervals, and the difference between the best texts and the seed texts.
+
+    Args:
+        rows: what was scored on what, its kind (``"seed"``, ``"best"``), and the scores; at least one.
+        compared: best against seed; None where there is nothing to compare.
+        on: the set that it is about; the validation set chose the best texts.
+    """
+    ends = [end for _, _, found in rows for end in (found.mean, *found.interval)]
+    axis = Axis.around(ends, limits=_limits([found for _, _, found in rows]))
+    shown = [
+        _row(name, interval_row(axis, found.mean, found.interval, kind), score(found.mean), found.interval, False)
+        for name, kind, found in rows
+    ]
+    yield element("ul", *shown, _axis(axis), class_="plot")
+    sizes = dict.fromkeys(f"{name.split(',')[0]}: {plural(len(found), 'example')}" for name, _, found in rows)
+    yield element("p", f"Mean scores with their 95% intervals. {capital('; '.join(sizes))}.", class_="hint")
+    if compared is None:
+        return
+    kind = {"better": "good", "worse": "bad"}.get(compared.verdict, "best") if on == "test" else "best"
+    axis = Axis.around([0.0, compared.difference, *compared.interval])
+    picture = interval_row(axis, compared.difference, compared.interval, kind, mark=0.0)
+    word = {"test": "test", "val": "validation", None: ""}[on]
+    row = _row(f"difference on {word}", picture, score(compared.difference, True), compared.interval, True)
+    yield element("ul", row, _axis(axis), class_="plot")
+    yield element(
+        "p",
+        f"Best minus seed, pair by pair on {plural(compared.n, 'example')}. Left of 0 the best prompt is worse, right "
+        "of it better; an interval that holds 0 shows no difference.",
+        class_="hint",
+    )
+
+
+def _row(label: str, picture: Markup, value: str, interval: tuple[float, float], signed: bool) -> Markup:
+    low, high = (score(end, signed) for end in interval)
+    return element(
+        "li",
+        element("span", label, class_="label"),
+        element("span", picture, class_="picture"),
+        element("span", element("b", value), f" [{low}, {high}]", class_="value"),
+    )
+
+
+def _axis(axis: Axis) -> Markup:
+    return element("li", element("span", axis_row(axis), class_="picture"), class_="axis", aria_hidden="true")
+
+
+def _limits(found: Sequence[Evaluation]) -> tuple[float, float] | None:
+    limits = [each.limits for each in found]
+    known = [each for each in limits if each is not None]
+    if len(known) < len(limits):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:
+    """A table that may be scrolled sideways; one of its rows may be set off."""
+    head = element("tr", *(element("th", each, scope="col") for each in heads))
+    made = []
+    for number, row in enumerate(rows):
+        cells = [element("th", name_of(row[0]), scope="row"), *(element("td", cell) for cell in row[1:])]
+        made.append(element("tr", *cells, class_="strong" if number == strong else None))
+    inside = element("table", element("thead", head), element("tbody", *made))
+    return element("div", inside, class_="wide", tabindex=0, role="region", aria_label=label)
+
+
+def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Markup]:
+    """How to run it again.
+
+    Args:
+        kept: what ``config.json`` says; None for a run from Python.
+        flags: options of `train` that the run was made with.
+    """
+    config, version, digests = (setting_in(kept, key) for key in ("config", "version", "digests"))
+    if not isinstance(config, Mapping):
+        yield element(
+            "p",
+            "The run was started from Python, so its folder keeps no settings: run the program that started it. Every "
+            "request, and the event of each step, is in the run folder.",
+        )
+        return
+    made = f"textgrad_engine {version}" if version else "textgrad_engine, of a version that the folder does not name"
+    flags = [*flags, *(["--no-feedback"] if setting_in(kept, "feedback") is False else [])]
+    seed = config.get("seed")
+    settings = as_toml(config)
+    if len(settings) <= SHOWN_CONFIG:
+        how: list[Inside] = ["Save the settings below as ", element("code", "config.toml"), " beside the data"]
+    else:
+        how = ["The settings are too long for a page: run the config that the run was made from, or make one of "]
+        how += [element("code", "config.json"), " in the run folder, save it beside the data"]
+    yield element(
+        "p",
+        *how,
+        " and run the command. The run was made with ",
+        name_of(made),
+        f" and seed {seed}. A model that answers at random answers otherwise the next time.",
+    )
+    yield element("pre", " ".join(["textgrad-engine train config.toml", *flags]), class_="command")
+    if isinstance(digests, Mapping) and digests:
+        rows = [[split, str(setting_in(config, "data", split)), str(digest)] for split, digest in digests.items()]
+        yield table("The data", ["split", "file", "digest of the examples"], rows, strong=-1)
+    yield element("details", element("summary", "The settings"), element("pre", data(settings, SHOWN_CONFIG)))

@@ -1,0 +1,240 @@
+"""The folder of a cross-validation: ``folds.json``, and a run folder for each fold and for the final run."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.data.load import check_reach
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
+from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.store.records import FORMAT, dumps
+from textgrad_engine.train import CrossValidation
+from textgrad_engine.train.crossval import Part, pooled
+from textgrad_engine.train.shares import OnRecord, Share
+
+__all__ = ["Folds", "FoldsWriter", "is_folds", "read_folds", "write_folds"]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """What the folder of a cross-validation holds.
+
+    Attributes:
+        path: the folder.
+        folds: how many there are.
+        ids: of all examples.
+        clusters: of each; empty where each stands for itself.
+        looks_before: how often other runs had opened these examples for a test when it was begun.
+        rows: of each example the digest that tells it apart by its content; empty in folders of before.
+        digest: what tells the examples from others; "" in folders of before.
+        runs: the runs that were begun, by name: ``"fold-1"`` and so on, and ``"final"``.
+        has_final: whether there is to be a run on all examples.
+        from_python: whether `train.cross_validate` made it, and not the command line.
+    """
+
+    path: Path
+    folds: int
+    ids: tuple[str, ...]
+    clusters: tuple[str, ...]
+    looks_before: int
+    rows: tuple[str, ...] = field(repr=False)
+    digest: str
+    runs: dict[str, Run] = field(repr=False)
+    has_final: bool = True
+    from_python: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all runs, begun or not, in their order."""
+        return _names(self.folds, self.has_final)
+
+    @property
+    def missing(self) -> list[str]:
+        """The names of the runs without a result."""
+        return [name for name in self.names if name not in self.runs or self.runs[name].result is None]
+
+    @property
+    def locked(self) -> bool:
+        """Whether somebody still writes one of them."""
+        return any(run.locked for run in self.runs.values())
+
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """What the first run's ``config.json`` says; its settings are those of all."""
+        return self.runs["fold-1"].config if "fold-1" in self.runs else None
+
+    @property
+    def way_on(self) -> str:
+        """What goes on with it, as it is typed."""
+        if self.from_python:
+            return "tg.cross_validate(..., trainer=tg.Trainer(run_dir=..., resume=True))"
+        return f"`textgrad-engine resume {typed(self.path)}`"
+
+    @functools.cached_property
+    def found(self) -> CrossValidation:
+        """What it found, as far as its runs have a result.
+
+        Raises:
+            RunError: the examples are others than the folds have.
+        """
+        done = list(self._done())
+        try:
+            return pooled(done, self.ids, self.clusters, sum(result.seconds for _, result in done))
+        except (LookupError, ValueError):
+            raise RunError(f"{self.path / FOLDS}: it names other examples than the folds have; restore it") from None
+
+    def _done(self) -> Iterator[tuple[Part, Any]]:
+        for name in self.names:
+            result = self.runs[name].result if name in self.runs else None
+            if result is not None:
+                yield Part(name, (), (), None if name == "final" else ()), result
+
+    def final(self) -> Run:
+        """The run on all examples, whose texts are to be used.
+
+        Raises:
+            RunError: it has no result.
+        """
+        if not self.has_final:
+            raise RunError(
+                f"{self.path}: there is no final prompt, as none was trained on all examples (final=False); name a "
+                f"fold's run, such as {self.path / 'fold-1'}"
+            )
+        if "final" in self.missing:
+            raise RunError(
+                f"{self.path}: there is no final prompt yet, as the run on all examples has no result; "
+                f"{self.way_on} goes on with it, or name a fold's run, such as {self.path / 'fold-1'}"
+            )
+        return self.runs["final"]
+
+
+def is_folds(path: Path) -> bool:
+    """Whether a folder is that of a cross-validation.
+
+    Raises:
+        PermissionError: it cannot be looked into.
+    """
+    check_reach(path)
+    return (path / FOLDS).is_file()
+
+
+def read_folds(path: str | Path) -> Folds:
+    """Read the folder of a cross-validation.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        RunError: a file is missing or damaged.
+    """
+    path = Path(path)
+    try:
+        kept = json.loads((path / FOLDS).read_bytes())
+        number, ids, clusters = int(kept["folds"]), tuple(kept["ids"]), tuple(kept["clusters"])
+        before = int(kept.get("looks_before", 0))
+        rows, digest = tuple(str(kept.get("rows", "")).split()), str(kept.get("digest", ""))
+        if number < 2 or len(rows) not in (0, len(ids)):
+            raise ValueError(f"{number} folds, {len(rows)} digests of {len(ids)} examples")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path / FOLDS}: was damaged ({error}); restore it") from None
+    has_final, from_python = kept.get("final") is not False, kept.get("python") is True
+    runs = {
+        name: read_run(path / name) for name in _names(number, has_final) if (path / name / "events.jsonl").is_file()
+    }
+    return Folds(path, number, ids, clusters, before, rows, digest, runs, has_final, from_python)
+
+
+class FoldsWriter:
+    """Writes what a cross-validation gives each of its runs of a budget; see `train.shares.FoldsFolder`.
+
+    Args:
+        path: its folder, which is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path / "shares.json"
+        self._shares: dict[str, dict[str, list[int | None]]] = {}
+        if self._file.is_file():
+            try:
+                self._shares = dict(json.loads(self._file.read_bytes()))
+                self._known = {name: _share_of(kept) for name, kept in self._shares.items()}
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise RunError(
+                    f"{self._file}: was damaged ({error}); restore it, or delete it to share the budget out anew"
+                ) from None
+        else:
+            self._known = {}
+
+    def on_record(self, name: str) -> OnRecord:
+        """What one of its runs has on record; nothing where it was not begun."""
+        path = self._path / name
+        if not (path / "events.jsonl").is_file():
+            return OnRecord()
+        run, share = read_run(path), self._known.get(name)
+        if run.result is not None and run.result.status == "finished":
+            return OnRecord(run.result.total, finished=True, share=share)
+        try:
+            return OnRecord(run.usage(), share=share)
+        except RunError:  # whoever goes on with the run is told
+            return OnRecord(Usage() if run.result is None else run.result.total, share=share)
+
+    def keep_share(self, name: str, share: Share) -> None:
+        """Write down what a run is given, before it begins; nothing where there never was a limit.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        if not self._shares and _numbers(share.limit) == [None] * 3:
+            return
+        self._shares[name] = {"free": _numbers(share.free), "limit": _numbers(share.limit)}
+        try:
+            write_atomically(self._file, dumps(self._shares, indent=2) + b"\n")
+        except OSError as error:
+            raise unwritable(error, self._path) from None
+
+
+def _numbers(amount: Amount) -> list[int | None]:
+    """Calls, tokens and picodollars; None for no limit."""
+    return [None if each >= UNLIMITED else each for each in (amount.calls, amount.tokens, amount.pico)]
+
+
+def _share_of(kept: dict[str, list[int | None]]) -> Share:
+    free, limit = (
+        Amount(*(UNLIMITED if each is None else int(each) for each in kept[key])) for key in ("free", "limit")
+    )
+    return Share(free, limit)
+
+
+def write_folds(path: Path, ids: Sequence[str], *, folds: int, clusters: Sequence[str], **known: Any) -> None:
+    """Write down of what examples a cross-validation is, before its first run.
+
+    Args:
+        path: its folder, which is made.
+        ids: of all examples.
+        folds: how many.
+        clusters: of each example; empty where each stands for itself.
+        known: what else is known of it, as `Folds` has it: ``looks_before``, ``rows`` (in one text), ``digest``,
+            ``final``, ``python``.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    body = {"format": FORMAT, "folds": folds, "ids": list(ids), "clusters": list(clusters), **known}
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_atomically(path / FOLDS, dumps(body, indent=2) + b"\n")
+    except OSError as error:
+        raise RunError(f"{unwritable(error, path)}; name another place") from None
+
+
+def _names(folds: int, has_final: bool) -> list[str]:
+    return [*(f"fold-{number + 1}" for number in range(folds)), *(["final"] if has_final else [])]

@@ -1,0 +1,149 @@
+"""A budget shared out among runs that go one after the other.
+
+NOTE [Shares]
+    Each run that is not finished may use an equal part of what is left. What was given before is not shared out again:
+    what a finished run took is only played back, and one that a budget ended has to be given as much as it had, or it
+    would come less far than before (as a run keeps back what its end takes, what it used is less than that). So the
+    runs are filled up to one level: one that had more keeps that, the others get the level. With nothing on record that
+    is an equal part. A run that begins with as much left as before is given what it was given before, so one that was
+    killed is what it would have been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
+from textgrad_engine.llm.budget import Reserve, budget
+from textgrad_engine.llm.response import Usage
+
+if TYPE_CHECKING:
+    from textgrad_engine.train.crossval import Part
+    from textgrad_engine.train.result import TrainResult
+
+__all__ = ["FoldsFolder", "OnRecord", "Share", "fit_parts"]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a run was given of a budget.
+
+    Attributes:
+        free: what was left when it began.
+        limit: what it might use of that; vast where there was no limit.
+    """
+
+    free: Amount
+    limit: Amount
+
+
+@dataclass(frozen=True)
+class OnRecord:
+    """What a run has on record from before.
+
+    Attributes:
+        used: by its calls.
+        finished: whether it is only played back.
+        share: what it was given; None where nobody wrote that down.
+    """
+
+    used: Usage = field(default_factory=Usage)
+    finished: bool = False
+    share: Share | None = None
+
+    def held(self, name: str) -> int:
+        """What it holds of calls, tokens or money: what it was given, and what it took where it is finished."""
+        used: int = getattr(_amount(self.used), name)
+        limit: int = UNLIMITED if self.share is None else getattr(self.share.limit, name)
+        return used if self.finished or limit >= UNLIMITED else max(used, limit)
+
+
+class FoldsFolder(Protocol):
+    """The folder of a cross-validation, as a budget is shared out by it."""
+
+    def on_record(self, name: str) -> OnRecord:
+        """What one of its runs has on record; nothing where it was not begun."""
+
+    def keep_share(self, name: str, share: Share) -> None:
+        """Write down what a run is given, before it begins.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+
+
+def fit_parts(
+    parts: Sequence[Part],
+    fit: Callable[[Part], TrainResult],
+    folder: FoldsFolder | None = None,
+) -> list[tuple[Part, TrainResult]]:
+    """Run each part in turn within its share of the budget, until one is interrupted or has no room for a call.
+
+    Args:
+        parts: by `crossval.parts_of`.
+        fit: trains and tests on a part.
+        folder: knows what runs have on record, and writes down what each is given; None where there is none.
+    """
+    known = {part.name: OnRecord() if folder is None else folder.on_record(part.name) for part in parts}
+    runs = []
+    for number, part in enumerate(parts):
+        with contextlib.ExitStack() as stack:
+            if not known[part.name].finished:
+                share = _share(known[part.name], [known[each.name] for each in parts[number + 1 :]])
+                if folder is not None:
+                    folder.keep_share(part.name, share)
+                stack.enter_context(_limited(share.limit))
+            runs.append((part, fit(part)))
+        if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
+            break
+    return runs
+
+
+def _amount(used: Usage) -> Amount:
+    return Amount(used.calls, used.total_tokens, math.ceil((used.dollars or 0.0) * PICO))
+
+
+@contextlib.contextmanager
+def _limited(limit: Amount) -> Iterator[None]:
+    """A budget of that much; what is vast limits nothing."""
+    calls, tokens, pico = (None if each >= UNLIMITED else each for each in (limit.calls, limit.tokens, limit.pico))
+    with budget(None if pico is None else pico / PICO, calls, tokens):
+        yield
+
+
+def _share(own: OnRecord, later: Sequence[OnRecord]) -> Share:
+    """What a run is given of what the budgets around it have left."""
+    free = Reserve().free
+
+    def part(name: str) -> int:
+        left: int = getattr(free, name)
+        if left >= UNLIMITED:
+            return UNLIMITED
+        if own.share is not None and getattr(own.share.free, name) == left:
+            return int(getattr(own.share.limit, name))
+        left_over = left - sum(each.held(name) for each in later if each.finished)
+        return min(left, _filled(left_over, own.held(name), [each.held(name) for each in later if not each.finished]))
+
+    return Share(free, Amount(part("calls"), part("tokens"), part("pico")))
+
+
+def _filled(amount: int, own: int, others: Sequence[int]) -> int:
+    """What one of several gets of an amount that they are filled up with to one level.
+
+    Args:
+        amount: of all.
+        own: what it holds already.
+        others: what each of the others holds.
+
+    Example:
+        >>> _filled(300, 0, [0, 0]), _filled(300, 0, [200, 0]), _filled(300, 200, [0, 0]), _filled(300, 120, [130, 90])
+        (100, 50, 200, 120)
+    """
+    held, left = sorted([own, *others], reverse=True), max(0, amount)
+    while held and held[0] > left // len(held):
+        left = max(0, left - held.pop(0))
+    return max(own, left // len(held) if held else 0)
