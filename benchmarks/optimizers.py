@@ -5,9 +5,8 @@
 Each run has an endpoint of its own in another process (`testing.LoopbackServer` with `testing.simulated_task`) that
 answers after 200 ms and counts what it is asked. Each optimizer sees the same training and validation examples and the
 same feedback: the expected answer. The score is that of the final prompt on the test set, expected over the slips of
-the simulation and measured; it is computed here and costs no calls. GEPA, TextGrad, DSPy and Trace are run if this
-interpreter can import them, or another one that has them (`--others PATH`). The last two of ours are controls: without
-feedback.
+the simulation and measured; it is computed here and costs no calls. GEPA, TextGrad, DSPy, AdalFlow and Trace are run
+if this interpreter has them, or another one (`--others PATH`). The last two of ours are controls: without feedback.
 
 The first table has medians over the seeds, the second what `PatchSearch` needed to be as good as the others; the
 picture (SVG) and all runs (JSON) go to the folder `--out`, and `--beside`
@@ -122,6 +121,7 @@ OTHERS_SETTINGS: dict[str, Other] = {
     "dspy.GEPA": Other("dspy-gepa", "dspy", 16),
     "dspy.GEPA, batches of 3": Other("dspy-gepa", "dspy", 3),
     "dspy.MIPROv2": Other("dspy-miprov2", "dspy", 35),
+    "adalflow": Other("adalflow", "adalflow", 4),
     "trace OptoPrime": Other("trace-optoprime", "opto", 16),
     "trace OptoPrime, batches of 3": Other("trace-optoprime", "opto", 3),
 }
@@ -210,8 +210,9 @@ def _run_of(name: str, task_name: str, seed: int, task: SimulatedTask, track: Tr
     )
 
 
-def _importable(name: str, python: str) -> bool:
-    return subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
+def _installed(name: str, python: str) -> bool:
+    asked = f"import importlib.util; exit(importlib.util.find_spec({name!r}) is None)"
+    return subprocess.run([python, "-c", asked], capture_output=True, check=False).returncode == 0
 
 
 def earlier(path: Path) -> list[Run]:
@@ -232,13 +233,16 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.2, help="seconds that every answer takes")
     parser.add_argument("--calls", type=int, default=1500, help="calls of an optimizer at most; examples of the others")
     parser.add_argument(
-        "--others", default=sys.executable, metavar="PATH", help="the Python that has gepa, textgrad, dspy, opto"
+        "--others",
+        default=sys.executable,
+        metavar="PATH",
+        help="the Python that has gepa, textgrad, dspy, adalflow, opto",
     )
     parser.add_argument("--beside", type=Path, metavar="RUNS.JSON", help="runs of another time, for table and picture")
     parser.add_argument("--out", type=Path, default=Path("proving-ground"), help="folder for runs.json and picture.svg")
     options = parser.parse_args()
     packages = {other.package for other in OTHERS_SETTINGS.values()}
-    there = {package for package in packages if _importable(package, options.others)}
+    there = {package for package in packages if _installed(package, options.others)}
     names = [*OPTIMIZERS, *(name for name, other in OTHERS_SETTINGS.items() if other.package in there)]
     if unknown := [name for name in options.only or () if name not in names]:
         parser.error(f"there is no {unknown[0]!r}; there are {', '.join(names)}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -41,12 +42,12 @@ class Asking:
 
 def began() -> None:
     """Tell that all is imported and the first call may come."""
-    print(json.dumps({"began": time.time()}), flush=True)
+    print(json.dumps({"began": time.time()}), flush=True, file=sys.__stdout__)
 
 
 def told(prompt: str) -> None:
     """Tell that a prompt is the best so far."""
-    print(json.dumps({"at": time.time(), "prompt": prompt}), flush=True)
+    print(json.dumps({"at": time.time(), "prompt": prompt}), flush=True, file=sys.__stdout__)
 
 
 def verdict(code: str, row: Row) -> str:

@@ -137,6 +137,7 @@ SYSTEMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "textgrad": textgrad,
     "dspy-miprov2": _in("with_dspy", "miprov2"),
     "dspy-gepa": _in("with_dspy", "gepa"),
+    "adalflow": _in("with_adalflow", "text"),
     "trace-optoprime": _in("with_trace", "optoprime"),
 }
 

@@ -18,7 +18,7 @@ from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.task_model import PARCEL
 
-__all__ = ["EXPECTED", "Part", "advice_on", "part_of", "rewritten"]
+__all__ = ["EXPECTED", "LESSONS", "Part", "advice_on", "part_of", "rewritten"]
 
 _CODE = r"[`'\"*(]*\b(K[1-9])\b"
 EXPECTED = re.compile(
@@ -33,6 +33,7 @@ _GOT = re.compile(
     rf"(?:[^\n]{{0,60}}[:\n]\s*)?(?P<said>[^\n]{{0,20}}?{_CODE}[^\n]{{0,20}})",
     re.IGNORECASE,
 )
+_LM_OUTPUT = re.compile(r"^LM_OUTPUT: *(.*)$", re.MULTILINE)
 _REWRITE_TAG = re.compile(r"<((?:IMPROVED|NEW|UPDATED)_\w+)>")
 _WANTS_FENCE = re.compile(r"(?:within|between|inside|in)\s+(?:triple backticks|```)", re.IGNORECASE)
 _WANTS_CRITICISM = re.compile(r"<OBJECTIVE_FUNCTION>|\bgive feedback\b|\bcritici[sz]", re.IGNORECASE)
@@ -42,7 +43,8 @@ _TAGGED = {
     for name in ("LM_SYSTEM_PROMPT", "LM_OUTPUT", "OBJECTIVE_FUNCTION", "FEEDBACK", "VARIABLE")
 }
 _FINE = "The answer is right, so nothing needs to change."
-_LESSONS = 8
+LESSONS = 8
+"""How many lessons a new text takes from what is shown, at most."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def advice_on(prompt: str, shown: str, critic: Critic, sample: tuple[int, ...] =
 def rewritten(prompt: str, said: Sequence[str], proposer: Proposer, sample: tuple[int, ...] = ()) -> str:
     """The instructions as the proposer writes them anew from pieces of feedback."""
     items = tuple(Item(number, 1, text) for number, text in enumerate(said, 1))
-    text: str = proposer.rewrite(Task(tuple(prompt.split("\n")), items, (), _LESSONS, ""), (), sample)["text"]
+    text: str = proposer.rewrite(Task(tuple(prompt.split("\n")), items, (), LESSONS, ""), (), sample)["text"]
     return text
 
 
@@ -120,7 +122,7 @@ def _criticism(prompt: str, user: str, critic: Critic, sample: tuple[int, ...]) 
     objective = _TAGGED["OBJECTIVE_FUNCTION"].search(user)
     expected = EXPECTED.search(objective[1] if objective else user) or EXPECTED.search(user)
     parcels = PARCEL.findall(user)
-    output = _TAGGED["LM_OUTPUT"].search(user)
+    output = _TAGGED["LM_OUTPUT"].search(user) or _LM_OUTPUT.search(user)
     if parcels and prompt:
         got = output[1].strip() if output else _given(user)
         return critic.say(prompt, parcels[-1], expected and expected[1], got, sample) or _FINE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.foreign import Part, part_of
 from textgrad_engine.testing.simulated.guesses import guessed, paraphrased
 from textgrad_engine.testing.simulated.problems import Problem, problem_of
+from textgrad_engine.testing.simulated.proposals import Proposal, proposal_of
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.reducer import most_items, reduce_items
 from textgrad_engine.testing.simulated.signatures import Form, form_of
@@ -34,6 +35,8 @@ from textgrad_engine.testing.simulated.task_model import TaskModel, note_in, par
 
 __all__ = ["ParcelsModel"]
 
+_Foreign = Form | Problem | Proposal | Part
+_READERS: tuple[Callable[[str, str], _Foreign | None], ...] = (form_of, problem_of, proposal_of, part_of)
 _PURPOSES: dict[str, Purpose] = {
     "feedback": "backward",
     "reduce": "backward",
@@ -144,7 +147,7 @@ class _Asked:
     system: str
     user: str
     schema: Mapping[str, Any] | None
-    foreign: Form | Problem | Part | None
+    foreign: _Foreign | None
 
     @classmethod
     def of(cls, request: Request) -> _Asked:
@@ -157,8 +160,8 @@ class _Asked:
         return cls(kind, system, user, None if form is None else form.json_schema, foreign)
 
 
-def _foreign(system: str, user: str) -> Form | Problem | Part | None:
-    return form_of(system, user) or problem_of(system, user) or part_of(system, user)
+def _foreign(system: str, user: str) -> _Foreign | None:
+    return next((found for read in _READERS if (found := read(system, user)) is not None), None)
 
 
 def _lacking(user: str) -> tuple[str, ...]:
