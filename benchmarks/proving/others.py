@@ -1,7 +1,11 @@
-"""GEPA and TextGrad on a simulated task. Run by ``benchmarks/optimizers.py`` in a process and, if need be, an
-interpreter of its own: it imports nothing of textgrad_engine.
+"""Other systems on a simulated task: GEPA and TextGrad here, DSPy, AdalFlow and Trace in files of their own.
+
+Run by ``benchmarks/optimizers.py`` in a process and, if need be, an interpreter of its own: it imports nothing of
+textgrad_engine.
 
     python others.py gepa < job.json
+
+The first argument is one of `SYSTEMS`.
 
 The job (JSON on standard input): ``base_url``, ``prompt``, ``train`` and ``val`` (rows with ``parcel`` and
 ``target``), ``seed``, ``calls`` (how many examples may be run at most), ``width`` (how many at once) and ``batch`` (how

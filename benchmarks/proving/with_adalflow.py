@@ -21,7 +21,8 @@ from asking import Row, began, told
 tiktoken.get_encoding = lambda name: tiktoken.Encoding(  # a vocabulary would be fetched; its counts go to logs alone
     name, pat_str=".", mergeable_ranks={bytes([byte]): byte for byte in range(256)}, special_tokens={}
 )
-os.environ["HOME"] = tempfile.mkdtemp()  # it keeps answers and checkpoints in there, those of other seeds too
+HOME = tempfile.TemporaryDirectory()
+os.environ["HOME"] = HOME.name  # it keeps answers and checkpoints there, and would give those of other seeds
 
 import adalflow as adal  # noqa: E402  what it reads when it is imported is set above
 from adalflow.components.model_client.openai_client import OpenAIClient  # noqa: E402
