@@ -235,15 +235,21 @@ def main() -> None:
         "--others",
         default=sys.executable,
         metavar="PATH",
-        help="the Python that has gepa, textgrad, dspy, adalflow, opto",
+        help="the Python that has gepa, textgrad, dspy, adalflow or trace-opt",
     )
     parser.add_argument("--beside", type=Path, metavar="RUNS.JSON", help="runs of another time, for table and picture")
     parser.add_argument("--out", type=Path, default=Path("proving-ground"), help="folder for runs.json and picture.svg")
     options = parser.parse_args()
     there = {other.package for other in OTHERS_SETTINGS.values() if _installed(other.package, options.others)}
     names = [*OPTIMIZERS, *(name for name, other in OTHERS_SETTINGS.items() if other.package in there)]
-    if unknown := [name for name in options.only or () if name not in names]:
-        parser.error(f"there is no {unknown[0]!r}; there are {', '.join(names)}")
+    for name in options.only or ():
+        if name in OTHERS_SETTINGS and name not in names:
+            needed = OTHERS_SETTINGS[name].package
+            parser.error(
+                f"{name} needs {needed!r}, which {options.others} has not; name a Python that has it: --others"
+            )
+        if name not in names:
+            parser.error(f"there is no {name!r}; there are {', '.join([*OPTIMIZERS, *OTHERS_SETTINGS])}")
     runs = [] if options.beside is None else earlier(options.beside)
     options.out.mkdir(parents=True, exist_ok=True)
     for task_name in options.tasks:
