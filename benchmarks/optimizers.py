@@ -5,10 +5,10 @@
 Each run has an endpoint of its own in another process (`testing.LoopbackServer` with `testing.simulated_task`) that
 answers after 200 ms and counts what it is asked. Each optimizer sees the same training and validation examples and the
 same feedback: the expected answer. The score is that of the final prompt on the test set, expected over the slips of
-the simulation and measured; it is computed here and costs no calls. GEPA and TextGrad are run if this interpreter can
-import them, or another one that has them (`--others PATH`). The last two are controls: without feedback.
+the simulation and measured; it is computed here and costs no calls. GEPA, TextGrad, DSPy, AdalFlow and Trace are run
+if this interpreter has them, or another one (`--others PATH`). The last two of ours are controls: without feedback.
 
-The first table has medians over the seeds, the second what `PatchSearch` needed to be as good as GEPA and TextGrad; the
+The first table has medians over the seeds, the second what `PatchSearch` needed to be as good as the others; the
 picture (SVG) and all runs (JSON) go to the folder `--out`, and `--beside`
 takes such runs in again. The model is a simulation: the figures compare optimizers on these tasks, and say nothing
 about real models.
@@ -41,7 +41,7 @@ from textgrad_engine.train.events import Event, StepEnded
 
 OTHERS = Path(__file__).parent / "proving" / "others.py"
 WIDTH = 32
-"""How many examples GEPA and TextGrad run at once; more made neither faster."""
+"""How many examples the others run at once; more made neither GEPA nor TextGrad faster."""
 
 TASKS: dict[str, dict[str, Any]] = {
     "additive": {"interactions": 0},
@@ -97,13 +97,35 @@ PARTS = (0.4, 0.2)
 WAY = 0.8
 """The part of the way at which what the flagship has spent is put beside all that others spend."""
 
-OTHERS_SETTINGS: dict[str, tuple[str, int]] = {
-    "gepa": ("gepa", 16),
-    "textgrad": ("textgrad", 16),
-    "gepa, batches of 3": ("gepa", 3),
-    "textgrad, batches of 3": ("textgrad", 3),
+
+@dataclass(frozen=True)
+class Other:
+    """Another system in the benchmark.
+
+    Attributes:
+        system: its name in ``proving/others.py``.
+        package: what must be importable for it.
+        batch: examples a step.
+    """
+
+    system: str
+    package: str
+    batch: int
+
+
+OTHERS_SETTINGS: dict[str, Other] = {
+    "gepa": Other("gepa", "gepa", 16),
+    "textgrad": Other("textgrad", "textgrad", 16),
+    "gepa, batches of 3": Other("gepa", "gepa", 3),
+    "textgrad, batches of 3": Other("textgrad", "textgrad", 3),
+    "dspy.GEPA": Other("dspy-gepa", "dspy", 16),
+    "dspy.GEPA, batches of 3": Other("dspy-gepa", "dspy", 3),
+    "dspy.MIPROv2": Other("dspy-miprov2", "dspy", 35),
+    "adalflow": Other("adalflow", "adalflow", 4),
+    "trace OptoPrime": Other("trace-optoprime", "opto", 16),
+    "trace OptoPrime, batches of 3": Other("trace-optoprime", "opto", 3),
 }
-"""Package and examples a step: the best of 3, 8 and 16 on other seeds, and 3, which is the authors' number for both."""
+"""16 is the best of 3, 8 and 16 for GEPA and TextGrad, on other seeds. The other numbers are the authors'."""
 
 
 @dataclass
@@ -138,11 +160,11 @@ def run_own(entry: Entry, task: SimulatedTask, url: str, seed: int, calls: int) 
 
 
 def run_other(name: str, python: str, task: SimulatedTask, url: str, seed: int, calls: int) -> Track:
-    """Train with GEPA or TextGrad, in a process of its own."""
+    """Train with another system, in a process of its own."""
     job = {"base_url": url, "prompt": task.seed_prompt, "train": task.train, "val": task.val}
-    package, batch = OTHERS_SETTINGS[name]
-    asked = json.dumps(job | {"seed": seed, "calls": calls, "width": WIDTH, "batch": batch})
-    done = subprocess.run([python, str(OTHERS), package], input=asked, capture_output=True, text=True, check=False)
+    other = OTHERS_SETTINGS[name]
+    asked = json.dumps(job | {"seed": seed, "calls": calls, "width": WIDTH, "batch": other.batch})
+    done = subprocess.run([python, str(OTHERS), other.system], input=asked, capture_output=True, text=True, check=False)
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not told or "done" not in told[-1]:
         raise SystemExit(f"{name} failed on seed {seed}:\n{done.stderr[-2000:]}")
@@ -187,8 +209,9 @@ def _run_of(name: str, task_name: str, seed: int, task: SimulatedTask, track: Tr
     )
 
 
-def _importable(name: str, python: str) -> bool:
-    return subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
+def _installed(name: str, python: str) -> bool:
+    asked = f"import importlib.util; exit(importlib.util.find_spec({name!r}) is None)"
+    return subprocess.run([python, "-c", asked], capture_output=True, check=False).returncode == 0
 
 
 def earlier(path: Path) -> list[Run]:
@@ -209,15 +232,24 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.2, help="seconds that every answer takes")
     parser.add_argument("--calls", type=int, default=1500, help="calls of an optimizer at most; examples of the others")
     parser.add_argument(
-        "--others", default=sys.executable, metavar="PATH", help="the Python that has gepa and textgrad"
+        "--others",
+        default=sys.executable,
+        metavar="PATH",
+        help="the Python that has gepa, textgrad, dspy, adalflow or trace-opt",
     )
     parser.add_argument("--beside", type=Path, metavar="RUNS.JSON", help="runs of another time, for table and picture")
     parser.add_argument("--out", type=Path, default=Path("proving-ground"), help="folder for runs.json and picture.svg")
     options = parser.parse_args()
-    there = {package for package, _ in OTHERS_SETTINGS.values() if _importable(package, options.others)}
-    names = [*OPTIMIZERS, *(name for name, (package, _) in OTHERS_SETTINGS.items() if package in there)]
-    if unknown := [name for name in options.only or () if name not in names]:
-        parser.error(f"there is no {unknown[0]!r}; there are {', '.join(names)}")
+    there = {other.package for other in OTHERS_SETTINGS.values() if _installed(other.package, options.others)}
+    names = [*OPTIMIZERS, *(name for name, other in OTHERS_SETTINGS.items() if other.package in there)]
+    for name in options.only or ():
+        if name in OTHERS_SETTINGS and name not in names:
+            needed = OTHERS_SETTINGS[name].package
+            parser.error(
+                f"{name} needs {needed!r}, which {options.others} has not; name a Python that has it: --others"
+            )
+        if name not in names:
+            parser.error(f"there is no {name!r}; there are {', '.join([*OPTIMIZERS, *OTHERS_SETTINGS])}")
     runs = [] if options.beside is None else earlier(options.beside)
     options.out.mkdir(parents=True, exist_ok=True)
     for task_name in options.tasks:

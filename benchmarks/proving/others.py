@@ -1,7 +1,11 @@
-"""GEPA and TextGrad on a simulated task. Run by ``benchmarks/optimizers.py`` in a process and, if need be, an
-interpreter of its own: it imports nothing of textgrad_engine.
+"""Other systems on a simulated task: GEPA and TextGrad here, DSPy, AdalFlow and Trace in files of their own.
+
+Run by ``benchmarks/optimizers.py`` in a process and, if need be, an interpreter of its own: it imports nothing of
+textgrad_engine.
 
     python others.py gepa < job.json
+
+The first argument is one of `SYSTEMS`.
 
 The job (JSON on standard input): ``base_url``, ``prompt``, ``train`` and ``val`` (rows with ``parcel`` and
 ``target``), ``seed``, ``calls`` (how many examples may be run at most), ``width`` (how many at once) and ``batch`` (how
@@ -13,50 +17,15 @@ What departs from how the packages come is in the docstrings; all of it is in th
 
 from __future__ import annotations
 
+import importlib
 import json
-import random
+import os
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
-import openai
-
-Row = dict[str, str]
-
-
-class Asking:
-    """The endpoint, asked from threads, and what is told about the best prompt."""
-
-    def __init__(self, job: dict[str, Any]) -> None:
-        self.client = openai.OpenAI(base_url=job["base_url"], api_key="none", max_retries=5, timeout=60)
-        self.pool = ThreadPoolExecutor(job["width"])
-        print(json.dumps({"began": time.time()}), flush=True)
-
-    def say(self, messages: list[dict[str, str]]) -> str:
-        """One answer."""
-        answer = self.client.chat.completions.create(model="parcels", messages=messages)  # type: ignore[arg-type]
-        return answer.choices[0].message.content or ""
-
-    def code(self, prompt: str, row: Row) -> str:
-        """What the task model says of a parcel."""
-        return self.say([{"role": "system", "content": prompt}, {"role": "user", "content": row["parcel"]}])
-
-    def codes(self, prompt: str, rows: list[Row]) -> list[str]:
-        """What it says of many, asked at once."""
-        return list(self.pool.map(lambda row: self.code(prompt, row), rows))
-
-
-def told(prompt: str) -> None:
-    """Tell that a prompt is the best so far."""
-    print(json.dumps({"at": time.time(), "prompt": prompt}), flush=True)
-
-
-def verdict(code: str, row: Row) -> str:
-    """The feedback that all optimizers of the benchmark get: the expected answer and the given one."""
-    if code.strip() == row["target"]:
-        return "The answer is right."
-    return f"The answer is wrong. Expected exactly: {row['target']}\nGot: {code}"
+from asking import Asking, Row, steps, told, verdict
 
 
 def gepa(job: dict[str, Any]) -> None:
@@ -146,37 +115,36 @@ def textgrad(job: dict[str, Any]) -> None:
         loss = check(inputs={"prediction": prediction, "ground_truth_answer": truth})
         return prediction.value.strip() == row["target"], loss
 
-    def validated() -> float:
-        codes = asking.codes(prompt.value, job["val"])
-        return sum(code.strip() == row["target"] for code, row in zip(codes, job["val"])) / len(codes)
-
-    rng = random.Random(job["seed"])
-    spent, best = len(job["val"]), validated()
-    told(prompt.value)
-    size = job["batch"]
-    order: list[Row] = []
-    while spent + size + len(job["val"]) <= job["calls"]:
-        if len(order) < size:
-            order = rng.sample(job["train"], len(job["train"]))
-        rows, order = order[:size], order[size:]
+    def step(text: str, rows: list[Row]) -> str | None:
+        prompt.set_value(text)
         optimizer.zero_grad()
         losses = [loss for right, loss in asking.pool.map(run, rows) if not right]
-        spent += size
         if not losses:
-            continue
-        before = prompt.value
+            return None
         library.sum(losses).backward()
         optimizer.step()
-        score = validated() if prompt.value != before else best
-        spent += len(job["val"])
-        if score < best:
-            prompt.set_value(before)
-        elif prompt.value != before:
-            best = score
-            told(prompt.value)
+        return str(prompt.value)
 
+    steps(asking, job, step)
+
+
+def _in(module: str, name: str) -> Callable[[dict[str, Any]], None]:
+    def run(job: dict[str, Any]) -> None:
+        os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # its import would look for prices on the net
+        getattr(importlib.import_module(module), name)(job)
+
+    return run
+
+
+SYSTEMS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "gepa": gepa,
+    "textgrad": textgrad,
+    "dspy-miprov2": _in("with_dspy", "miprov2"),
+    "dspy-gepa": _in("with_dspy", "gepa"),
+    "adalflow": _in("with_adalflow", "text"),
+    "trace-optoprime": _in("with_trace", "optoprime"),
+}
 
 if __name__ == "__main__":
-    name = sys.argv[1]
-    {"gepa": gepa, "textgrad": textgrad}[name](json.load(sys.stdin))
+    SYSTEMS[sys.argv[1]](json.load(sys.stdin))
     print(json.dumps({"done": time.time()}), flush=True)

@@ -8,7 +8,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "optimizers.py"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreter that has nothing is a shell script")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("dspy.MIPROv2", r"needs 'dspy', which .* has not; .*--others"), ("nobody", "no 'nobody'; .*TGD.*textgrad")],
+)
+def test_who_cannot_be_run_is_said_before_anything_is(name: str, said: str, tmp_path: Path) -> None:
+    """A package that the other interpreter has not, and a name that nobody has."""
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    bare.chmod(0o755)
+    asked = [sys.executable, SCRIPT, "--only", "TGD", name, "--others", bare, "--out", tmp_path / "runs"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert re.search(said, " ".join(done.stderr.split()))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Path) -> None:

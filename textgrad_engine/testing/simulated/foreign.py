@@ -9,7 +9,7 @@ objective and answers in prose; its optimizer is shown conversations with feedba
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,19 +18,22 @@ from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.task_model import PARCEL
 
-__all__ = ["Part", "answer_foreign", "part_of"]
+__all__ = ["EXPECTED", "LESSONS", "Part", "advice_on", "part_of", "rewritten"]
 
 _CODE = r"[`'\"*(]*\b(K[1-9])\b"
-_EXPECTED = re.compile(
+EXPECTED = re.compile(
     r"(?:expected|(?:correct|right) (?:answer|code)|ground[ _]truth|target|reference|should (?:be|have been))"
     rf"[^\n]{{0,80}}?{_CODE}",
     re.IGNORECASE,
 )
+"""Where a text says which code was expected; the code is its group."""
+
 _GOT = re.compile(
     r"(?:generated outputs?|prediction|got|\banswer|\boutput|\bresponse)\w*\W"
     rf"(?:[^\n]{{0,60}}[:\n]\s*)?(?P<said>[^\n]{{0,20}}?{_CODE}[^\n]{{0,20}})",
     re.IGNORECASE,
 )
+_LM_OUTPUT = re.compile(r"^LM_OUTPUT: *(.*)$", re.MULTILINE)
 _REWRITE_TAG = re.compile(r"<((?:IMPROVED|NEW|UPDATED)_\w+)>")
 _WANTS_FENCE = re.compile(r"(?:within|between|inside|in)\s+(?:triple backticks|```)", re.IGNORECASE)
 _WANTS_CRITICISM = re.compile(r"<OBJECTIVE_FUNCTION>|\bgive feedback\b|\bcritici[sz]", re.IGNORECASE)
@@ -40,19 +43,36 @@ _TAGGED = {
     for name in ("LM_SYSTEM_PROMPT", "LM_OUTPUT", "OBJECTIVE_FUNCTION", "FEEDBACK", "VARIABLE")
 }
 _FINE = "The answer is right, so nothing needs to change."
+LESSONS = 8
+"""How many lessons a new text takes from what is shown, at most."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a foreign request asks for.
+    """A request for criticism or for a new text.
 
     Attributes:
         kind: ``"backward"`` for criticism, ``"optimizer"`` for a new text.
+        user: what is asked.
         tag: the tag that the new text goes into, "" for fences.
     """
 
     kind: Literal["backward", "optimizer"]
+    user: str
     tag: str = ""
+
+    def answer(self, critic: Critic, proposer: Proposer, sample: tuple[int, ...] = ()) -> str:
+        """The answer in the form that was asked for."""
+        prompt = _instructions(self.user)
+        if self.kind == "backward":
+            return _criticism(prompt, self.user, critic, sample)
+        said = [content.strip() for content in _TAGGED["FEEDBACK"].findall(self.user)]
+        shown = bool(said) or any(_cases(self.user))
+        if not said:
+            said = advice_on(prompt, self.user, critic, sample)
+        wanted = [text for text in said if text and text != _FINE]
+        text = rewritten(prompt, wanted, proposer, sample) if wanted or not shown else prompt
+        return f"<{self.tag}>{text}</{self.tag}>" if self.tag else f"```\n{text}\n```"
 
 
 def part_of(system: str, user: str) -> Part | None:
@@ -65,28 +85,24 @@ def part_of(system: str, user: str) -> Part | None:
         'optimizer'
     """
     if tag := _REWRITE_TAG.search(user) or _REWRITE_TAG.search(system):
-        return Part("optimizer", tag[1])
+        return Part("optimizer", user, tag[1])
     if _WANTS_FENCE.search(user) and _FENCED.search(user):
-        return Part("optimizer")
+        return Part("optimizer", user)
     if _WANTS_CRITICISM.search(user):
-        return Part("backward")
+        return Part("backward", user)
     return None
 
 
-def answer_foreign(part: Part, user: str, critic: Critic, proposer: Proposer, sample: tuple[int, ...] = ()) -> str:
-    """The answer in the form that was asked for."""
-    prompt = _instructions(user)
-    if part.kind == "backward":
-        return _criticism(prompt, user, critic, sample)
-    said = [content.strip() for content in _TAGGED["FEEDBACK"].findall(user)]
-    if not said:
-        said = [critic.say(prompt, *case, sample) for case in _cases(user)]
-    wanted = [text for text in said if text and text != _FINE]
-    items = tuple(Item(number, 1, text) for number, text in enumerate(wanted, 1))
-    text = prompt
-    if wanted or not said:
-        text = proposer.rewrite(Task(tuple(prompt.split("\n")), items, (), 8, ""), (), sample)["text"]
-    return f"<{part.tag}>{text}</{part.tag}>" if part.tag else f"```\n{text}\n```"
+def advice_on(prompt: str, shown: str, critic: Critic, sample: tuple[int, ...] = ()) -> list[str]:
+    """What somebody says of instructions who reads cases with their answers and feedback; nothing of right ones."""
+    return [text for case in _cases(shown) if (text := critic.say(prompt, *case, sample))]
+
+
+def rewritten(prompt: str, said: Sequence[str], proposer: Proposer, sample: tuple[int, ...] = ()) -> str:
+    """The instructions as the proposer writes them anew from pieces of feedback."""
+    items = tuple(Item(number, 1, text) for number, text in enumerate(said, 1))
+    text: str = proposer.rewrite(Task(tuple(prompt.split("\n")), items, (), LESSONS, ""), (), sample)["text"]
+    return text
 
 
 def _instructions(user: str) -> str:
@@ -104,9 +120,9 @@ def _instructions(user: str) -> str:
 def _criticism(prompt: str, user: str, critic: Critic, sample: tuple[int, ...]) -> str:
     """Feedback in prose: on instructions for a case that is shown, else on an answer by itself."""
     objective = _TAGGED["OBJECTIVE_FUNCTION"].search(user)
-    expected = _EXPECTED.search(objective[1] if objective else user) or _EXPECTED.search(user)
+    expected = EXPECTED.search(objective[1] if objective else user) or EXPECTED.search(user)
     parcels = PARCEL.findall(user)
-    output = _TAGGED["LM_OUTPUT"].search(user)
+    output = _TAGGED["LM_OUTPUT"].search(user) or _LM_OUTPUT.search(user)
     if parcels and prompt:
         got = output[1].strip() if output else _given(user)
         return critic.say(prompt, parcels[-1], expected and expected[1], got, sample) or _FINE
@@ -123,7 +139,7 @@ def _cases(user: str) -> Iterator[tuple[str, str | None, str]]:
         text = user[start:end]
         parcel = PARCEL.match(text)
         rest = text[parcel.end() :] if parcel else text
-        expected = _EXPECTED.search(rest)
+        expected = EXPECTED.search(rest)
         if parcel and expected:
             yield parcel[1], expected[1], _given(rest[: expected.start()])
 

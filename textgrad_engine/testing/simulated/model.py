@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +24,19 @@ from textgrad_engine.llm.simulated.reading import (
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.tried import original_in, tried_in
 from textgrad_engine.testing.simulated.critic import Critic
-from textgrad_engine.testing.simulated.foreign import Part, answer_foreign, part_of
+from textgrad_engine.testing.simulated.foreign import Part, part_of
 from textgrad_engine.testing.simulated.guesses import guessed, paraphrased
+from textgrad_engine.testing.simulated.problems import Problem, problem_of
+from textgrad_engine.testing.simulated.proposals import Proposal, proposal_of
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.reducer import most_items, reduce_items
+from textgrad_engine.testing.simulated.signatures import Form, form_of
 from textgrad_engine.testing.simulated.task_model import TaskModel, note_in, parcel_in
 
 __all__ = ["ParcelsModel"]
 
+_Foreign = Form | Problem | Proposal | Part
+_READERS: tuple[Callable[[str, str], _Foreign | None], ...] = (form_of, problem_of, proposal_of, part_of)
 _PURPOSES: dict[str, Purpose] = {
     "feedback": "backward",
     "reduce": "backward",
@@ -80,7 +85,7 @@ class ParcelsModel:
         asked = _Asked.of(request)
         sample = sample_number(request.model_dump_json().encode())
         if asked.foreign is not None:
-            return answer_foreign(asked.foreign, asked.user, self.critic, self.proposer, sample)
+            return asked.foreign.answer(self.critic, self.proposer, sample)
         if asked.kind == "task" and (note := note_in(asked.user)) is not None:
             return self.task.read(asked.system, note)
         if asked.kind == "task":
@@ -142,7 +147,7 @@ class _Asked:
     system: str
     user: str
     schema: Mapping[str, Any] | None
-    foreign: Part | None
+    foreign: _Foreign | None
 
     @classmethod
     def of(cls, request: Request) -> _Asked:
@@ -151,8 +156,12 @@ class _Asked:
         system = "\n".join(message.text for message in request.messages if message.role in ("system", "developer"))
         merging = '{"items": [{"text":' in blocks(user)[-1][0] if form is None else form.name == "reduce"
         kind = "reduce" if merging else kind_of(request)
-        foreign = part_of(system, user) if form is None and kind == "task" else None
+        foreign = _foreign(system, user) if form is None and kind == "task" else None
         return cls(kind, system, user, None if form is None else form.json_schema, foreign)
+
+
+def _foreign(system: str, user: str) -> _Foreign | None:
+    return next((found for read in _READERS if (found := read(system, user)) is not None), None)
 
 
 def _lacking(user: str) -> tuple[str, ...]:
