@@ -301,8 +301,10 @@ def test_tokens_per_minute_hold_and_what_was_not_used_comes_back(run, ask):
     assert sent[-1] < 10
 
 
-def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask):
-    """Its headers are read where the adapter hears them."""
+@pytest.mark.parametrize("name", ["{}-requests", "{}-requests-day", "{}-req-minute", "requests-{}"])
+def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask, name):
+    """Its headers are read where the adapter hears them, under the names of several providers."""
+    whose = "anthropic" if name == "requests-{}" else "x"
     sent = []
 
     async def answer(request):
@@ -310,9 +312,8 @@ def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask):
         left = "1" if len(sent) == 1 else "0"
         hear.get()(
             {
-                "x-ratelimit-limit-requests": "10",
-                "x-ratelimit-remaining-requests": left,
-                "x-ratelimit-reset-requests": "20s",
+                f"{whose}-ratelimit-{name.format(word)}": value
+                for word, value in (("limit", "10"), ("remaining", left), ("reset", "20s"))
             }
         )
         return "ok"

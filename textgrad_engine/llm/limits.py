@@ -19,7 +19,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
-from textgrad_engine.llm.rates import Bucket, Learned, hear
+from textgrad_engine.llm.rates import Allowance, Bucket, hear
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
@@ -156,7 +156,7 @@ class _Gate:
         self._absent_since: float | None = None  # when it first said to come back later, and nothing else since
         self._requests = None if requests_per_minute is None else Bucket(requests_per_minute)
         self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute)
-        self._said: tuple[Learned, Learned] | None = None
+        self._said: Allowance | None = None
         self._said_at = 0.0  # when it was said, or last tried in spite of it
         self._timer: asyncio.TimerHandle | None = None
         self.now = asyncio.get_running_loop().time
@@ -197,10 +197,9 @@ class _Gate:
         if self._tokens is not None:
             self._tokens.take(size, now)
         if self._said is not None:
-            if self._asked_to_wait(size, now) > 0:
+            if self._said.wait(size, now) > 0:
                 self._said_at = now  # sent all the same, to see; the others wait for what comes of it
-            self._said[0].take(1)
-            self._said[1].take(size)
+            self._said.take(size)
 
     def leave(self, size: int, used: int) -> None:
         self.in_flight -= 1
@@ -243,14 +242,9 @@ class _Gate:
 
     def hear(self, headers: Mapping[str, str]) -> None:
         """Take in what a response says about its endpoint's limits; called while its call is still counted."""
-        if "x-ratelimit-remaining-requests" not in headers and "x-ratelimit-remaining-tokens" not in headers:
-            return
-        if self._said is None:
-            self._said = (Learned("requests"), Learned("tokens"))
-            self.counts_tokens = True
-        now = self._said_at = self.now()
-        self._said[0].hear(headers, max(0, self.in_flight - 1), now)
-        self._said[1].hear(headers, self._tokens_in_flight, now)
+        now, said = self.now(), self._said or Allowance()
+        if said.hear(headers, max(0, self.in_flight - 1), self._tokens_in_flight, now):
+            self._said, self._said_at, self.counts_tokens = said, now, True
 
     def _room(self) -> float:
         return 1 if self._refused else self.window.room
@@ -267,13 +261,8 @@ class _Gate:
         if self._tokens is not None:
             waits.append(self._tokens.wait(size, now))
         if self._said is not None:  # an endpoint that wants a longer pause than we grant will say so with a 429
-            waits.append(min(self._asked_to_wait(size, now), self._said_at + self._max_pause - now))
+            waits.append(min(self._said.wait(size, now), self._said_at + self._max_pause - now))
         return max(waits)
-
-    def _asked_to_wait(self, size: int, now: float) -> float:
-        """Seconds until the headers of the endpoint allow a call of that size."""
-        assert self._said is not None
-        return max(self._said[0].wait(1, now), self._said[1].wait(size, now))
 
     def _fail_queue(self, error: APIError) -> None:
         queues, self._queues = self._queues, {}
