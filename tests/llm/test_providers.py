@@ -91,7 +91,7 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
         ("gemini", 429, gemini("You exceeded your current quota", quota("PerMinutePerProject"), RETRY),
          errors.RateLimited, 34.0, "You exceeded your current quota"),
         ("gemini", 429, gemini("You exceeded your current quota", quota("RequestsPerDayPerProjectPerModel"), RETRY),
-         errors.QuotaExhausted, 34.0, "in a day"),
+         errors.QuotaExhausted, None, "in a day.*later"),
         ("gemini", 429, plain(json.dumps(gemini("Quota exceeded. Please retry in 45.5s.")[0])),
          errors.RateLimited, 45.5, "Quota exceeded"),
         ("gemini", 400, gemini("The input token count (9) exceeds the maximum number of tokens allowed (8).", code=400),
@@ -119,7 +119,10 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
         ("groq", 413, plain(TPM, type="tokens", code="rate_limit_exceeded"),
          errors.ContextOverflow, None, "in a minute"),
         ("groq", 429, plain("Rate limit reached on tokens per day (TPD): Limit 9, Used 9. Please try again in 14m24s."),
-         errors.QuotaExhausted, 864.0, "in a day"),
+         errors.QuotaExhausted, 864.0, "back at 20[0-9-]{8} [0-9:]{5} UTC: `resume`"),
+        ("openai", 429, plain("Rate limit reached for gpt-4o in organization org-x on requests per day (RPD): Limit "
+                              "10000, Used 10000, Requested 1. Please try again in 8.64s."),
+         errors.QuotaExhausted, 8.64, "back at 20"),
         ("groq", 429, plain("Rate limit reached on tokens per minute (TPM): Limit 6000. Please try again in 4.77s."),
          errors.RateLimited, 4.77, "TPM"),
         ("groq", 498, plain("Flex tier capacity exceeded", type="capacity_exceeded"),
@@ -138,7 +141,7 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
         ("cerebras", 400, {"message": "Please reduce the length of the messages or completion. Current length is 9",
                            "code": "context_length_exceeded"}, errors.ContextOverflow, None, "Current length"),
         ("cerebras", 429, {"message": "Tokens per day limit exceeded", "code": "token_quota_exceeded"},
-         errors.QuotaExhausted, None, "in a day"),
+         errors.QuotaExhausted, None, "in a day.*later"),
         ("xai", 403, {"code": "The caller does not have permission", "error": "Content violates usage guidelines. "
                       "Failed check: SAFETY_CHECK_TYPE_BIO"}, errors.BadRequest, None, "the key is right"),
         ("xai", 403, {"error": "Your newly created team does not have any credits or licenses yet."},
@@ -166,6 +169,18 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
          errors.ContextOverflow, None, "13055"),
         ("sglang", 400, {"object": "error", "message": "The input (5000 tokens) is longer than the model's context "
                          "length (4096 tokens).", "code": 400}, errors.ContextOverflow, None, "5000"),
+        ("sglang", 400, {"object": "error", "message": "Input length (700001 tokens) exceeds the maximum allowed "
+                         "length (536826 tokens). Use a shorter input or enable --allow-auto-truncate.", "code": 400},
+         errors.ContextOverflow, None, "700001"),
+        ("llama.cpp", 500, {"error": {"code": 500, "message": "the request exceeds the available context size. try "
+                            "increasing the context size", "type": "exceed_context_size_error", "n_ctx": 256}},
+         errors.ContextOverflow, None, "exceeds the available"),
+        ("litellm", 500, plain("litellm.BadRequestError: This model's maximum context length is 8192 tokens. However, "
+                               "you requested 9000 tokens."), errors.ContextOverflow, None, "9000"),
+        ("vllm", 500, plain("CUDA out of memory while the cache for a context length of 32768 was made"),
+         errors.ServerFailed, None, "CUDA"),
+        ("llama.cpp", 500, plain("failed to shift the context window, no slot is free"),
+         errors.ServerFailed, None, "no slot"),
         ("tgi", 422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9",
                       "error_type": "validation"}, errors.ContextOverflow, None, "4096"),
         ("tgi", 424, {"error": "Request failed during generation", "error_type": "generation"},

@@ -169,6 +169,7 @@ def _stack(
         requests_per_minute=requests,
         tokens_per_minute=tokens,
         max_pause=policy.max_retry_after,
+        max_quota_wait=policy.deadline,
     )
     tried: Model = Retry(limited, policy)
     if cache is not False:
