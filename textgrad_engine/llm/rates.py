@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
 
-__all__ = ["Allowance", "Bucket", "Learned", "duration", "hear"]
+__all__ = ["Allowance", "Bucket", "Learned", "duration", "hear", "tell"]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -19,7 +19,13 @@ _LONGEST = 100
 """Characters of a duration; what is longer is none, and looking for its parts could take hours."""
 
 hear: ContextVar[Callable[[Mapping[str, str]], None] | None] = ContextVar("textgrad_engine_hear", default=None)
-"""Whoever wants the headers of the response to the call being made; `Limit` sets it, the adapter calls it."""
+"""Whoever wants the headers of the response to the call being made; `Limit` sets it, the adapter calls it by `tell`."""
+
+
+def tell(headers: Mapping[str, str]) -> None:
+    """Pass the headers of a response to whoever wants them."""
+    if (listener := hear.get()) is not None:
+        listener(headers)
 
 
 class Bucket:
