@@ -10,11 +10,20 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import build
+from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import foreseen
-from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, Json, ModelName, OptimizerName
+from textgrad_engine.cli.options import (
+    BaseUrl,
+    ConfigPath,
+    Controls,
+    Json,
+    ModelName,
+    ModelPrices,
+    OptimizerName,
+    price_of,
+)
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Models
 from textgrad_engine.errors import ConfigError
@@ -33,6 +42,7 @@ def estimate(
     config: ConfigPath,
     model: ModelName = None,
     base_url: BaseUrl = None,
+    price: ModelPrices = None,
     optimizer: OptimizerName = None,
     controls: Controls = False,
     latency: Annotated[
@@ -54,7 +64,9 @@ def estimate(
     with checking():
         if not math.isfinite(latency):
             raise ConfigError(f"--latency {latency}: name a number of seconds")
-        found = load_config(config).with_overrides(model=model, base_url=base_url, optimizer=optimizer)
+        found = load_config(config).with_overrides(
+            model=model, base_url=base_url, price=price_of(price), optimizer=optimizer
+        )
         train_set, val_set, test_set = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
         trained = build.make_optimizer(found, program, train_set)
@@ -69,7 +81,8 @@ def estimate(
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
     if as_json:
-        shown = {"models": names, **dataclasses.asdict(result)}
+        prices = {name: price.model_dump() for name, price in found.models.prices.items()}
+        shown = {"models": names, "prices": prices, **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
             shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
@@ -77,7 +90,7 @@ def estimate(
     else:
         columns = min(width(), 80)
         seen = textwrap.wrap(foreseen(found, program, metric, test_set), columns)
-        table = _table(result, names, seconds, latency, columns)
+        table = _table(result, names, runs.prices_in_words(found), seconds, latency, columns)
         write("\n".join([table, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 
@@ -102,7 +115,9 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
     return Range(*ends)
 
 
-def _table(result: Estimate, names: list[str], seconds: Range | None, latency: float, columns: int) -> str:
+def _table(
+    result: Estimate, names: list[str], prices: list[str], seconds: Range | None, latency: float, columns: int
+) -> str:
     lines = [f"At most {plural(result.steps, 'step')} on {', '.join(names)}"]
     if result.assumed:
         lines += textwrap.wrap(f"(if {result.assumed})", columns)
@@ -113,8 +128,12 @@ def _table(result: Estimate, names: list[str], seconds: Range | None, latency: f
     if all(found.usual is not None for found in sums):
         rows.append(("usually", [short(round(found.usual or 0)) for found in sums]))
     lines += ["", *_rows(rows, columns)]
-    cost = "unknown: a model has no known price" if result.dollars is None else _told(result.dollars, money)
+    unknown = "unknown: a model has no known price; --price states it"
+    cost = unknown if result.dollars is None else _told(result.dollars, money)
     lines += ["", f"cost        {cost}", f"            (reasoning tokens come on top; tokens: {result.counted})"]
+    for price in prices:
+        indent = 12 * " "
+        lines += textwrap.wrap(price, columns, initial_indent=indent, subsequent_indent=indent)
     if result.waits is not None:
         at = scaled(result.waits, latency)
         lines += ["", f"waiting     {_told(at, duration)} at {latency:g} s an answer,"]

@@ -169,7 +169,8 @@ def carry_out_folds(
         kept = {"format": FORMAT, "folds": folds, "ids": ids_of(every), "clusters": names, "looks_before": before}
         with checking():
             _keep(path, kept)
-    say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
+    about = [f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]
+    say("\n".join([*about, *runs.prices_in_words(config)]), quiet)
     if config.metric.kind == "exact_match":
         least = minimum_detectable_effect(len(set(names)) or len(every), discordance=0.2)
         units = f"{plural(len(every), 'example')}{f' in {len(set(names))} clusters' if names else ''} together"
@@ -250,11 +251,11 @@ def show_folds(path: Path, *, as_json: bool) -> None:
 
 
 def _write(found: CrossValidation, path: Path, missing: Sequence[str]) -> None:
-    is_control = (path / "fold-1" / "events.jsonl").is_file() and not runs.Way.of(read_run(path / "fold-1")).feedback
+    begun = (path / "fold-1" / "events.jsonl").is_file()
     shown = report.render_folds(
         found,
         title=str(path),
-        remark=runs.CONTROL if is_control else "",
+        remark=runs.remark_on(read_run(path / "fold-1").config) if begun else "",
         missing=missing,
         before=_kept(path)["looks_before"],
         width=width(),

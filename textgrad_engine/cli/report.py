@@ -44,7 +44,7 @@ def report(
         for note in found.notes:
             complain(f"note: {note}")
         place = None if out == Path("-") else _place(out or found.path / "report.html")
-        remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
+        remark = runs.remark_on(found.config)
         page = page_of(found, run_data.openings(found), remark)
     if place is None:
         write_exactly(page)

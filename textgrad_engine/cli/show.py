@@ -89,7 +89,7 @@ def show(
         document = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
         write_json({"run": str(run), **document})
     else:
-        remark = "" if (found.config or {}).get("feedback", True) else runs.CONTROL
+        remark = runs.remark_on(found.config)
         openings = run_data.openings(found)
         shown = report.render(
             found.result,
