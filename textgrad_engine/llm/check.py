@@ -230,7 +230,8 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
     Reasoning models on a server that does not know how they mark their thoughts (Qwen3, DeepSeek-R1) put them before
     every answer, as ``<think>...</think>``, or without the first mark where it is part of their template. Where the
     request speaks of these marks, whoever wrote it expects them, and where the answer has them elsewhere or more than
-    once, it may speak of them itself: it stays as it is then.
+    once, it may speak of them itself: it stays as it is then. So it does where the last mark stands alone and in the
+    middle of a sentence, between quotes, or in code.
 
     Args:
         completion: the answer.
@@ -248,12 +249,28 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
     bare = thoughts.lstrip().removeprefix(_THINKS)
     if _THINKS in bare or _THINKS in rest:
         return completion
+    if bare == thoughts.lstrip() and _is_spoken_of(thoughts, rest):
+        return completion
     if any(mark in message.text for message in request.messages for mark in (_THINKS, _THOUGHT)):
         return completion
     raw = {"reasoning": bare.strip(), **(completion.raw or {})}
     return completion.model_copy(update={"text": rest.lstrip(), "raw": raw})
 
 
+def _is_spoken_of(before: str, behind: str) -> bool:
+    """Whether the mark between two texts is what the answer is about, and not the end of thoughts.
+
+    The end of thoughts stands on a line of its own (Qwen3, DeepSeek-R1), or the answer follows it at once
+    (DeepSeek-V3.1 and later).
+    """
+    if not behind.strip():
+        return bool(before.strip()) and not before.endswith("\n")
+    in_sentence = before.endswith(_QUOTES) or behind.startswith((" ", "\t", *_QUOTES, *_STOPS))
+    return (in_sentence and not before.endswith("\n")) or before.count("```") % 2 == 1
+
+
+_QUOTES = tuple("`'\"(\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb")
+_STOPS = tuple(".,;:!?)")
 _THINKS, _THOUGHT = "<think>", "</think>"
 
 
