@@ -21,6 +21,7 @@ from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import void
+from textgrad_engine.llm.strict import WRAPPED
 from textgrad_engine.llm.usage import is_estimated, mark
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "parsed",
     "strip_fence",
     "surrogate_in",
+    "unwrapped",
     "without_thoughts",
 ]
 
@@ -297,6 +299,24 @@ def json_in(text: str) -> tuple[str, Any]:
             return bare, value
     assert first is not None
     raise first
+
+
+def unwrapped(text: str) -> str:
+    r"""The answer in one to a wrapped schema (see `strict.wrapped`); the text itself where it has no such form.
+
+    Example:
+        >>> unwrapped('{"alternative": {"kind": "cat"}}')
+        '{"kind": "cat"}'
+        >>> unwrapped('{"kind": "cat"}')
+        '{"kind": "cat"}'
+    """
+    try:
+        _, value = json_in(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(value, dict) or value.keys() != {WRAPPED}:
+        return text
+    return json.dumps(value[WRAPPED], ensure_ascii=False)
 
 
 def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str:

@@ -26,7 +26,7 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm import dialects, failures, inwords, outputs, responses, stream, wire
-from textgrad_engine.llm.check import json_in, strip_fence
+from textgrad_engine.llm.check import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.cut import was_cut
@@ -162,8 +162,8 @@ class OpenAIModel:
         config = request.config.over(self.defaults)
         known = asked = self._dialect
         wanted = config.response_format
-        if known.form == "in words too" and wanted is not None and inwords.is_by_tags(wanted):
-            asked = replace(known, form="in words")  # tags and a format that wants JSON would contradict each other
+        if known.form == "in words too" and wanted is not None and (inwords.is_by_tags(wanted) or wanted.is_wrapped):
+            asked = replace(known, form="in words")  # the words and a format that wants other JSON would contradict
         began, whole = asked, None  # the refusal of a name, before a part of it was tried
         while True:
             sent = self._wire.arguments(request, config, asked, bool(listeners()))
@@ -235,7 +235,9 @@ class OpenAIModel:
                     completion = self._wire.completion_of(body, request, name, latency, name)
             elif not self._cut and was_cut(request, completion.usage):
                 self._say_cut(request, completion)
-            return completion if asked.form == "asked" else self._read_in_words(completion, request, config)
+            if asked.form == "asked":
+                return _unwrapped(completion, config)
+            return self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
             error.args = tuple([self._redacted(str(said), key) for said in error.args])
             failure = error
@@ -398,6 +400,14 @@ _LACKING = {
     "chat": "; a base_url is what stands before that, mostly with /v1 at its end",
     "responses": "; what lacks that is asked with api='chat'",
 }
+
+
+def _unwrapped(completion: Completion, config: GenerateConfig) -> Completion:
+    wanted = config.response_format
+    if wanted is None or not wanted.is_wrapped or completion.finish_reason != "stop":
+        return completion
+    text = unwrapped(completion.text)
+    return completion if text == completion.text else completion.model_copy(update={"text": text})
 
 
 def _ignores_format(completion: Completion) -> bool:
