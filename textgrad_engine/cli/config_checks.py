@@ -119,7 +119,7 @@ def _check_prices(config: Config) -> None:
             asked = ", ".join(dict.fromkeys(names))
             config.fail(
                 f"[models.prices.{quoted(name)}] is no model of this config, which asks {asked}"
-                f"{suggest(name, names) or '; take it out'}",
+                f"{suggest(name, names) or '; take it out; that of a --model is stated by --price'}",
                 "models",
                 "prices",
                 name,

@@ -51,9 +51,9 @@ class Limit(Wrapper):
     - Queued calls go out in turns, one purpose after the other, and first come first served within a purpose.
     - A refused key or an exhausted quota fails everything that is queued at that moment, so that at most the calls in
       flight reach the server; after that calls go out one by one until one succeeds.
+    - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
     - A day's quota of which some is back soon is waited for, as long as the endpoint says (`max_quota_wait`); the calls
       after that go out as far apart.
-    - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
     - A `Stop` that is set fails the queued calls at once.
 
     Args:
