@@ -220,7 +220,19 @@ class AuthenticationFailed(APIError):
 
 
 class QuotaExhausted(APIError):
-    """The account behind the key has no money left, or has used up what it may use in a day; waiting does not help."""
+    """The account behind the key has no money left, or has used up what it may use in a day.
+
+    Waiting does not help, unless `retry_after` says when some of what a day allows is back.
+    """
+
+    def is_back_within(self, seconds: float) -> bool:
+        """Whether some of what is used up is back so soon, as the endpoint says.
+
+        Example:
+            >>> QuotaExhausted("used up", retry_after=9).is_back_within(60)
+            True
+        """
+        return self.retry_after is not None and self.retry_after <= seconds
 
 
 class BadRequest(APIError):

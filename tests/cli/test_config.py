@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config, load_config
 from textgrad_engine.cli.config_data import check_columns, read_data
-from textgrad_engine.cli.settings import Budget, Sampling
+from textgrad_engine.cli.settings import Budget, ModelPrice, Sampling
 from textgrad_engine.cli.toml_lines import key_lines
 from textgrad_engine.cli.user_code import path_restored
 from textgrad_engine.data import Dataset
@@ -183,6 +183,76 @@ PROBLEMS = {
         change("forward =", 'base_url = "http://a/v1?api-version=1"\nforward ='),
         r":17: .*'http://a/v1' with something behind '\?'.*OPENAI_API_KEY",
     ),
+    "price of no model": (
+        GOOD + '[models.prices."openai/gpt5-mini"]\ninput = 1\noutput = 2\n',
+        r":30: \[models\.prices\.\"openai/gpt5-mini\"\] is no model of this .*; did you mean 'openai/gpt-5-mini'",
+    ),
+    "negative price": (
+        GOOD + '[models.prices."openai/gpt-5-mini"]\ninput = -0.4\noutput = 2\n',
+        r":31: \[models\.prices\.\"openai/gpt-5-mini\"\] input = -0\.4: should be greater than or equal to 0",
+    ),
+    "endless price": (
+        GOOD + '[models.prices."openai/gpt-5-mini"]\ninput = 1\noutput = inf\n',
+        r":32: .* output = inf: should be a finite number",
+    ),
+    "text for a price": (
+        GOOD + '[models.prices."openai/gpt-5-mini"]\ninput = "0.4"\noutput = 2\n',
+        r":31: .* input = '0\.4': should be a valid number",
+    ),
+    "unknown key of a price": (
+        GOOD + '[models.prices."openai/gpt-5-mini"]\ninput = 1\noutput = 2\ncache = 1\n',
+        r":33: \[models\.prices\.\"openai/gpt-5-mini\"\] has no key 'cache'; did you mean 'cached'",
+    ),
+    "price without output": (
+        GOOD + '[models.prices."openai/gpt-5-mini"]\ninput = 1\n',
+        r":30: the key \[models\.prices\.\"openai/gpt-5-mini\"\] output is missing; add output = 1\.6, dollars",
+    ),
+    "price of a name with dots": (
+        GOOD.replace("openai/gpt-5-mini", "openai/gpt-4.1") + "[models.prices.gpt-4.1]\ninput = 1\noutput = 2\n",
+        r"a name with dots stands in quotes: \[models\.prices\.\"gpt-4\.1\"\]",
+    ),
+    "a number for a price": (
+        GOOD + '[models.prices]\n"openai/gpt-5-mini" = 0.4\n',
+        r":31: \[models\.prices\] .* is a table; write \[models\.prices\.\"openai/gpt-5-mini\"\]",
+    ),
+    "header that is no text": (
+        GOOD + "[models.headers]\nx-team = 5\n",
+        r":31: \[models\.headers\] x-team = 5: should be a text, or {env = \"NAME\"}",
+    ),
+    "header from elsewhere": (
+        GOOD + '[models.headers]\nx-team = {file = "x"}\n',
+        r":31: \[models\.headers\] x-team = .*should be a text, or {env = \"NAME\"}",
+    ),
+    "header from no variable": (GOOD + '[models.headers]\nx-team = {env = ""}\n', ":31: .*should be a text, or {env"),
+    "secret in a header": (
+        GOOD + '[models.headers]\nx-gateway-token = "abc"\n',
+        r":31: models\.headers\.x-gateway-token: a key does not belong .*write {env = \"NAME\"} in its place",
+    ),
+    "secret by its form in a header": (
+        GOOD + '[models.headers]\nx-team = "sk-abcdefghijklmnopqrstu"\n',
+        r":31: models\.headers\.x-team: a key does not belong",
+    ),
+    "secret for the name of a variable": (
+        GOOD + '[models.headers]\nx-gateway-key = {env = "sk-abcdefghijklmnopqrstu"}\n',
+        r":31: models\.headers\.x-gateway-key\.env: a key does not belong",
+    ),
+    "secret in a table that is no header": (
+        change("temperature = 0", 'extra = {"api-key" = {env = "KEY"}}'),
+        ":20: models.config.extra.api-key: .*OPENAI",
+    ),
+    "name that no header has": (
+        GOOD + '[models.headers]\n"x team" = "a"\n',
+        r":31: \[models\.headers\] \"x team\" has no name that a header can have",
+    ),
+    "header of our own": (
+        GOOD + '[models.headers]\nContent-Type = "a"\n',
+        r":31: .*Content-Type says how a request is sent",
+    ),
+    "header of two lines": (
+        GOOD + '[models.headers]\nx-a = "a\\nb"\n',
+        ":31: .*x-a has a value that is not plain ASCII",
+    ),
+    "header twice": (GOOD + '[models.headers]\nx-a = "1"\nX-A = "2"\n', ":32: .*X-A is there as x-a already"),
     "missing data": (
         change('"train.jsonl"', '"trian.jsonl"'),
         r":8: \[data\] train = .*no such file; did you mean 'train.jsonl'",
@@ -632,6 +702,26 @@ def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     assert changed.with_overrides(base_url="https://x/v1").models.base_url == "https://x/v1"
     with pytest.raises(ConfigError, match=r":13: \[metric\] said"):
         changed.fail("[metric] said", "metric", "nowhere")
+
+
+def test_what_belongs_to_an_endpoint_or_a_model_does_not_go_to_another(tmp_path: Path) -> None:
+    """A gateway's secret would go to whatever --base-url names; a model's price is not that of another."""
+    gateway = 'base_url = "https://gateway.example.com/v1"\njudge = "m"\nforward ='
+    prices = '[models.prices.m]\ninput = 1\noutput = 2\n[models.prices."openai/gpt-5-mini"]\ninput = 3\noutput = 4\n'
+    headers = '[models.headers]\nx-team = "search"\nx-gateway-key = {env = "GATEWAY_KEY"}\n'
+    config = load_config(project(tmp_path, change("forward =", gateway) + prices + headers))
+    kept = {"x-team": "search", "x-gateway-key": {"env": "GATEWAY_KEY"}}
+    assert config.models.headers == config.with_overrides(model="m").models.headers == kept
+    assert config.with_overrides(base_url=config.models.base_url).models.headers == kept
+    assert config.with_overrides(base_url="http://localhost:1/v1").models.headers == {}
+    m, mini = ModelPrice(input=1, output=2), ModelPrice(input=3, output=4)
+    assert config.models.prices == {"m": m, "openai/gpt-5-mini": mini}
+    assert config.with_overrides(model="m").models.prices == {"m": m}
+    assert config.with_overrides(model="x").models.prices == {}
+    stated = ModelPrice(input=5, cached=1, output=6)
+    assert config.with_overrides(price=stated).models.prices == {"m": stated, "openai/gpt-5-mini": stated}
+    assert config.with_overrides(model="x", price=stated).models.prices == {"x": stated}
+    assert Config.of(config.resolved(), config.path).models == config.models
 
 
 @pytest.mark.parametrize(

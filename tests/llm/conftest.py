@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine.llm import Message, Request
+from textgrad_engine.llm import Completion, Message, Model, OpenAIModel, Request, innermost
 
 
 class _Selector(selectors.DefaultSelector):
@@ -52,3 +52,21 @@ def ask() -> Callable[..., Request]:
         return Request(messages=(Message(role="user", content=text),), **fields)
 
     return make
+
+
+@pytest.fixture
+def send() -> Callable[[Model, Request], Completion]:
+    """Asks a model on a loop of its own, and closes its connections."""
+
+    def sending(model: Model, request: Request) -> Completion:
+        async def main() -> Completion:
+            try:
+                return await model.complete(request)
+            finally:
+                inside = innermost(model)
+                assert isinstance(inside, OpenAIModel)
+                await inside.aclose()
+
+        return asyncio.run(main())
+
+    return sending

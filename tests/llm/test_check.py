@@ -179,10 +179,25 @@ def test_thoughts_with_nothing_behind_them_are_no_answer():
         (" <think></think>billing", "billing", ""),
         ("Shipping? No.\n</think>\n\nbilling", "billing", "Shipping? No."),
         ("billing", "billing", None),
+        ("Shipping? No.</think>billing", "billing", "Shipping? No."),
+        ("The text says `</p>.\n</think>\n\nbilling", "billing", "The text says `</p>."),
+        ("```\nshipping\n```\nNo.</think>billing", "billing", "```\nshipping\n```\nNo."),
+        ("</think>\n\nbilling", "billing", ""),
+        ("Shipping</think>\nbilling", "billing", "Shipping"),
+        ("Shipping\n</think> billing", "billing", "Shipping"),
         ("<think>Shipping? No.", "<think>Shipping? No.", None),
         ("Write <think> and </think>.", "Write <think> and </think>.", None),
         ("<think>Is </think> it?</think>yes", "<think>Is </think> it?</think>yes", None),
         ("<think>a</think>b<think>c", "<think>a</think>b<think>c", None),
+        ("Thoughts end with `</think>`.", "Thoughts end with `</think>`.", None),
+        ("Thoughts end with </think>.", "Thoughts end with </think>.", None),
+        ("Thoughts end with </think>", "Thoughts end with </think>", None),
+        ("The mark </think> ends them.", "The mark </think> ends them.", None),
+        ('Its "</think>" is missing.', 'Its "</think>" is missing.', None),
+        ("It (</think>) ends them.", "It (</think>) ends them.", None),
+        ("</think> ends them.", "</think> ends them.", None),
+        ("```html\n<p>a</p>\n</think>\n</body>\n```", "```html\n<p>a</p>\n</think>\n</body>\n```", None),
+        ("```\na</think>b\n```", "```\na</think>b\n```", None),
     ],
 )
 def test_thoughts_before_a_plain_answer_are_no_part_of_it(run, ask, text, bare, thoughts):
@@ -199,10 +214,11 @@ def test_who_asks_for_the_marks_of_thoughts_gets_them(run):
     assert run(Check(ScriptedModel([Completion(text=said)])).complete(request)).text == said
 
 
-def test_thoughts_alone_are_an_empty_answer(run, ask):
+@pytest.mark.parametrize("text", ["<think>Hm.</think>\n", "Hm.\n</think>", "</think>", "\n</think>\n\n"])
+def test_thoughts_alone_are_an_empty_answer(run, ask, text):
     """As nothing is said; it is asked for again."""
     with pytest.raises(EmptyResponse, match="nothing behind them"):
-        run(Check(ScriptedModel([Completion(text="<think>Hm.</think>\n")])).complete(ask()))
+        run(Check(ScriptedModel([Completion(text=text)])).complete(ask()))
 
 
 @pytest.mark.parametrize(

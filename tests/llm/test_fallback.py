@@ -120,7 +120,7 @@ def test_on_lists_kinds_of_model_errors(wrong):
 
 
 SIGNS = [
-    ConnectionFailed("x"),
+    ConnectionFailed("\x1b[2J\n"),
     DeadlineExceeded("x"),
     QuotaExhausted("x", status=429),
     RateLimited("x", status=429),
@@ -143,6 +143,7 @@ def test_the_second_answers_when_the_first_is_down(run, ask, failure, caplog):
     assert (answer.text, answer.model, answer.attempts) == ("second", "two", 2)
     assert (len(one.requests), len(two.requests)) == (1, 1)
     assert "'one' is down, so 'two' is asked" in caplog.text
+    assert caplog.records[0].getMessage().isprintable()
     assert [each.completion.model for each in records] == ["two"]
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import logging
 
 import pytest
 
@@ -301,8 +302,10 @@ def test_tokens_per_minute_hold_and_what_was_not_used_comes_back(run, ask):
     assert sent[-1] < 10
 
 
-def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask):
-    """Its headers are read where the adapter hears them."""
+@pytest.mark.parametrize("name", ["{}-requests", "{}-requests-day", "{}-req-minute", "requests-{}"])
+def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask, name):
+    """Its headers are read where the adapter hears them, under the names of several providers."""
+    whose = "anthropic" if name == "requests-{}" else "x"
     sent = []
 
     async def answer(request):
@@ -310,9 +313,8 @@ def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask):
         left = "1" if len(sent) == 1 else "0"
         hear.get()(
             {
-                "x-ratelimit-limit-requests": "10",
-                "x-ratelimit-remaining-requests": left,
-                "x-ratelimit-reset-requests": "20s",
+                f"{whose}-ratelimit-{name.format(word)}": value
+                for word, value in (("limit", "10"), ("remaining", left), ("reset", "20s"))
             }
         )
         return "ok"
@@ -371,6 +373,53 @@ def test_after_a_refused_key_calls_go_out_one_by_one_until_one_succeeds(run, ask
         return refused, model.peak, now()
 
     assert run(main()) == (8 + 1 + 1, 8, pytest.approx(3 + 1 + 8))
+
+
+def rolling(seconds, allowed):
+    """An endpoint that allows so many calls at once, and another one each `seconds` seconds."""
+    times = []
+
+    async def answer(request):
+        await asyncio.sleep(0.1)
+        back = now() // seconds + allowed
+        if len(times) >= back:
+            raise QuotaExhausted("a day's", status=429, retry_after=seconds - now() % seconds)
+        times.append(now())
+        return "ok"
+
+    return FunctionModel(answer)
+
+
+def test_a_days_quota_that_rolls_is_waited_for_by_all_and_then_taken_up_as_it_comes_back(run, ask, caplog):
+    """OpenAI's limit of 10,000 requests a day is back with one of them after 8.6 s; the run had ended before."""
+
+    async def main():
+        model = rolling(8.64, 10)
+        stack = Retry(Limit(model, 16, max_quota_wait=300))
+        answers = await asyncio.gather(*(stack.complete(ask()) for _ in range(30)))
+        return [each.text for each in answers], len(model.requests), now()
+
+    with caplog.at_level(logging.WARNING):
+        answers, sent, ended = run(main())
+    assert answers == ["ok"] * 30
+    assert 20 * 8.64 <= ended < 30 * 8.64
+    assert sent < 50  # the six that were under way were refused, and hardly any after them
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "is asked again in 9 s" in said
+    assert "in a day" in said
+
+
+def test_a_quota_that_is_back_too_late_fails_what_is_queued(run, ask):
+    """Nobody waits hours without a word."""
+
+    async def main():
+        model = rolling(900, 2)
+        limited = Limit(model, 4, max_quota_wait=300)
+        return await asyncio.gather(*(limited.complete(ask()) for _ in range(30)), return_exceptions=True), model
+
+    results, model = run(main())
+    assert sum(isinstance(result, QuotaExhausted) for result in results) == 28
+    assert len(model.requests) < 12
 
 
 @pytest.mark.parametrize("calls", [1, 300])

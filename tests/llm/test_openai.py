@@ -54,16 +54,6 @@ def no_environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def send(model, request):
-    async def main():
-        try:
-            return await model.complete(request)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(main())
-
-
 def sent(route, number=-1):
     return json.loads(route.calls[number].request.content)
 
@@ -92,7 +82,7 @@ def sent(route, number=-1):
         (529, [1], errors.ServerFailed),
     ],
 )
-def test_each_refusal_is_an_error_of_ours_and_is_sent_once(api, ask, status, said, kind):
+def test_each_refusal_is_an_error_of_ours_and_is_sent_once(api, ask, status, said, kind, send):
     """The SDK's own retries are off, and its exceptions do not come through."""
     api.mock(return_value=httpx.Response(status, **({"text": said} if isinstance(said, str) else {"json": said})))
     with pytest.raises(errors.APIError) as caught:
@@ -119,7 +109,7 @@ def test_each_refusal_is_an_error_of_ours_and_is_sent_once(api, ask, status, sai
         {"json": body(text=5)},
     ],
 )
-def test_a_body_that_is_no_completion_is_malformed(api, ask, answer):
+def test_a_body_that_is_no_completion_is_malformed(api, ask, answer, send):
     """The SDK hands a str for an HTML body and accepts null choices; here these are typed errors."""
     api.mock(return_value=httpx.Response(200, **answer))
     with pytest.raises(errors.MalformedResponse, match="gpt-5-mini"):
@@ -127,7 +117,7 @@ def test_a_body_that_is_no_completion_is_malformed(api, ask, answer):
 
 
 @pytest.mark.parametrize("status", [200, 401, 400, 500])
-def test_the_key_is_in_no_error_no_repr_and_no_traceback(api, ask, status):
+def test_the_key_is_in_no_error_no_repr_and_no_traceback(api, ask, status, send):
     """An endpoint that echoes the key must not put it into logs."""
     model = OpenAIModel("gpt-5-mini", api_key=KEY)
     api.mock(return_value=httpx.Response(status, json={"error": {"message": f"bad key {KEY}"}}))
@@ -140,7 +130,7 @@ def test_the_key_is_in_no_error_no_repr_and_no_traceback(api, ask, status):
 
 
 @pytest.mark.parametrize("key", ["ollama", "message", "not-needed", KEY])
-def test_an_answer_is_what_the_endpoint_said(api, ask, key):
+def test_an_answer_is_what_the_endpoint_said(api, ask, key, send):
     """The keys of local servers are words, and an answer, a score or the JSON's own names may hold them."""
     said = f"start it with `{key} serve`"
     message = {"role": "assistant", "content": said}
@@ -168,7 +158,7 @@ def test_half_a_password_is_not_shown_either(mark):
         OpenAIModel("m", base_url=f"http://ann:CAN{mark}ARY@a/v1")
 
 
-def test_without_a_key_nothing_is_sent_and_the_repair_is_named(api, ask):
+def test_without_a_key_nothing_is_sent_and_the_repair_is_named(api, ask, send):
     """The first thing that a newcomer forgets."""
     with pytest.raises(errors.AuthenticationFailed, match="OPENAI_API_KEY") as caught:
         send(OpenAIModel("gpt-5-mini"), ask())
@@ -178,7 +168,7 @@ def test_without_a_key_nothing_is_sent_and_the_repair_is_named(api, ask):
     assert not was_sent(caught.value)
 
 
-def test_a_timeout_and_a_broken_connection_are_told_apart_from_what_was_never_sent(api, ask):
+def test_a_timeout_and_a_broken_connection_are_told_apart_from_what_was_never_sent(api, ask, send):
     """A budget gives back only what was certainly not charged."""
     import httpcore2
 
@@ -194,7 +184,7 @@ def test_a_timeout_and_a_broken_connection_are_told_apart_from_what_was_never_se
         assert was_sent(caught.value) is reached
 
 
-def test_every_setting_is_passed_on_exactly(api, ask):
+def test_every_setting_is_passed_on_exactly(api, ask, send):
     """Sampling settings silently dropped: a defect of earlier systems."""
     api.mock(return_value=httpx.Response(200, json=body()))
     tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
@@ -235,7 +225,7 @@ def test_every_setting_is_passed_on_exactly(api, ask):
     assert set(GenerateConfig.model_fields) == config.model_fields_set  # a new field must be added here
 
 
-def test_what_is_not_set_is_not_sent(api, ask):
+def test_what_is_not_set_is_not_sent(api, ask, send):
     """The endpoint's own defaults hold."""
     api.mock(return_value=httpx.Response(200, json=body()))
     send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
@@ -243,7 +233,7 @@ def test_what_is_not_set_is_not_sent(api, ask):
     assert api.calls[0].request.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_usage_finish_reason_and_tool_calls_are_read(api, ask):
+def test_usage_finish_reason_and_tool_calls_are_read(api, ask, send):
     """Cached and reasoning tokens are billed apart."""
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     answer = body(text=None, finish_reason="tool_calls")
@@ -261,7 +251,7 @@ def test_usage_finish_reason_and_tool_calls_are_read(api, ask):
     assert completion.latency > 0
 
 
-def test_tokens_that_an_endpoint_counts_beside_its_sums_are_added(api, ask):
+def test_tokens_that_an_endpoint_counts_beside_its_sums_are_added(api, ask, send):
     """More cached tokens than input would make its price negative, and give the budget money back."""
     answer = body()
     answer["usage"] |= {
@@ -274,7 +264,7 @@ def test_tokens_that_an_endpoint_counts_beside_its_sums_are_added(api, ask):
     assert (usage.output_tokens, usage.reasoning_tokens) == (307, 300)
 
 
-def test_missing_usage_is_estimated_and_says_so(api, ask):
+def test_missing_usage_is_estimated_and_says_so(api, ask, send):
     """Local servers often leave the usage out; zero would be wrong."""
     api.mock(return_value=httpx.Response(200, json=body(usage=None)))
     completion = send(OpenAIModel("gpt-5-mini", api_key=KEY), ask("a" * 40))
@@ -341,7 +331,7 @@ def test_an_endpoint_without_response_format_is_asked_in_words_from_then_on(api,
         assert sent(api, number)["messages"][-1]["content"].startswith("hello\n\n")
 
 
-def test_a_server_that_breaks_is_no_reason_to_fall_back(api, ask):
+def test_a_server_that_breaks_is_no_reason_to_fall_back(api, ask, send):
     """A 500 that has nothing to do with the format is a matter for the retry loop."""
     api.mock(return_value=httpx.Response(500, json={"error": {"message": "lost the response_format somewhere"}}))
     with pytest.raises(errors.ServerFailed):
@@ -349,7 +339,7 @@ def test_a_server_that_breaks_is_no_reason_to_fall_back(api, ask):
     assert api.call_count == 1
 
 
-def test_a_schema_that_is_wrong_is_no_reason_to_fall_back(api, ask):
+def test_a_schema_that_is_wrong_is_no_reason_to_fall_back(api, ask, send):
     """The caller's mistake must not be hidden by asking in words."""
     said = {"error": {"message": "Invalid schema for response_format 'Verdict': 'required' is missing"}}
     api.mock(return_value=httpx.Response(400, json=said))
@@ -358,14 +348,14 @@ def test_a_schema_that_is_wrong_is_no_reason_to_fall_back(api, ask):
     assert api.call_count == 1
 
 
-def test_a_message_that_is_no_text_is_refused_before_it_is_sent(api, ask):
+def test_a_message_that_is_no_text_is_refused_before_it_is_sent(api, ask, send):
     """A lone surrogate cannot be sent as UTF-8."""
     with pytest.raises(errors.RequestRefused, match="surrogate"):
         send(OpenAIModel("m", api_key=KEY), ask("\ud800"))
     assert api.call_count == 0
 
 
-def test_real_requests_are_refused_in_tests_and_mocked_ones_are_not(api, ask, monkeypatch):
+def test_real_requests_are_refused_in_tests_and_mocked_ones_are_not(api, ask, monkeypatch, send):
     """A test cannot reach a paid endpoint by accident; a mocked one is no accident."""
     monkeypatch.setenv(REFUSE_REQUESTS, "1")
     api.mock(return_value=httpx.Response(200, json=body()))
@@ -376,7 +366,7 @@ def test_real_requests_are_refused_in_tests_and_mocked_ones_are_not(api, ask, mo
     assert not was_sent(caught.value)
 
 
-def test_retry_after_is_on_the_error(api, ask):
+def test_retry_after_is_on_the_error(api, ask, send):
     """The retry loop and the limit read it there."""
     api.mock(return_value=httpx.Response(429, headers={"Retry-After": "3"}, json={}))
     with pytest.raises(errors.RateLimited) as caught:
@@ -384,7 +374,7 @@ def test_retry_after_is_on_the_error(api, ask):
     assert caught.value.retry_after == 3.0
 
 
-def test_an_endpoint_of_one_s_own_needs_no_key(ask):
+def test_an_endpoint_of_one_s_own_needs_no_key(ask, send):
     """Local servers ask for none; tokens are limited by the name that they know."""
     seen = []
     with LoopbackServer(FunctionModel(lambda request: seen.append(request) or "fine")) as server:
@@ -394,7 +384,7 @@ def test_an_endpoint_of_one_s_own_needs_no_key(ask):
     assert seen[0].config.extra == {}
 
 
-def test_a_server_that_is_not_there_and_one_that_breaks_off(ask):
+def test_a_server_that_is_not_there_and_one_that_breaks_off(ask, send):
     """Real sockets: refused before sending, and broken in the middle of the body."""
     with LoopbackServer(
         FunctionModel(lambda request: "fine"), script=[Fault(200, body="x" * 999, drop=True)]
@@ -408,7 +398,7 @@ def test_a_server_that_is_not_there_and_one_that_breaks_off(ask):
     assert not was_sent(absent.value)
 
 
-def test_one_model_works_on_one_loop_after_the_other_and_cleans_up(ask):
+def test_one_model_works_on_one_loop_after_the_other_and_cleans_up(ask, send):
     """A client belongs to its loop: asyncio.run twice must not share connections."""
     with LoopbackServer(FunctionModel(lambda request: "fine")) as server:
         model = OpenAIModel("m", base_url=server.base_url)
@@ -426,7 +416,7 @@ def test_one_model_works_on_one_loop_after_the_other_and_cleans_up(ask):
         asyncio.run(dropped())
 
 
-def test_image_parts_are_sent_as_they_are(api):
+def test_image_parts_are_sent_as_they_are(api, send):
     """Pictures beside text, by address or in base64, with whatever else the part holds."""
     api.mock(return_value=httpx.Response(200, json=body()))
     parts = [
@@ -453,7 +443,7 @@ def test_a_seed_reaches_the_endpoint(api, ask, of_the_model, of_the_request, arr
 
 
 @pytest.mark.parametrize("part", [object(), float("nan"), {1, 2}, lambda: None])
-def test_what_is_no_json_is_refused_before_it_is_sent(api, ask, part):
+def test_what_is_no_json_is_refused_before_it_is_sent(api, ask, part, send):
     """A typed error, not the transport's TypeError from the depths."""
     api.mock(return_value=httpx.Response(200, json=body()))
     with pytest.raises(errors.RequestRefused, match="no JSON") as caught:
@@ -462,7 +452,7 @@ def test_what_is_no_json_is_refused_before_it_is_sent(api, ask, part):
     assert api.call_count == 0
 
 
-def test_a_schema_that_cannot_be_held_to_is_sent_as_a_loose_one(api, ask):
+def test_a_schema_that_cannot_be_held_to_is_sent_as_a_loose_one(api, ask, send):
     """Endpoints refuse a strict schema with free keys; the answer is checked here either way."""
     api.mock(return_value=httpx.Response(200, json=body("{}")))
     for schema, strict in (({"type": "object"}, False), (FORMAT.json_schema, True)):
@@ -470,7 +460,7 @@ def test_a_schema_that_cannot_be_held_to_is_sent_as_a_loose_one(api, ask):
         assert sent(api)["response_format"]["json_schema"]["strict"] is strict
 
 
-def test_limits_of_numbers_in_a_strict_schema_are_told_and_not_sent_as_keywords(api, ask):
+def test_limits_of_numbers_in_a_strict_schema_are_told_and_not_sent_as_keywords(api, ask, send):
     """Some endpoints refuse them, as "minimum is not permitted"; a loose schema is sent as it is."""
     limited = {"type": "number", "minimum": 0, "maximum": 1}
     schema = FORMAT.json_schema | {"properties": {"score": limited}}
@@ -483,7 +473,7 @@ def test_limits_of_numbers_in_a_strict_schema_are_told_and_not_sent_as_keywords(
         assert sent(api)["response_format"]["json_schema"]["schema"]["properties"]["score"] == shown
 
 
-def test_tool_messages_keep_the_call_they_answer(api):
+def test_tool_messages_keep_the_call_they_answer(api, send):
     """Without its id, an endpoint refuses a tool's answer."""
     api.mock(return_value=httpx.Response(200, json=body()))
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -3,11 +3,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.llm import OpenAIModel, Usage, price, resolve, set_price
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.llm import (
+    Completion,
+    Fallback,
+    GenerateConfig,
+    OpenAIModel,
+    Price,
+    Usage,
+    budget,
+    price,
+    resolve,
+    set_price,
+)
 from textgrad_engine.llm.context import context_window
 from textgrad_engine.llm.model import is_free
 from textgrad_engine.llm.prices import known_context, price_of
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
@@ -167,3 +179,59 @@ def test_the_usual_tier_costs_what_no_tier_costs():
     """OpenAI names it in each answer, and asking the table takes a hundred times as long."""
     model = OpenAIModel("gpt-5-mini", api_key="k")
     assert price_of(model, MILLION, "default") == price_of(model, MILLION)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf"), True, "0.4", None])
+@pytest.mark.parametrize("name", ["input", "output"])
+def test_a_price_is_a_number_that_is_not_negative(name, wrong):
+    """It would give a budget money back, or never be spent."""
+    with pytest.raises(ValueError, match=f"per million tokens, a number that is not negative, got {name} = "):
+        Price(**{"input": 1.0, "output": 1.0, name: wrong})
+    with pytest.raises(ValueError, match="got cached = -1"):
+        Price(1.0, 2.0, -1)
+
+
+def test_the_price_of_one_model_goes_before_what_is_stated_for_its_name_and_before_the_table():
+    """Two deployments of one name may be paid differently, at the same time."""
+    dear, cheap = Price(input=4.0, cached=1.0, output=16.0), Price(input=0.4, output=1.6)
+    usage = Usage(input_tokens=10**6, cached_tokens=500_000, output_tokens=10**6)
+    set_price("gpt-5-mini", 100.0, 100.0)
+    try:
+        models = [OpenAIModel("gpt-5-mini", price=dear), resolve("openai/gpt-5-mini", price=cheap)]
+        assert [price_of(each, usage, "priority") for each in models] == [18.5, 2.0]
+        assert price_of(resolve(models[0]), usage) == 18.5
+        assert price_of(resolve(models[0], price=cheap), usage) == 2.0
+        assert price_of(Fallback(models[1], models[0]), usage) == 2.0
+    finally:
+        set_price("gpt-5-mini", None)
+
+
+def test_a_model_of_one_s_own_says_what_it_costs():
+    """Or whoever resolves it does; a price of another kind is none."""
+    model = FunctionModel(lambda request: "fine")
+    assert price_of(model, MILLION) == 0.0
+    assert price_of(resolve(model, price=Price(1.0, 2.0)), MILLION) == 3.0
+    model.price = Price(3.0, 4.0)
+    assert (price_of(model, MILLION), is_free(resolve(model))) == (7.0, False)
+    model.price = 5
+    assert price_of(model, MILLION) == 0.0
+    with pytest.raises(TypeError, match="resolved already"):
+        resolve(resolve(model), price=Price(1.0, 1.0))
+
+
+def test_a_budget_in_dollars_holds_for_a_model_whose_price_is_stated(run, ask):
+    """An Azure deployment that is not called like its model had none."""
+    model = resolve(
+        FunctionModel(lambda request: Completion(text="x", usage=Usage(calls=1, input_tokens=100, output_tokens=1000))),
+        price=Price(input=0.0, output=1000.0),
+    )
+
+    async def main():
+        with budget(dollars=2.5) as spent:
+            for _ in range(2):
+                await model.complete(ask(config=GenerateConfig(max_tokens=1000)))
+            with pytest.raises(BudgetExceeded):
+                await model.complete(ask(config=GenerateConfig(max_tokens=1000)))
+        return spent.spent.dollars
+
+    assert run(main()) == pytest.approx(2.0)

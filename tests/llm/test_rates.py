@@ -1,8 +1,10 @@
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.llm.rates import Bucket, Learned, duration
+from textgrad_engine.llm.rates import Allowance, Bucket, Learned, duration
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), 0.5])
@@ -69,7 +71,7 @@ HEADER = st.one_of(
 @given(HEADER, HEADER, HEADER, st.floats(0, 1e6), st.integers(1, 100))
 def test_whatever_headers_say_the_wait_is_a_number_of_seconds(limit, remaining, reset, now, amount):
     """Rubbish from a proxy must not crash or stall a run."""
-    learned = Learned("tokens")
+    learned = Learned("x-ratelimit-remaining-tokens")
     names = ("limit", "remaining", "reset")
     said = {
         f"x-ratelimit-{name}-tokens": value
@@ -82,7 +84,7 @@ def test_whatever_headers_say_the_wait_is_a_number_of_seconds(limit, remaining, 
 
 def test_what_is_left_is_shared_by_what_is_under_way():
     """Five left and five in flight: the next one waits for the refill."""
-    learned = Learned("requests")
+    learned = Learned("x-ratelimit-remaining-requests")
     said = {
         "x-ratelimit-limit-requests": "65",
         "x-ratelimit-remaining-requests": "5",
@@ -91,3 +93,69 @@ def test_what_is_left_is_shared_by_what_is_under_way():
     learned.hear(said, in_flight=5, now=0.0)
     assert learned.wait(1, 0.0) == pytest.approx(1.0)
     assert learned.wait(1, 1.0) == 0.0
+
+
+def moment(seconds):
+    """A moment so many seconds from now, as Anthropic writes it."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        # OpenAI: 50 missing in 30 s
+        ({"limit-tokens": "100", "remaining-tokens": "50", "reset-tokens": "30s"}, 30.0),
+        # Cerebras documents seconds, for a minute's tokens and a day's requests
+        ({"limit-tokens-minute": "100", "remaining-tokens-minute": "50", "reset-tokens-minute": "30.0"}, 30.0),
+        ({"limit-requests-day": "100", "remaining-requests-day": "0", "reset-requests-day": "200.0"}, 2.0),
+        ({"limit-requests-hour": "36", "remaining-requests-hour": "0"}, 100.0),
+        # Mistral says no reset: what it allows in a minute comes back in a minute
+        ({"limit-req-minute": "120", "remaining-req-minute": "0"}, 0.5),
+        ({"limit-tokens-minute": "600", "remaining-tokens-minute": "50", "tokens-query-cost": "52"}, 5.0),
+        # and its limit per month is not one to wait for
+        ({"limit-tokens-month": "100", "remaining-tokens-month": "0"}, 0.0),
+        ({"remaining-tokens-": "0", "remaining-images": "0", "remaining": "0"}, 0.0),
+    ],
+)
+def test_what_is_left_is_read_under_the_names_of_several_providers(said, seconds):
+    """The sources are in docs/conformance.md."""
+    allowance = Allowance()
+    headers = {f"x-ratelimit-{name}": value for name, value in said.items()}
+    assert allowance.hear(headers, requests=0, tokens=0, now=0.0) == (seconds > 0)
+    assert allowance.wait(tokens=100, now=0.0) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("reset", [None, "soon", "T", "2026-01-01T00:00:00", "9999999-01-01T00:00:00Z", "T" * 5000])
+def test_a_moment_that_cannot_be_read_is_passed_over(reset):
+    """It must not stop a run; one without a zone is anybody's guess."""
+    allowance = Allowance()
+    said = {"limit": "60", "remaining": "0"} | ({} if reset is None else {"reset": reset})
+    headers = {f"anthropic-ratelimit-requests-{name}": value for name, value in said.items()}
+    assert allowance.hear(headers, requests=0, tokens=0, now=0.0)
+    assert allowance.wait(tokens=1, now=0.0) == pytest.approx(1.0)
+
+
+def test_a_reset_may_be_a_moment():
+    """Anthropic's is when all of it is there again."""
+    allowance = Allowance()
+    said = {"limit": "60", "remaining": "0", "reset": moment(600)}
+    headers = {f"anthropic-ratelimit-requests-{name}": value for name, value in said.items()}
+    assert allowance.hear(headers, requests=0, tokens=0, now=0.0)
+    assert allowance.wait(tokens=1, now=0.0) == pytest.approx(10.0, rel=0.1)
+
+
+def test_the_longest_of_several_waits_counts_and_what_is_sent_is_taken_from_all():
+    """A day's requests and a minute's tokens are said at once."""
+    allowance = Allowance()
+    headers = {
+        "x-ratelimit-limit-requests-day": "1000",
+        "x-ratelimit-remaining-requests-day": "2",
+        "x-ratelimit-reset-requests-day": "998",
+        "x-ratelimit-limit-tokens-minute": "600",
+        "x-ratelimit-remaining-tokens-minute": "600",
+    }
+    allowance.hear(headers, requests=1, tokens=300, now=0.0)
+    assert allowance.wait(tokens=300, now=0.0) == 0.0
+    allowance.take(300)
+    assert allowance.wait(tokens=10, now=0.0) == pytest.approx(1.0)
+    assert allowance.wait(tokens=310, now=0.0) == pytest.approx(31.0)

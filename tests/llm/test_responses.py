@@ -71,16 +71,6 @@ def model_of(**settings):
     return OpenAIModel("gpt-5-mini", api_key=KEY, api="responses", **settings)
 
 
-def send(model, request):
-    async def main():
-        try:
-            return await model.complete(request)
-        finally:
-            await innermost(model).aclose()
-
-    return asyncio.run(main())
-
-
 def sent(route, number=-1):
     return json.loads(route.calls[number].request.content)
 
@@ -95,7 +85,9 @@ def refused(request, config=None):
 @pytest.mark.parametrize(
     ("setting", "value"), [("frequency_penalty", 0.0), ("presence_penalty", 0.5), ("seed", 0), ("stop", ("END",))]
 )
-def test_a_setting_that_the_api_lacks_is_an_error_where_the_model_is_made_and_where_it_is_asked(ask, setting, value):
+def test_a_setting_that_the_api_lacks_is_an_error_where_the_model_is_made_and_where_it_is_asked(
+    ask, setting, value, send
+):
     """None is dropped; zero is a value too."""
     assert setting in UNSUPPORTED
     with pytest.raises(TypeError, match=f"Responses API has no setting '{setting}'.*api='chat'"):
@@ -149,7 +141,7 @@ def test_a_tool_call_in_no_known_form_is_refused(call):
     )
 
 
-def test_every_setting_is_passed_on_exactly(api, ask):
+def test_every_setting_is_passed_on_exactly(api, ask, send):
     """Under the names of this API; what it shares with nobody goes through `extra`, and is merged where it nests."""
     api.mock(return_value=httpx.Response(200, json=body(said('{"score": 1}'))))
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -187,7 +179,7 @@ def test_every_setting_is_passed_on_exactly(api, ask):
     assert set(GenerateConfig.model_fields) == config.model_fields_set | set(UNSUPPORTED)  # a new field is added here
 
 
-def test_what_is_not_set_is_not_sent_and_nothing_is_stored(api, ask):
+def test_what_is_not_set_is_not_sent_and_nothing_is_stored(api, ask, send):
     """The endpoint's own defaults hold, except that it would keep other people's data for a month."""
     api.mock(return_value=httpx.Response(200, json=body()))
     send(model_of(), ask())
@@ -267,7 +259,7 @@ def test_tools_keep_their_meaning(ask):
 
 
 @pytest.mark.parametrize("status", [200, 401, 500])
-def test_the_key_is_in_no_error(api, ask, status):
+def test_the_key_is_in_no_error(api, ask, status, send):
     """An endpoint that echoes the key must not put it into logs."""
     api.mock(return_value=httpx.Response(status, json={"error": {"message": f"bad key {KEY}"}}))
     with pytest.raises(errors.ModelError) as caught:
@@ -276,7 +268,7 @@ def test_the_key_is_in_no_error(api, ask, status):
     assert "[API key]" in str(caught.value)
 
 
-def test_an_endpoint_without_the_api_says_what_to_do(api, ask):
+def test_an_endpoint_without_the_api_says_what_to_do(api, ask, send):
     """Many servers have chat completions only."""
     api.mock(return_value=httpx.Response(404, json={"error": {"message": "Not Found"}}))
     with pytest.raises(errors.BadRequest) as caught:
@@ -284,7 +276,7 @@ def test_an_endpoint_without_the_api_says_what_to_do(api, ask):
     assert any("api='chat'" in note for note in caught.value.__notes__)
 
 
-def test_a_body_that_fails_later_is_marked_with_what_it_used(api, ask):
+def test_a_body_that_fails_later_is_marked_with_what_it_used(api, ask, send):
     """A response that failed half-way is paid for."""
     api.mock(return_value=httpx.Response(200, json=body(status="failed", error={"code": "server_error"})))
     with pytest.raises(errors.ServerFailed) as caught:
@@ -301,7 +293,7 @@ def test_a_body_that_fails_later_is_marked_with_what_it_used(api, ask):
         (body({"type": "reasoning", "summary": []}), "Empty"),
     ],
 )
-def test_an_answer_that_is_not_finished_is_an_error_that_knows_its_cost(api, ask, answer, kind):
+def test_an_answer_that_is_not_finished_is_an_error_that_knows_its_cost(api, ask, answer, kind, send):
     """Only a finished answer may become feedback or a parameter, whichever API it came by."""
     api.mock(return_value=httpx.Response(200, json=answer))
     with pytest.raises(errors.AnswerError) as caught:
@@ -363,7 +355,7 @@ CALLED = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look"
 CUSTOM = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c2", "name": "run", "input": "x"}
 
 
-def test_a_conversation_goes_on_from_the_models_reasoning(api, ask):
+def test_a_conversation_goes_on_from_the_models_reasoning(api, ask, send):
     """Else it thinks all over again after each tool call; the items go back in their order and to the letter."""
     comment = said("Let me look.", phase="commentary", id="msg_1")
     output = [THOUGHT, comment, {**THOUGHT, "id": "rs_2"}, CALLED, CUSTOM]
@@ -391,7 +383,7 @@ def test_a_conversation_goes_on_from_the_models_reasoning(api, ask):
         ({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}, {}, False),
     ],
 )
-def test_reasoning_that_cannot_be_sent_back_is_not(api, ask, thought, fields, kept):
+def test_reasoning_that_cannot_be_sent_back_is_not(api, ask, thought, fields, kept, send):
     """An endpoint that stored nothing knows it by no number, and refuses it; the call then goes back by itself."""
     api.mock(return_value=httpx.Response(200, json=body(thought, CALLED, **fields)))
     said_so = send(model_of(), ask()).as_message()

@@ -64,6 +64,7 @@ def retrying(answers, policy=None, seed=0):
     [
         AuthenticationFailed("x", status=401),
         QuotaExhausted("x", status=429),
+        QuotaExhausted("x", status=429, retry_after=301),
         BadRequest("x", status=400),
         ContextOverflow("x", status=400),
         ContentFiltered("x"),
@@ -76,6 +77,22 @@ def test_what_cannot_be_mended_is_not_tried_again(run, ask, error):
     with pytest.raises(type(error)):
         run(model.complete(ask()))
     assert (len(inner.requests), sleeps.all) == (1, [])
+
+
+def test_a_quota_that_is_back_before_the_deadline_is_waited_for_as_long_as_the_endpoint_says(run, ask):
+    """OpenAI's and Groq's limits a day roll. Asking in between would be refused, and may count."""
+    model, _, sleeps = retrying([QuotaExhausted("x", status=429, retry_after=290.5), "fine"])
+    assert run(model.complete(ask())).attempts == 2
+    assert sleeps.all == [290.5]
+
+
+def test_a_quota_is_not_waited_for_beyond_the_deadline_of_all_attempts(run, ask):
+    """Each wait is short enough, all of them are not: the run ends, and goes on with `resume`."""
+    error = QuotaExhausted("x", status=429, retry_after=200)
+    model, _, sleeps = retrying([error, error, "never"])
+    with pytest.raises(QuotaExhausted):
+        run(model.complete(ask()))
+    assert sleeps.all == [200]
 
 
 @pytest.mark.parametrize(

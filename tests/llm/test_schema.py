@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import ResponseFormat
 from textgrad_engine.llm import schema as schemas
 from textgrad_engine.llm.check import check_json
-from textgrad_engine.llm.schema import check_schema, is_strict, schema_problem, strictly
+from textgrad_engine.llm.schema import check_schema, schema_problem
 from textgrad_engine.nn import ChatCompletion
 
 
@@ -182,142 +180,3 @@ def test_strict_formats_close_every_object_and_keep_names_that_look_like_keyword
     assert schema["required"] == ["default", "inner"]
     assert schema["additionalProperties"] is False
     assert schema["$defs"]["Edit"]["required"] == ["op", "line"]
-
-
-CLOSED = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object"},
-        CLOSED | {"properties": {"a": {"type": "string"}}},
-        CLOSED | {"additionalProperties": {"type": "number"}},
-        CLOSED | {"properties": {"a": {"type": "object"}}, "required": ["a"]},
-        CLOSED | {"properties": {"a": {"type": "array", "items": {"type": "object"}}}, "required": ["a"]},
-        CLOSED | {"properties": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}}, "required": ["a"]},
-        CLOSED | {"properties": {"a": {"type": "string", "minLength": 1}}, "required": ["a"]},
-        CLOSED | {"$defs": {"A": {"type": "object"}}},
-        CLOSED | {"oneOf": [CLOSED]},
-    ],
-)
-def test_a_schema_that_endpoints_refuse_as_a_strict_one_is_known(schema):
-    """It is sent as a loose one instead: the answer is checked here either way."""
-    assert not is_strict(schema)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        CLOSED,
-        CLOSED
-        | {
-            "properties": {"properties": {"type": "string"}, "not": {"type": "null"}},
-            "required": ["not", "properties"],
-        },
-        CLOSED | {"properties": {"a": {"enum": ["oneOf", {"type": "object"}]}}, "required": ["a"]},
-    ],
-)
-def test_a_closed_schema_is_strict(schema):
-    """Names and values of the user's are no keywords."""
-    assert is_strict(schema)
-
-
-def test_limits_of_numbers_become_descriptions_wherever_they_stand():
-    """Names and values of the user's that read like them stay, and so do all other keywords."""
-    limited = {"type": "integer", "description": "marks", "minimum": 1, "exclusiveMaximum": 6}
-    schema = CLOSED | {
-        "properties": {
-            "minimum": {"type": "array", "items": limited, "maxItems": 3},
-            "either": {"anyOf": [{"type": "number", "maximum": 0.5}, {"const": "minimum"}]},
-        },
-        "$defs": {"maximum": {"type": "string"}},
-        "definitions": {"minimum": {"type": "string"}},
-        "required": ["minimum", "either"],
-    }
-    eased = strictly(schema)
-    told = {"type": "integer", "description": "marks; minimum: 1, exclusiveMaximum: 6"}
-    assert eased["properties"]["minimum"] == {"type": "array", "items": told, "maxItems": 3}
-    either = [{"type": "number", "description": "maximum: 0.5"}, {"const": "minimum", "type": "string"}]
-    assert eased["properties"]["either"] == {"anyOf": either}
-    assert {key: eased[key] for key in eased if key != "properties"} == {
-        key: schema[key] for key in schema if key != "properties"
-    }
-
-
-TEXT, REF = {"type": "string"}, {"$ref": "#/$defs/A"}
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (REF | {"description": "d", "default": None}, {"anyOf": [REF], "description": "d"}),
-        ({"oneOf": [REF, TEXT], "discriminator": {"propertyName": "k"}}, {"anyOf": [REF, TEXT]}),
-        ({"allOf": [REF], "title": "T"}, {"anyOf": [REF], "title": "T"}),
-        (TEXT | {"format": "date"}, TEXT | {"format": "date"}),
-        (TEXT | {"format": "uri"}, TEXT | {"description": 'format: "uri"'}),
-        (TEXT | {"minLength": 2}, TEXT | {"description": "minLength: 2"}),
-        (TEXT | {"pattern": "^a$"}, TEXT | {"pattern": "^a$"}),
-        (TEXT | {"pattern": "^(?!a)"}, TEXT | {"description": 'pattern: "^(?!a)"'}),
-        (TEXT | {"pattern": r"\(?=a"}, TEXT | {"pattern": r"\(?=a"}),
-        ({"type": "array", "items": TEXT, "uniqueItems": True},
-         {"type": "array", "items": TEXT, "description": "uniqueItems: true"}),
-        ({"type": "array", "prefixItems": [TEXT, REF, TEXT], "minItems": 3, "maxItems": 3},
-         {"type": "array", "items": {"anyOf": [TEXT, REF]}, "minItems": 3, "maxItems": 3,
-          "description": f"prefixItems: {json.dumps([TEXT, REF, TEXT])}"}),
-        ({"enum": ["a", 1, None]}, {"enum": ["a", 1, None], "type": ["string", "integer", "null"]}),
-    ],
-)  # fmt: skip
-def test_what_strict_output_does_not_know_is_told_in_words_and_still_checked(given, told):
-    """OpenAI answers such a schema with 400, which ends a run; pydantic makes all of these of plain annotations."""
-    schema = CLOSED | {"properties": {"a": given}, "required": ["a"], "$defs": {"A": {"type": "integer"}}}
-    assert strictly(schema)["properties"]["a"] == told
-    assert is_strict(strictly(schema))
-    assert schema["properties"]["a"] is given
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"description": "anything"},
-        {"type": "array"},
-        {"type": "array", "items": {}},
-        {"type": "array", "prefixItems": [TEXT]},
-        {"type": ["object", "null"]},
-        {"not": TEXT},
-        {"allOf": [REF, TEXT]},
-        TEXT | {"if": TEXT},
-    ],
-)
-def test_what_no_words_could_stand_for_makes_a_schema_a_loose_one(given):
-    """A value without a type, an open object, a combination."""
-    assert strictly(CLOSED | {"properties": {"a": given}, "required": ["a"]}) is None
-
-
-def test_strict_output_has_an_object_at_its_root():
-    """OpenAI refuses alternatives there."""
-    assert strictly({"anyOf": [CLOSED]}) is None
-
-
-def test_a_plain_pydantic_model_is_strict_and_one_with_free_keys_is_not():
-    """The usual case is held to its schema by the endpoint; `dict[str, float]` cannot be."""
-    assert is_strict(ResponseFormat.of(Edit).json_schema)
-    assert not is_strict(ResponseFormat.of(Patch).json_schema)
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"$defs": {"unused": {"pattern": 5}}},
-        {"$defs": {"unused": {"anyOf": 5}}},
-        {"$defs": []},
-        {"format": ["odd"]},
-        {"properties": {"pair": {"type": "array", "prefixItems": [], "items": False}}, "required": ["pair"]},
-    ],
-)
-def test_what_no_strict_schema_can_say_is_sent_as_it_is(odd):
-    """Nothing of it is ever checked against an answer, so `check_schema` has nothing against it."""
-    schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False, **odd}
-    made = ResponseFormat.of(schema)
-    assert made.described == {"name": "answer", "schema": schema, "strict": False}

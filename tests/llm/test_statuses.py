@@ -139,3 +139,21 @@ def test_a_request_that_is_quoted_says_nothing_about_the_account(said):
 def test_only_a_limit_per_day_ends_a_run(said, kind):
     """A refusal that merely speaks of days is waited for as any other."""
     assert type(error_of(429, json.dumps({"error": {"message": said}}), {}, "m", "w")) is kind
+
+
+def test_a_server_that_breaks_and_quotes_the_request_says_nothing_about_its_length():
+    """A ticket about long prompts made a failure that passes by itself an overflow, which nobody tries again."""
+    said = "the prompt is too long, it exceeds the context window"
+    body = json.dumps({"error": {"message": f"internal error, asked was {said!r}"}})
+    ticket = Request(messages=({"role": "user", "content": f"It says that {said}."},))
+    other = Request(messages=({"role": "user", "content": "Where is my parcel?"},))
+    assert type(error_of(500, body, {}, "m", "w", ticket)) is ServerFailed
+    assert type(error_of(500, body, {}, "m", "w", other)) is ContextOverflow
+
+
+def test_the_wait_in_a_header_says_when_a_days_limit_is_back():
+    """Groq sends both; no money is back at no time."""
+    day = '{"error": {"message": "on requests per day (RPD): used up"}}'
+    assert error_of(429, day, {"retry-after": "577"}, "m", "w").retry_after == 577.0
+    money = '{"error": {"code": "insufficient_quota"}}'
+    assert error_of(429, money, {"retry-after": "5"}, "m", "w").retry_after is None

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.check import check_json
 from textgrad_engine.llm.request import ResponseFormat
-from textgrad_engine.llm.schema import is_strict
+from textgrad_engine.llm.strict import is_strict
 
 
 class Queue(Enum):

@@ -125,8 +125,23 @@ def test_the_first_failure_of_each_kind_is_logged(caplog: pytest.LogCaptureFixtu
             answers = [call("size", item="shoe"), call("size", item="boot"), "none"]
             assert ask(ScriptedModel(answers), tools=[size]).data == "none"
     assert [record.getMessage() for record in caplog.records] == [
-        "the tool size raised KeyError: 'shoe'; the model is told, each time"
+        "the tool size raised KeyError: \"'shoe'\"; the model is told, each time"
     ]
+
+
+def test_the_log_obeys_nothing_that_a_failure_quotes(caplog: pytest.LogCaptureFixture) -> None:
+    """A page that a tool has read could clear the screen, or write a line of the log."""
+
+    def fetch(item: str) -> str:
+        """What a page holds."""
+        raise ValueError("\x1b[2J\nWARNING all is well " + 10_000 * "!")
+
+    with caplog.at_level(logging.WARNING):
+        assert ask(ScriptedModel([call("fetch", item="x"), "none"]), tools=[fetch]).data == "none"
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("the tool fetch raised ValueError: '\\x1b[2J\\nWARNING all is well !")
+    assert said.isprintable()
+    assert len(said) < 600
 
 
 def test_what_ends_a_run_ends_it_in_a_tool_too() -> None:

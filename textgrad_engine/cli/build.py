@@ -7,14 +7,18 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+from pydantic import SecretStr
+
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.contracts import check_shared, make_contracts
 from textgrad_engine.cli.optimizers import OwnSettings
+from textgrad_engine.cli.settings import quoted
 from textgrad_engine.errors import ConfigError, DataError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
 from textgrad_engine.llm.cache import Cache, caching
+from textgrad_engine.llm.headers import problem_of_value
 from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.openai import DEFAULT_BASE_URL, OpenAIModel
 from textgrad_engine.llm.prices import price_of
@@ -176,17 +180,30 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
     limits = {**asked.rates(), "max_in_flight": asked.max_in_flight, "policy": policy, "context": asked.context}
     settings = {**asked.config.given(), **limits}
     sampling_seed = settings.pop("seed", None)  # of [models.config]: sent to any endpoint that it names
+    headers: dict[str, str | SecretStr] | None = None  # looked for where an endpoint is asked
     made: dict[str, Model] = {}
     roles: dict[str, Model] = {}
-    for role, name in config.models.roles().items():
+    for role, name in asked.roles().items():
         if name not in made:
             # The run's seed makes an embedded model; many endpoints refuse the setting, so nobody else is sent it.
-            embedded = name.startswith("simulated/") and config.models.base_url is None
+            embedded = name.startswith("simulated/") and asked.base_url is None
             seed = config.seed if embedded and sampling_seed is None else sampling_seed
-            api = None if embedded else config.models.api
+            api = None if embedded else asked.api
+            price = asked.prices[name].given() if name in asked.prices else None
             try:
                 model = config.model(name)
-                made[name] = resolve(model, base_url=config.models.base_url, api=api, seed=seed, **settings)
+                of_endpoint = asked.headers and needs_key and isinstance(model, str) and not embedded
+                if of_endpoint and headers is None:
+                    headers = _headers(config)
+                made[name] = resolve(
+                    model,
+                    base_url=asked.base_url,
+                    api=api,
+                    seed=seed,
+                    price=price,
+                    headers=headers if of_endpoint else None,
+                    **settings,
+                )
             except (ImportError, ModelError, TypeError, ValueError) as error:  # also a setting that the API lacks
                 _fail(config, option, role, name, f": {error}")
         roles[role] = made[name]
@@ -204,6 +221,29 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
     return roles
 
 
+def _headers(config: Config) -> dict[str, str | SecretStr]:
+    """The headers of each request, with what the environment holds.
+
+    Raises:
+        ConfigError: a variable is not set, or what it holds cannot be sent.
+    """
+    found: dict[str, str | SecretStr] = {}
+    for name, value in config.models.headers.items():
+        if isinstance(value, str):
+            found[name] = value
+            continue
+        found[name] = SecretStr(os.environ.get(value["env"], "").strip())
+        if problem := problem_of_value(found[name]):
+            config.fail(
+                f"[models.headers] {quoted(name)} {problem}: it is what the environment variable {value['env']} holds; "
+                "set that, or take the header out",
+                "models",
+                "headers",
+                name,
+            )
+    return found
+
+
 def check_prices(config: Config, roles: dict[str, Model], option: float | None = None) -> None:
     """Check that a limit in dollars can be kept.
 
@@ -219,13 +259,19 @@ def check_prices(config: Config, roles: dict[str, Model], option: float | None =
         return
     for model in roles.values():
         if price_of(model, Usage(input_tokens=1, output_tokens=1, calls=1)) is None:
-            problem = (
-                f"the price of {innermost(model).name!r} is not known, so a limit in dollars cannot be kept; limit "
-                "calls or tokens"
-            )
+            problem = f"the price of {innermost(model).name!r} is not known, so a limit in dollars cannot be kept"
             if option is not None:
-                raise ConfigError(f"--budget {option:g}: {problem} with --budget-calls or --budget-tokens instead")
-            config.fail(f"[budget] dollars: {problem} there instead", "budget", "dollars")
+                raise ConfigError(
+                    f"--budget {option:g}: {problem}; state it with --price input=0.4,output=1.6, dollars per million "
+                    "tokens, or limit calls or tokens with --budget-calls or --budget-tokens instead"
+                )
+            name = next(name for role, name in config.models.roles().items() if roles[role] is model)
+            config.fail(
+                f"[budget] dollars: {problem}; state it, as [models.prices.{quoted(name)}] with input = 0.4 and "
+                "output = 1.6, dollars per million tokens, or limit calls or tokens there instead",
+                "budget",
+                "dollars",
+            )
 
 
 def _fail(config: Config, option: str | None, role: str, name: str, problem: str) -> NoReturn:

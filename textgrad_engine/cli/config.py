@@ -6,25 +6,25 @@ Everything that can be wrong is found before a call is paid for, and said with t
 from __future__ import annotations
 
 import inspect
-import re
 import tomllib
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Self
-from urllib.parse import urlsplit
 
 from pydantic import PrivateAttr, ValidationError
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
-from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, OwnSettings, TGDSettings, settings_for
+from textgrad_engine.cli.config_checks import CHECKS
+from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
 from textgrad_engine.cli.secrets_in import refuse_secrets
 from textgrad_engine.cli.settings import (
     Budget,
     Data,
     Guards,
     Metric,
+    ModelPrice,
     Models,
     Program,
     Section,
@@ -36,9 +36,8 @@ from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, synt
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import missing_file, read_text
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.nn.loss import names_inputs, takes_target
-from textgrad_engine.slots import SLOT_NAMES, slots_of
+from textgrad_engine.slots import slots_of
 
 __all__ = ["Config", "load_config"]
 
@@ -74,7 +73,7 @@ class Config(Section):
             found = sorted((line_of(lines, keys_of(item, cls)), explain(item, cls)) for item in error.errors())
             raise ConfigError("\n".join(place(path, line, lines) + text for line, text in found)) from None
         config._path, config._lines = path, lines
-        for check in _CHECKS:
+        for check in CHECKS:
             check(config)
         return config
 
@@ -104,6 +103,10 @@ class Config(Section):
         """The file and the line of one key, as messages begin."""
         return place(self._path, line_of(self._lines, keys), self._lines)
 
+    def has_line(self, *keys: str | int) -> bool:
+        """Whether a key stands in the file."""
+        return keys in self._lines
+
     def system_text(self) -> str | None:
         """The seed prompt: ``system``, or what ``system_file`` holds without the line break at its end."""
         if self.program.system_file is None:
@@ -120,7 +123,7 @@ class Config(Section):
         """The class that ``class`` names, imported; None for a program of two prompts."""
         if self.program.class_ is None:
             return None
-        found = self._import(self.program.class_, "program", "class")
+        found = self.import_named(self.program.class_, "program", "class")
         if not inspect.isclass(found):
             self.fail(f"[program] class = {self.program.class_!r} is no class but {found!r}", "program", "class")
         return found
@@ -129,7 +132,7 @@ class Config(Section):
         """The function that ``[metric] function`` names, imported; None when the metric is another."""
         if self.metric.function is None:
             return None
-        found = self._import(self.metric.function, "metric", "function")
+        found = self.import_named(self.metric.function, "metric", "function")
         if not callable(found):
             self.fail(f"[metric] function = {self.metric.function!r} cannot be called: {found!r}", "metric", "function")
         function: Callable[..., Any] = found
@@ -206,6 +209,7 @@ class Config(Section):
         *,
         model: str | None = None,
         base_url: str | None = None,
+        price: ModelPrice | None = None,
         limits: Budget | None = None,
         seed: int | None = None,
         optimizer: str | None = None,
@@ -214,7 +218,8 @@ class Config(Section):
 
         Args:
             model: does every role, also those that the file gives to another model.
-            base_url: the endpoint of every role.
+            base_url: the endpoint of every role; the file's headers are for its own, and not sent to another.
+            price: what each of the models costs.
             limits: of the budget; those that are None stay as they are.
             seed: of the run.
             optimizer: another optimizer; it keeps what all of them have, and has its own defaults for the rest.
@@ -223,10 +228,8 @@ class Config(Section):
             ConfigError: a value is outside of its range.
         """
         values = self.resolved()
-        if model is not None:
-            values["models"] = self.models.of(model).model_dump(mode="json", exclude_none=True)
-        if base_url is not None:
-            values["models"] = {**values["models"], "base_url": base_url}
+        models = self.models.changed(model=model, base_url=base_url, price=price)
+        values["models"] = models.model_dump(mode="json", exclude_none=True)
         said = {} if limits is None else limits.model_dump(exclude_none=True)
         values["budget"] = {**values["budget"], **said}
         if seed is not None:
@@ -236,12 +239,17 @@ class Config(Section):
         try:
             changed = type(self).of(values, self._path)
         except ConfigError as error:
-            given = any(value is not None for value in (model, base_url, seed, optimizer)) or said
+            given = any(value is not None for value in (model, base_url, price, seed, optimizer)) or said
             raise ConfigError(f"{error} (as changed on the command line)" if given else str(error)) from None
         changed._lines = self._lines
         return changed
 
-    def _import(self, spec: str, *keys: str) -> Any:
+    def import_named(self, spec: str, *keys: str) -> Any:
+        """What a key names as ``"module:name"``.
+
+        Raises:
+            ConfigError: it is not there, or its module fails.
+        """
         try:
             return self._imported(spec)
         except ImportError as error:
@@ -297,94 +305,6 @@ def load_config(path: str | Path) -> Config:
     return Config.of(values, path, key_lines(text))
 
 
-def _check_program(config: Config) -> None:
-    program = config.program
-    texts = [key for key in ("system", "system_file", "user") if getattr(program, key) is not None]
-    if program.class_ is not None:
-        if texts:
-            config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
-        required, optional = config.columns()
-        target = config.data.target
-        if target in required or (target in optional and not config.may_lack_target):
-            config.fail(
-                f"[program] class = {program.class_!r}: its forward names {target}, the answer by [data] target; take "
-                "it out",
-                "program",
-                "class",
-            )
-        return
-    if "system" in texts and "system_file" in texts:
-        config.fail("[program] has system and system_file; take one of them out", "program", "system_file")
-    for key, example in (("system", 'system = "..." or system_file = "prompt.txt"'), ("user", 'user = "{question}"')):
-        if not any(name.startswith(key) for name in texts):
-            config.fail(f'[program] lacks {example}; or give class = "module:Class" instead of both', "program")
-    slots = slots_of(program.user or "")
-    if not slots:
-        braces = re.search(r"(?<!\{)\{[^{}\n]+\}(?!\})", program.user or "")
-        why = f"; {braces[0]} is text, as {SLOT_NAMES}" if braces else ""
-        config.fail(
-            f"[program] user has no {{slot}} that a column of the data fills, such as {{question}}{why}",
-            "program",
-            "user",
-        )
-    required, optional = config.columns()
-    target = config.data.target
-    if target in (*required, *optional):
-        key = "user" if target in required else program.system_key
-        config.fail(
-            f"[program] {key} shows the model {{{target}}}, the answer by [data] target; take it out", "program", key
-        )
-
-
-def _check_files(config: Config) -> None:
-    seen: dict[Path, str] = {}
-    for key in ("train", "val", "test"):
-        name = getattr(config.data, key)
-        if name is None:
-            continue
-        file = config.file(name)
-        if not file.is_file():
-            hint = "" if name.isprintable() else r"; in double quotes '\t' is a tab, so write the path in single quotes"
-            config.fail(f"[data] {key} = {name!r}: {missing_file(file)}{hint}", "data", key)
-        if (earlier := seen.setdefault(file.resolve(), key)) != key:
-            without = "; or leave val out, then the training examples validate, too" if key == "val" else ""
-            config.fail(f"[data] {key} is the file of {earlier}; split it into two files{without}", "data", key)
-    if config.prompts is not None and not config.file(config.prompts).is_dir():
-        config.fail(
-            f"prompts: there is no folder {config.file(config.prompts)}; make it, or take the key out", "prompts"
-        )
-
-
-def _check_metric(config: Config) -> None:
-    metric = config.metric
-    if metric.name is not None and metric.function is not None:
-        config.fail("[metric] has name and function; take one of them out", "metric", "function")
-    allowed = {"judge": ("instructions", "scale"), "function": ("purpose", "scale"), "exact_match": ()}[metric.kind]
-    for key in ("instructions", "scale", "purpose"):
-        if getattr(metric, key) is not None and key not in allowed:
-            config.fail(f"[metric] {key} means nothing to {metric.kind}; take it out", "metric", key)
-    if allowed and not (getattr(metric, allowed[0]) or "").strip():
-        config.fail(
-            f'[metric] {metric.kind} wants {allowed[0]} = "...", what to look for in words', "metric", allowed[0]
-        )
-    if metric.scale is not None and not metric.scale[0] < metric.scale[1]:
-        config.fail(f"[metric] scale = {metric.scale}: the lowest score comes first", "metric", "scale")
-    config.metric_function()
-
-
-def _check_endpoint(config: Config) -> None:
-    url = config.models.base_url
-    if url is None:
-        return
-    try:
-        checked_host(url)
-    except ValueError as error:
-        config.fail(f"[models] {error}", "models", "base_url")
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        config.fail("[models] base_url holds a key or password; set OPENAI_API_KEY instead", "models", "base_url")
-
-
 def _of_another(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The table of another optimizer, with what all optimizers have of this one.
 
@@ -396,32 +316,3 @@ def _of_another(values: Mapping[str, Any], name: str) -> dict[str, Any]:
             f"--optimizer {name}: it is one of {', '.join(NAMES)}, or one of yours as module:name{suggest(name, NAMES)}"
         )
     return {"name": name, **{key: value for key, value in values.items() if key in BaseSettings.model_fields}}
-
-
-def _check_optimizer(config: Config) -> None:
-    """An optimizer of the user's own is imported, and can be made of what the file says."""
-    own = config.optimizer
-    if isinstance(own, OwnSettings):
-        try:
-            own.take(config._import(own.name, "optimizer", "name"))
-        except TypeError as error:
-            config.fail(f"[optimizer] name = {own.name!r}: {error}", "optimizer", "name")
-
-
-def _check_train(config: Config) -> None:
-    """What a search does otherwise by itself, so that nothing in the file is without effect."""
-    if config.optimizer.name == "TGD" or isinstance(config.optimizer, OwnSettings):
-        return
-    has = type(config.optimizer).model_fields
-    for key in ("max_epochs", "batch_size", "feedback_batch_size"):
-        if ("train", key) in config._lines:
-            instead = f"set {key} in [optimizer]" if key in has else "limit [train] max_steps, or a [budget]"
-            config.fail(
-                f"[train] {key} means nothing to {config.optimizer.name}, which draws its own minibatches and ends by "
-                f"itself; take it out; {instead}",
-                "train",
-                key,
-            )
-
-
-_CHECKS = (_check_endpoint, _check_files, _check_metric, _check_program, _check_train, _check_optimizer)

@@ -10,12 +10,22 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import build
+from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.folds import check_shown, parts_for
 from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds
-from textgrad_engine.cli.options import BaseUrl, ConfigPath, Controls, FoldsCount, Json, ModelName, OptimizerName
+from textgrad_engine.cli.options import (
+    BaseUrl,
+    ConfigPath,
+    Controls,
+    FoldsCount,
+    Json,
+    ModelName,
+    ModelPrices,
+    OptimizerName,
+    price_of,
+)
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Models
 from textgrad_engine.errors import ConfigError
@@ -36,6 +46,7 @@ def estimate(
     config: ConfigPath,
     model: ModelName = None,
     base_url: BaseUrl = None,
+    price: ModelPrices = None,
     optimizer: OptimizerName = None,
     controls: Controls = False,
     folds: FoldsCount = None,
@@ -58,7 +69,9 @@ def estimate(
     with checking():
         if not math.isfinite(latency):
             raise ConfigError(f"--latency {latency}: name a number of seconds")
-        found = load_config(config).with_overrides(model=model, base_url=base_url, optimizer=optimizer)
+        found = load_config(config).with_overrides(
+            model=model, base_url=base_url, price=price_of(price), optimizer=optimizer
+        )
         check_shown(found, folds)
         sets = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
@@ -79,7 +92,8 @@ def estimate(
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
     if as_json:
-        shown = {"models": names, "runs": len(parts), **dataclasses.asdict(result)}
+        prices = {name: price.model_dump() for name, price in found.models.prices.items()}
+        shown = {"models": names, "prices": prices, "runs": len(parts), **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
             shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
@@ -90,7 +104,7 @@ def estimate(
         if every is not None:
             words = foreseen_of_folds(found, program, metric, every)
         seen = textwrap.wrap(words, columns)
-        table = _table(result, names, seconds, latency, columns, len(parts))
+        table = _table(result, names, runs.prices_in_words(found), seconds, latency, columns, len(parts))
         write("\n".join([table, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 
@@ -115,7 +129,15 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
     return Range(*ends)
 
 
-def _table(result: Estimate, names: list[str], seconds: Range | None, latency: float, columns: int, runs: int) -> str:
+def _table(
+    result: Estimate,
+    names: list[str],
+    prices: list[str],
+    seconds: Range | None,
+    latency: float,
+    columns: int,
+    runs: int,
+) -> str:
     steps = f"t most {plural(result.steps, 'step')} on {', '.join(names)}"
     lines = textwrap.wrap(f"A{steps}" if runs == 1 else f"{plural(runs, 'run')} together, a{steps}", columns)
     if result.assumed:
@@ -127,8 +149,12 @@ def _table(result: Estimate, names: list[str], seconds: Range | None, latency: f
     if all(found.usual is not None for found in sums):
         rows.append(("usually", [short(round(found.usual or 0)) for found in sums]))
     lines += ["", *_rows(rows, columns)]
-    cost = "unknown: a model has no known price" if result.dollars is None else _told(result.dollars, money)
+    unknown = "unknown: a model has no known price; --price states it"
+    cost = unknown if result.dollars is None else _told(result.dollars, money)
     lines += ["", f"cost        {cost}", f"            (reasoning tokens come on top; tokens: {result.counted})"]
+    for price in prices:
+        indent = 12 * " "
+        lines += textwrap.wrap(price, columns, initial_indent=indent, subsequent_indent=indent)
     if result.waits is not None:
         at = scaled(result.waits, latency)
         lines += ["", f"waiting     {_told(at, duration)} at {latency:g} s an answer,"]

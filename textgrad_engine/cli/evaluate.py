@@ -17,6 +17,7 @@ from textgrad_engine.cli.options import (
     CallsLimit,
     Json,
     ModelName,
+    ModelPrices,
     Quiet,
     RunPath,
     TokensLimit,
@@ -73,6 +74,7 @@ def evaluate(
     ] = None,
     model: ModelName = None,
     base_url: BaseUrl = None,
+    price: ModelPrices = None,
     budget: BudgetLimit = None,
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
@@ -85,7 +87,8 @@ def evaluate(
     options do. Each time the test split is opened, that is counted. Where the budget is spent, or after Ctrl-C, the
     score is that of what was answered, with what the rest could make of it.
     """
-    asked = Asked(data, repeats, clusters, at_least, model, base_url, limits=(budget, budget_calls, budget_tokens))
+    limits = (budget, budget_calls, budget_tokens)
+    asked = Asked(data, repeats, clusters, at_least, model, base_url, price, limits)
     with checking():
         found = _run_in(run, data)
         prompt, texts = _texts(found, seed_prompt=seed_prompt, shrunk=shrunk)

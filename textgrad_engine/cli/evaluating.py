@@ -14,7 +14,7 @@ from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns
 from textgrad_engine.cli.folds import part_of
-from textgrad_engine.cli.options import limits_of
+from textgrad_engine.cli.options import limits_of, price_of
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import BudgetExceeded, RunError
@@ -43,6 +43,7 @@ class Asked:
         at_least: the score below which the command fails.
         model: does every role.
         base_url: the endpoint of every role.
+        price: of each of its models.
         limits: dollars, calls, tokens.
     """
 
@@ -52,6 +53,7 @@ class Asked:
     at_least: float | None
     model: str | None
     base_url: str | None
+    price: str | None
     limits: tuple[float | None, int | None, int | None]
 
 
@@ -106,7 +108,13 @@ def checked(run: Run, asked: Asked, prompt: str, texts: Mapping[str, str]) -> Ta
         TextgradError: something cannot be used.
     """
     limits = limits_of(*asked.limits)
-    config = runs.changed(runs.config_of(run, texts), model=asked.model, base_url=asked.base_url, limits=limits)
+    config = runs.changed(
+        runs.config_of(run, texts),
+        model=asked.model,
+        base_url=asked.base_url,
+        price=price_of(asked.price),
+        limits=limits,
+    )
     path, dataset = _dataset(config, run, asked.data)
     clusters = asked.clusters
     if clusters is not None:

@@ -188,7 +188,8 @@ def carry_out_folds(
             )
     before = read_folds(path).looks_before
     looks = looked_at_before(before) if before else ""
-    say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
+    about = [f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]
+    say("\n".join([*about, *runs.prices_in_words(config)]), quiet)
     for sentence in (foreseen_of_folds(config, job.program, job.metric, every), looks):
         say("\n".join(textwrap.wrap(sentence, 80)), quiet or not sentence)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same

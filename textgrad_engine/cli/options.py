@@ -10,7 +10,7 @@ import typer
 
 from textgrad_engine.cli import completion
 from textgrad_engine.cli.optimizers import NAMES
-from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.settings import Budget, ModelPrice
 from textgrad_engine.errors import ConfigError
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "FoldsCount",
     "Json",
     "ModelName",
+    "ModelPrices",
     "OptimizerName",
     "Quiet",
     "RunDir",
@@ -30,6 +31,7 @@ __all__ = [
     "TokensLimit",
     "UseCache",
     "limits_of",
+    "price_of",
 ]
 
 ConfigPath = Annotated[
@@ -88,7 +90,19 @@ OptimizerName = Annotated[
 BaseUrl = Annotated[
     str | None,
     typer.Option(
-        "--base-url", metavar="URL", help="An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1 for Ollama."
+        "--base-url",
+        metavar="URL",
+        help="An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1 for Ollama. The config's headers are "
+        "for its own, and not sent to another.",
+    ),
+]
+ModelPrices = Annotated[
+    str | None,
+    typer.Option(
+        "--price",
+        metavar="PRICE",
+        help="What each model costs, in US dollars per million tokens, where that is not known: input=0.4,output=1.6; "
+        "with ,cached=0.1 where cached input is cheaper.",
     ),
 ]
 BudgetLimit = Annotated[
@@ -126,6 +140,37 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but erro
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there, also of an error.")
 ]
+
+
+def price_of(said: str | None) -> ModelPrice | None:
+    """The price that `ModelPrices` gave, if it did.
+
+    Raises:
+        ConfigError: it is none.
+
+    Example:
+        >>> price_of("input=0.4, output=1.6")
+        ModelPrice(input=0.4, cached=None, output=1.6)
+    """
+    if said is None:
+        return None
+    given: dict[str, float] = {}
+    for part in said.split(","):
+        name, equals, value = (each.strip() for each in part.partition("="))
+        if name not in ModelPrice.model_fields or not equals or name in given:
+            raise ConfigError(f"--price {said!r}: {_PRICE}; {part.strip()!r} is no part of that")
+        try:
+            given[name] = float(value)
+        except ValueError:
+            raise ConfigError(f"--price {said!r}: {name} = {value!r} is no number; {_PRICE}") from None
+        if not 0 <= given[name] < math.inf:
+            raise ConfigError(f"--price {said!r}: {name} is dollars per million tokens, and must not be negative")
+    if not {"input", "output"} <= given.keys():
+        raise ConfigError(f"--price {said!r}: {_PRICE}; input and output must be there")
+    return ModelPrice(**given)
+
+
+_PRICE = "write dollars per million tokens as input=0.4,cached=0.1,output=1.6"
 
 
 def limits_of(dollars: float | None, calls: int | None, tokens: int | None) -> Budget:

@@ -13,7 +13,7 @@ from textgrad_engine.cli.options import RunPath
 from textgrad_engine.cli.output import checking, command, complain, write_exactly
 from textgrad_engine.errors import RunError
 from textgrad_engine.report import is_page, page_of, page_of_folds
-from textgrad_engine.report.view import CONTROL
+from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import is_folds, read_folds, read_run, write_atomically
 
 __all__ = ["report"]
@@ -58,7 +58,7 @@ def _page_of_run(path: Path) -> str:
     found = read_run(path)
     for note in found.notes:
         complain(f"note: {note}")
-    remark = "" if (found.config or {}).get("feedback", True) else CONTROL
+    remark = remark_on(found.config)
     return page_of(found, run_data.openings(found), remark)
 
 

@@ -9,7 +9,18 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import run_data, runs
 from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, parts_for
-from textgrad_engine.cli.options import BaseUrl, BudgetLimit, CallsLimit, Json, Quiet, RunPath, TokensLimit, limits_of
+from textgrad_engine.cli.options import (
+    BaseUrl,
+    BudgetLimit,
+    CallsLimit,
+    Json,
+    ModelPrices,
+    Quiet,
+    RunPath,
+    TokensLimit,
+    limits_of,
+    price_of,
+)
 from textgrad_engine.cli.output import OK, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
 from textgrad_engine.errors import RunError
@@ -23,6 +34,7 @@ __all__ = ["resume"]
 def resume(
     run: RunPath,
     base_url: BaseUrl = None,
+    price: ModelPrices = None,
     budget: BudgetLimit = None,
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
@@ -76,7 +88,7 @@ def resume(
                 "there is no such folder; put the run folder back where it was, or the config and its data there"
             )
         limits = limits_of(budget, budget_calls, budget_tokens)
-        config = config.with_overrides(base_url=base_url, limits=limits)
+        config = config.with_overrides(base_url=base_url, price=price_of(price), limits=limits)
         way = runs.Way.of(found)
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
         answers = open_cache(None) if (way.cache if cache is None else cache) else None
@@ -99,4 +111,4 @@ def resume(
             result = carry_out(
                 config, job, folder, way, name=name, before=found.looks_before, cache=answers, quiet=quietly
             )
-        end(result, folder, way, before=found.looks_before, quiet=quiet, as_json=as_json)
+        end(result, folder, before=found.looks_before, quiet=quiet, as_json=as_json)

@@ -39,7 +39,7 @@ from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
-from textgrad_engine.report.view import CONTROL, looked_at_before
+from textgrad_engine.report.view import looked_at_before, remark_on
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
@@ -127,6 +127,7 @@ def carry_out(
         quiet: show nothing.
     """
     about = [f"{name}: {runs.summary(config, job.train, job.val, job.test)}", f"Run folder: {folder.path}"]
+    about += runs.prices_in_words(config)
     seen = foreseen(config, job.program, job.metric, job.test)
     looks = looked_at_before(before) if before else ""
     about += [line for sentence in (seen, looks) for line in textwrap.wrap(sentence, 80)]
@@ -140,7 +141,6 @@ def carry_out(
 def end(
     result: TrainResult,
     folder: RunFolder,
-    way: runs.Way,
     *,
     before: int,
     quiet: bool,
@@ -151,7 +151,6 @@ def end(
     Args:
         result: what the run found.
         folder: where it is.
-        way: how it was begun.
         before: how often other runs had opened its test examples when it was begun.
         quiet: in one line.
         as_json: for machines.
@@ -168,7 +167,7 @@ def end(
         total = result.total
         write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
-        remark = "" if way.feedback else CONTROL
+        remark = remark_on(read_run(path).config)
         table = report.render(
             result, title=str(path), remark=remark, before=before, tools=tools, width=width(), color=colors()
         )

@@ -14,7 +14,7 @@ from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, digest_of, looks_at, row_digests
-from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.settings import Budget, ModelPrice
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import Module
@@ -30,6 +30,7 @@ __all__ = [
     "load_texts",
     "name_in",
     "name_of",
+    "prices_in_words",
     "summary",
     "with_limits",
 ]
@@ -60,6 +61,12 @@ def name_of(config: Config) -> str:
     """What a config is called: its folder when it is a ``config.toml``, else its file."""
     path = config.path.absolute()
     return path.parent.resolve().name or "run" if path.name == "config.toml" else path.stem
+
+
+def prices_in_words(config: Config) -> list[str]:
+    """The prices that were stated, a line each."""
+    prices = config.models.prices.items()
+    return [f"Stated price of {name}: {price.in_words()}, per million tokens" for name, price in prices]
 
 
 def claim(config: Config, run_dir: Path | None) -> Path:
@@ -117,7 +124,7 @@ def _portable(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_limits(run: Run, config: Config) -> dict[str, Any]:
-    """What ``config.json`` of a run says that is resumed with another endpoint or budget.
+    """What ``config.json`` of a run says that is resumed with another endpoint, price or budget.
 
     Args:
         run: the run.
@@ -126,7 +133,8 @@ def with_limits(run: Run, config: Config) -> dict[str, Any]:
     kept = {key: value for key, value in (run.config or {}).items() if key != "format"}
     values = dict(kept["config"])
     values["budget"] = config.budget.model_dump(mode="json")
-    values["models"] = {**values["models"], "base_url": config.models.base_url}
+    models = config.models.model_dump(mode="json")
+    values["models"] = {**values["models"], **{key: models[key] for key in ("base_url", "headers", "prices")}}
     return {**kept, "config": values}
 
 
@@ -160,13 +168,11 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
     return config
 
 
-def changed(config: Config, *, model: str | None, base_url: str | None, limits: Budget) -> Config:
+def changed(
+    config: Config, *, model: str | None, base_url: str | None, price: ModelPrice | None = None, limits: Budget
+) -> Config:
     """The config with what the command line says, and with these limits in place of its own."""
-    models = config.models
-    if model is not None:
-        models = models.of(model)
-    if base_url is not None:
-        models = models.model_copy(update={"base_url": base_url})
+    models = config.models.changed(model=model, base_url=base_url, price=price)
     return config.model_copy(update={"models": models, "budget": limits})
 
 

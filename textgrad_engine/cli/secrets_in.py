@@ -9,6 +9,7 @@ from typing import Any
 
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.llm.headers import holds_secret
 
 __all__ = ["refuse_secrets"]
 
@@ -31,11 +32,18 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
     for key, value in items:
         here = (*keys, key)
         looks = isinstance(value, str) and re.fullmatch(r"sk-[\w-]{16,}", value.strip())
-        if looks or (isinstance(key, str) and _is_secret(key)):
+        header = keys[:2] == ("models", "headers")
+        named = isinstance(key, str) and (isinstance(value, str) and holds_secret(key) if header else _is_secret(key))
+        if looks or named:
             dotted = ".".join(map(str, here))
+            instead = (
+                'write {env = "NAME"} in its place, and set the environment variable NAME'
+                if header
+                else "take it out, and set the environment variable OPENAI_API_KEY"
+            )
             raise ConfigError(
                 f"{place(path, line_of(lines, here), lines)}{dotted}: a key does not belong in a config file, "
-                "which gets shared; take it out, and set the environment variable OPENAI_API_KEY"
+                f"which gets shared; {instead}"
             )
         refuse_secrets(value, path, lines, here)
 

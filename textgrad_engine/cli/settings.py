@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag
 
 from textgrad_engine.data.dataset import suggest
+from textgrad_engine.llm.response import Price
 from textgrad_engine.slots import composed
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Data",
     "Guards",
     "Metric",
+    "ModelPrice",
     "Models",
     "OfPrompt",
     "Program",
@@ -26,6 +28,7 @@ __all__ = [
     "Train",
     "explain",
     "keys_of",
+    "quoted",
 ]
 
 
@@ -102,6 +105,36 @@ class Sampling(Section):
         return {**settings, "stop": tuple(settings["stop"])} if "stop" in settings else settings
 
 
+class ModelPrice(Section):
+    """What a model costs, in US dollars per million tokens, see `llm.Price`."""
+
+    input: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    output: float = Field(ge=0)
+
+    def given(self) -> Price:
+        """The same for ``resolve(name, price=...)``."""
+        return Price(self.input, self.output, self.cached)
+
+    def in_words(self) -> str:
+        """The same for people.
+
+        Example:
+            >>> ModelPrice(input=0.4, output=1.6).in_words()
+            'input $0.4, output $1.6'
+        """
+        return ", ".join(f"{name} ${value:g}" for name, value in self.model_dump(exclude_none=True).items())
+
+
+def _header(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    named = value.get("env") if isinstance(value, dict) and len(value) == 1 else None
+    if not isinstance(named, str) or not re.fullmatch(r"[^\W\d]\w*", named):
+        raise ValueError('should be a text, or {env = "NAME"} for what the environment variable NAME holds')
+    return value
+
+
 class Models(Section):
     """Which model does what; a role that is not named falls back to `forward`.
 
@@ -110,7 +143,9 @@ class Models(Section):
     What may pass in a minute is per name: roles of one name share one limit, another name has its own. `api` says which
     of OpenAI's two APIs the endpoint is asked by. `context` is how many tokens these models read and write at most in
     one call, where that is not known by their names: what a critic is shown is fitted to it. `max_in_flight` calls are
-    asked at once, per name. A call may take `call_deadline` seconds, see `llm.Deadline`.
+    asked at once, per name. A call may take `call_deadline` seconds, see `llm.Deadline`. `prices` are by name.
+    `headers` are sent with each request: texts, or ``{env = "NAME"}`` for what is in the environment, and written down
+    nowhere.
     """
 
     forward: str = Field(min_length=1)
@@ -125,11 +160,29 @@ class Models(Section):
     call_deadline: float | None = Field(default=None, gt=0)
     context: int | None = Field(default=None, ge=1)
     config: Sampling = Sampling()
+    prices: dict[str, ModelPrice] = {}
+    headers: dict[str, Annotated[Any, AfterValidator(_header)]] = {}
 
-    def of(self, name: str) -> Models:
-        """Another model in every role: what the endpoint is and takes stays, a context belongs to the models of now."""
-        gone = dict.fromkeys(("backward", "optimizer", "judge", "context"))
-        return self.model_copy(update={**gone, "forward": name})
+    def changed(
+        self, *, model: str | None = None, base_url: str | None = None, price: ModelPrice | None = None
+    ) -> Models:
+        """The models with what the command line says; None leaves the file's value.
+
+        Args:
+            model: does every role. What the endpoint is and takes stays, a context belongs to the models of now.
+            base_url: the endpoint; headers belong to that of now, and another one gets none of their secrets.
+            price: of each of them.
+        """
+        new: dict[str, Any] = {}
+        if model is not None:
+            new = dict.fromkeys(("backward", "optimizer", "judge", "context"))
+            new |= {"forward": model, "prices": {name: own for name, own in self.prices.items() if name == model}}
+        if base_url is not None:
+            new |= {"base_url": base_url, "headers": self.headers if base_url == self.base_url else {}}
+        made = self.model_copy(update=new)
+        if price is None:
+            return made
+        return made.model_copy(update={"prices": dict.fromkeys(made.roles().values(), price)})
 
     def roles(self) -> dict[str, str]:
         """The names that are given, by role, for `use_models`."""
@@ -198,6 +251,8 @@ _EXAMPLES = {
     "data.train": 'train = "train.jsonl"',
     "models": '[models] with forward = "openai/gpt-5-mini"',
     "models.forward": 'forward = "openai/gpt-5-mini"',
+    "models.prices.input": "input = 0.4, dollars per million tokens",
+    "models.prices.output": "output = 1.6, dollars per million tokens",
 }
 
 
@@ -226,12 +281,12 @@ def _kinds(annotation: Any) -> dict[str, type[BaseModel]]:
     return {part[1].tag: part[0] for part in parts if len(part) > 1 and isinstance(part[1], Tag)}
 
 
-_NAMED = ["optimizer", "prompts"]
-"""The table that holds tables by the names of prompts."""
+_NAMED = (["optimizer", "prompts"], ["models", "prices"])
+"""The tables that hold tables by the names of prompts, and of models."""
 
 
-def _quoted(key: str) -> str:
-    """A key as it stands in a file; names of prompts have dots in them."""
+def quoted(key: str) -> str:
+    """A key as it stands in a file; names of prompts and models have dots in them."""
     return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
@@ -257,16 +312,17 @@ def explain(error: Any, root: type[BaseModel]) -> str:
     for name, model in _tables(root, tag):
         own = [field.alias or key for key, field in model.model_fields.items()]
         names[name] = list(dict.fromkeys([*names.get(name, ()), *own]))
-    section, key = ".".join(map(_quoted, loc[:-1])), loc[-1]
+    section, key = ".".join(map(quoted, loc[:-1])), loc[-1]
     where = f"[{section}] {key}" if section else key
     if error["type"] == "missing":
         what = f"the table [{key}]" if key in names and not section else f"the key {where}"
-        return f"{what} is missing; add {_EXAMPLES['.'.join(loc)]}"
+        example = _EXAMPLES[".".join([*loc[:2], key] if loc[:2] in _NAMED else loc)]
+        return f"{what} is missing; add {example}"
     if error["type"] == "extra_forbidden":
-        known = names.get(".".join(loc[:2] if loc[:2] == _NAMED else loc[:-1]), [])
+        known = names.get(".".join(loc[:2] if loc[:2] in _NAMED else loc[:-1]), [])
         what = f"[{section}] has no key {key!r}" if section else f"there is no key or table {key!r}"
-        if loc[:2] == _NAMED and isinstance(error["input"], dict):
-            return f'{what}; a name with dots stands in quotes: [optimizer.prompts."{".".join(loc[2:])}"]'
+        if loc[:2] in _NAMED and isinstance(error["input"], dict):
+            return f'{what}; a name with dots stands in quotes: [{".".join(loc[:2])}."{".".join(loc[2:])}"]'
         homes = [home for home, keys in names.items() if key in keys]
         if near := suggest(key, known):
             return what + near
@@ -280,7 +336,7 @@ def explain(error: Any, root: type[BaseModel]) -> str:
         named, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
         return f"{where} = {named!r}: should be one of {known}{suggest(named, re.findall(_QUOTED, known))}"
     if error["type"] == "model_type":
-        table = ".".join(map(_quoted, loc))
+        table = ".".join(map(quoted, loc))
         return f"{where} is a table; write [{table}] and its keys on lines of their own, got {value!r}"
     said = (
         error["msg"]

@@ -12,7 +12,7 @@ from textgrad_engine.cli.folds import show_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
-from textgrad_engine.report.view import CONTROL
+from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import is_folds, read_run
 from textgrad_engine.train import TrainResult
 
@@ -90,7 +90,7 @@ def show(
         document = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
         write_json({"run": str(run), **document})
     else:
-        remark = "" if (found.config or {}).get("feedback", True) else CONTROL
+        remark = remark_on(found.config)
         openings = run_data.openings(found)
         shown = report.render(
             found.result,

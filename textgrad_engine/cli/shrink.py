@@ -19,10 +19,12 @@ from textgrad_engine.cli.options import (
     CallsLimit,
     Json,
     ModelName,
+    ModelPrices,
     Quiet,
     RunPath,
     TokensLimit,
     limits_of,
+    price_of,
 )
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
@@ -63,6 +65,7 @@ def shrink(
     lanes: Annotated[int, typer.Option("--lanes", metavar="N", min=1, help="So many races at a time.")] = 4,
     model: ModelName = None,
     base_url: BaseUrl = None,
+    price: ModelPrices = None,
     budget: BudgetLimit = None,
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
@@ -85,7 +88,7 @@ def shrink(
         config = runs.config_of(found, found.best)
         said = limits_of(budget, budget_calls, budget_tokens).model_dump(exclude_none=True)
         limits = config.budget.model_copy(update=said)
-        config = runs.changed(config, model=model, base_url=base_url, limits=limits)
+        config = runs.changed(config, model=model, base_url=base_url, price=price_of(price), limits=limits)
         val = _validation(config, found)
         program = build.make_program(config)
         runs.load_texts(program, found.best, found.path)

@@ -18,6 +18,7 @@ from textgrad_engine.cli.options import (
     FoldsCount,
     Json,
     ModelName,
+    ModelPrices,
     OptimizerName,
     Quiet,
     RunDir,
@@ -25,6 +26,7 @@ from textgrad_engine.cli.options import (
     TokensLimit,
     UseCache,
     limits_of,
+    price_of,
 )
 from textgrad_engine.cli.output import checking, command
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
@@ -40,6 +42,7 @@ def train(
     config: ConfigPath,
     model: ModelName = None,
     base_url: BaseUrl = None,
+    price: ModelPrices = None,
     budget: BudgetLimit = None,
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
@@ -67,6 +70,7 @@ def train(
         found = load_config(config).with_overrides(
             model=model,
             base_url=base_url,
+            price=price_of(price),
             limits=limits_of(budget, budget_calls, budget_tokens),
             seed=seed,
             optimizer=optimizer,
@@ -92,4 +96,4 @@ def train(
         quietly = quiet or as_json
         name, before = runs.name_of(found), described["looks_before"]
         result = carry_out(found, job, folder, way, name=name, before=before, cache=answers, quiet=quietly)
-        end(result, folder, way, before=before, quiet=quiet, as_json=as_json)
+        end(result, folder, before=before, quiet=quiet, as_json=as_json)

@@ -15,7 +15,7 @@ from textgrad_engine.llm.prices import price, set_price
 from textgrad_engine.llm.record import Recording, Replay, Taped, record, replay
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 from textgrad_engine.llm.resolve import Defaults, resolve
-from textgrad_engine.llm.response import Completion, FinishReason, Usage
+from textgrad_engine.llm.response import Completion, FinishReason, Price, Usage
 from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.roles import model_for, set_models, use_models
 from textgrad_engine.llm.samples import samples
@@ -44,6 +44,7 @@ __all__ = [
     "Metered",
     "Model",
     "OpenAIModel",
+    "Price",
     "Purpose",
     "Recording",
     "Remaining",

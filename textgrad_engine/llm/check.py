@@ -21,6 +21,7 @@ from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stream import void
+from textgrad_engine.llm.strict import WRAPPED
 from textgrad_engine.llm.usage import is_estimated, mark
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "parsed",
     "strip_fence",
     "surrogate_in",
+    "unwrapped",
     "without_thoughts",
 ]
 
@@ -230,7 +232,8 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
     Reasoning models on a server that does not know how they mark their thoughts (Qwen3, DeepSeek-R1) put them before
     every answer, as ``<think>...</think>``, or without the first mark where it is part of their template. Where the
     request speaks of these marks, whoever wrote it expects them, and where the answer has them elsewhere or more than
-    once, it may speak of them itself: it stays as it is then.
+    once, it may speak of them itself: it stays as it is then. So it does where the last mark stands alone and in the
+    middle of a sentence, between quotes, or in code.
 
     Args:
         completion: the answer.
@@ -248,12 +251,28 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
     bare = thoughts.lstrip().removeprefix(_THINKS)
     if _THINKS in bare or _THINKS in rest:
         return completion
+    if bare == thoughts.lstrip() and _is_spoken_of(thoughts, rest):
+        return completion
     if any(mark in message.text for message in request.messages for mark in (_THINKS, _THOUGHT)):
         return completion
     raw = {"reasoning": bare.strip(), **(completion.raw or {})}
     return completion.model_copy(update={"text": rest.lstrip(), "raw": raw})
 
 
+def _is_spoken_of(before: str, behind: str) -> bool:
+    """Whether the mark between two texts is what the answer is about, and not the end of thoughts.
+
+    The end of thoughts stands on a line of its own (Qwen3, DeepSeek-R1), or the answer follows it at once
+    (DeepSeek-V3.1 and later).
+    """
+    if not behind.strip():
+        return bool(before.strip()) and not before.endswith("\n")
+    in_sentence = before.endswith(_QUOTES) or behind.startswith((" ", "\t", *_QUOTES, *_STOPS))
+    return (in_sentence and not before.endswith("\n")) or before.count("```") % 2 == 1
+
+
+_QUOTES = tuple("`'\"(\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb")
+_STOPS = tuple(".,;:!?)")
 _THINKS, _THOUGHT = "<think>", "</think>"
 
 
@@ -280,6 +299,24 @@ def json_in(text: str) -> tuple[str, Any]:
             return bare, value
     assert first is not None
     raise first
+
+
+def unwrapped(text: str) -> str:
+    r"""The answer in one to a wrapped schema (see `strict.wrapped`); the text itself where it has no such form.
+
+    Example:
+        >>> unwrapped('{"alternative": {"kind": "cat"}}')
+        '{"kind": "cat"}'
+        >>> unwrapped('{"kind": "cat"}')
+        '{"kind": "cat"}'
+    """
+    try:
+        _, value = json_in(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(value, dict) or value.keys() != {WRAPPED}:
+        return text
+    return json.dumps(value[WRAPPED], ensure_ascii=False)
 
 
 def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str:

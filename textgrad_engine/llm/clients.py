@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from textgrad_engine.llm.headers import Headers, sent
 from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
 
@@ -28,7 +29,7 @@ class Clients:
         self.events: Any = None
         self._made: dict[bool, tuple[SecretStr, Any]] = {}
 
-    def connected(self, host: str, base_url: str, timeout: float, key: SecretStr) -> Any:
+    def connected(self, host: str, base_url: str, timeout: float, key: SecretStr, headers: Headers) -> Any:
         """The client for a request that is sent now.
 
         Args:
@@ -36,6 +37,7 @@ class Clients:
             base_url: its address.
             timeout: seconds to wait for data that does not come.
             key: the key.
+            headers: sent with each request.
         """
         # With many in flight aiohttp costs half. It cannot be mocked, so while real requests are refused it is
         # used for this machine only.
@@ -49,13 +51,14 @@ class Clients:
                 import openai
 
                 self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
-                http = connect(host, timeout, wide=wide)
+                http = connect(host, timeout, wide=wide, own=frozenset(map(str.lower, headers)))
                 client = openai.AsyncOpenAI(
                     api_key=key.get_secret_value(),
                     base_url=base_url,
                     max_retries=0,
                     timeout=http.timeout,
                     http_client=http,
+                    default_headers=sent(headers),
                 )
             made = self._made[wide] = (key, client)
         return made[1]

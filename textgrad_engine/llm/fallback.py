@@ -106,7 +106,7 @@ class Fallback(Wrapper):
         else:
             rest.until = 0.0
             return _named(completion, self.inner)
-        _log.warning("%r is down, so %r is asked: %s", self.inner.name, self.second.name, rest.reason)
+        _log.warning("%r is down, so %r is asked: %.500r", self.inner.name, self.second.name, rest.reason)
         used = usage_of(failure)
         attempts = getattr(failure, "attempts", None) or 1
         try:

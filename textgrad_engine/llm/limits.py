@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
-from textgrad_engine.llm.rates import Bucket, Learned, hear
+from textgrad_engine.llm.rates import Allowance, Bucket, hear
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
@@ -29,8 +30,13 @@ from textgrad_engine.llm.window import Window
 
 __all__ = ["Limit"]
 
+_log = logging.getLogger("textgrad_engine.llm.limits")
+
 _FIRST_PAUSE = 0.25
 """Seconds that everybody waits after a 429 that names no time; doubled by each further one before the next answer."""
+
+_PACED = 20
+"""So many answers in a row, each as long after the last one as a day's quota takes to come back, end that pace."""
 
 _PATIENCE = 300.0
 """Seconds for which an endpoint may ask for more time by 503 alone, as while it loads its model."""
@@ -46,6 +52,8 @@ class Limit(Wrapper):
     - A refused key or an exhausted quota fails everything that is queued at that moment, so that at most the calls in
       flight reach the server; after that calls go out one by one until one succeeds.
     - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
+    - A day's quota of which some is back soon is waited for, as long as the endpoint says (`max_quota_wait`); the calls
+      after that go out as far apart.
     - A `Stop` that is set fails the queued calls at once.
 
     Args:
@@ -58,6 +66,7 @@ class Limit(Wrapper):
             with what answers had on average) until its true number is known; one call may be larger than a tenth of
             this, and then passes it by as much.
         max_pause: the longest pause that an endpoint is granted, in seconds.
+        max_quota_wait: a day's quota that is used up is waited for where some of it is back within so many seconds.
 
     Raises:
         ValueError: a limit that would let nothing through.
@@ -73,6 +82,7 @@ class Limit(Wrapper):
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         max_pause: float = 60.0,
+        max_quota_wait: float = 0.0,
     ) -> None:
         if max_in_flight is not None and max_in_flight < 1:
             raise ValueError(f"max_in_flight must be at least 1 (or None for no limit), got {max_in_flight}")
@@ -88,11 +98,11 @@ class Limit(Wrapper):
         self.requests_per_minute = requests_per_minute
         self.tokens_per_minute = tokens_per_minute
         self.max_pause = max_pause
+        self.max_quota_wait = max_quota_wait
         self._max_tokens = defaults_of(inner).max_tokens
         begin = ceiling if start is None else start
-        self._gates: PerLoop[_Gate] = PerLoop(
-            lambda: _Gate(Window(begin, floor, ceiling), requests_per_minute, tokens_per_minute, max_pause)
-        )
+        per_minute, pauses = (requests_per_minute, tokens_per_minute), (max_pause, max_quota_wait)
+        self._gates: PerLoop[_Gate] = PerLoop(lambda: _Gate(Window(begin, floor, ceiling), per_minute, pauses))
 
     async def complete(self, request: Request) -> Completion:
         """Send the request when there is room.
@@ -116,7 +126,7 @@ class Limit(Wrapper):
                 check_stop()
             completion = await self.inner.complete(request)
         except ModelError as error:
-            gate.failed(error, sent)
+            gate.failed(error, sent, self.name)
             raise
         else:
             used = completion.usage.total_tokens if gate.counts_tokens else size
@@ -141,14 +151,18 @@ class _Gate:
     """The queue of one endpoint on one loop; touched on that loop's thread only, hence no locks."""
 
     def __init__(
-        self, window: Window, requests_per_minute: float | None, tokens_per_minute: float | None, max_pause: float
+        self, window: Window, per_minute: tuple[float | None, float | None], pauses: tuple[float, float]
     ) -> None:
+        requests_per_minute, tokens_per_minute = per_minute
         self.window = window
         self.in_flight = 0
         self.counts_tokens = tokens_per_minute is not None
         self._tokens_in_flight = 0
         self._usual_output = 0.0
-        self._max_pause = max_pause
+        self._max_pause, self._max_quota_wait = pauses
+        self._pace = 0.0  # seconds from call to call, while a day's quota comes back one by one
+        self._paced = 0  # for so many more answers
+        self._told = False  # of that
         self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
         self._paused_until = 0.0
         self._pauses = 0  # after 429s without a time, and without an answer between
@@ -156,7 +170,7 @@ class _Gate:
         self._absent_since: float | None = None  # when it first said to come back later, and nothing else since
         self._requests = None if requests_per_minute is None else Bucket(requests_per_minute)
         self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute)
-        self._said: tuple[Learned, Learned] | None = None
+        self._said: Allowance | None = None
         self._said_at = 0.0  # when it was said, or last tried in spite of it
         self._timer: asyncio.TimerHandle | None = None
         self.now = asyncio.get_running_loop().time
@@ -189,6 +203,8 @@ class _Gate:
     def enter(self, size: int) -> None:
         self.in_flight += 1
         self._tokens_in_flight += size
+        if self._pace:
+            self._pause(self._pace)
         if self._requests is None and self._tokens is None and self._said is None:
             return
         now = self.now()
@@ -197,10 +213,9 @@ class _Gate:
         if self._tokens is not None:
             self._tokens.take(size, now)
         if self._said is not None:
-            if self._asked_to_wait(size, now) > 0:
+            if self._said.wait(size, now) > 0:
                 self._said_at = now  # sent all the same, to see; the others wait for what comes of it
-            self._said[0].take(1)
-            self._said[1].take(size)
+            self._said.take(size)
 
     def leave(self, size: int, used: int) -> None:
         self.in_flight -= 1
@@ -214,10 +229,17 @@ class _Gate:
         self._pauses = 0
         self._refused = False
         self._absent_since = None
+        if self._pace:
+            self._paced -= 1
+            if not self._paced:
+                self._pace = 0.0
         self._usual_output += 0.1 * (completion.usage.output_tokens - self._usual_output)
         self.window.succeeded(purpose, self.now() - sent, full=self.in_flight >= self.window.room)
 
-    def failed(self, error: ModelError, sent: float) -> None:
+    def failed(self, error: ModelError, sent: float, name: str) -> None:
+        if isinstance(error, QuotaExhausted) and error.is_back_within(self._max_quota_wait):
+            self._wait_for_quota(error, sent, name)
+            return
         if isinstance(error, AuthenticationFailed | QuotaExhausted):
             self._refused = True
             self._fail_queue(error)
@@ -241,16 +263,25 @@ class _Gate:
         if error.retry_after:
             self._pause(min(error.retry_after, self._max_pause))
 
+    def _wait_for_quota(self, error: QuotaExhausted, sent: float, name: str) -> None:
+        seconds = error.retry_after or 0.0
+        self._pace, self._paced = max(self._pace, seconds), _PACED
+        self.window.congested(sent, self.now(), self.in_flight)
+        self._pause(seconds)
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "%r is asked again in %.0f s, and then more slowly: what the account may use in a day is used up, and "
+                "the endpoint says that some of it is back so soon",
+                name,
+                math.ceil(seconds),
+            )
+
     def hear(self, headers: Mapping[str, str]) -> None:
         """Take in what a response says about its endpoint's limits; called while its call is still counted."""
-        if "x-ratelimit-remaining-requests" not in headers and "x-ratelimit-remaining-tokens" not in headers:
-            return
-        if self._said is None:
-            self._said = (Learned("requests"), Learned("tokens"))
-            self.counts_tokens = True
-        now = self._said_at = self.now()
-        self._said[0].hear(headers, max(0, self.in_flight - 1), now)
-        self._said[1].hear(headers, self._tokens_in_flight, now)
+        now, said = self.now(), self._said or Allowance()
+        if said.hear(headers, max(0, self.in_flight - 1), self._tokens_in_flight, now):
+            self._said, self._said_at, self.counts_tokens = said, now, True
 
     def _room(self) -> float:
         return 1 if self._refused else self.window.room
@@ -267,13 +298,8 @@ class _Gate:
         if self._tokens is not None:
             waits.append(self._tokens.wait(size, now))
         if self._said is not None:  # an endpoint that wants a longer pause than we grant will say so with a 429
-            waits.append(min(self._asked_to_wait(size, now), self._said_at + self._max_pause - now))
+            waits.append(min(self._said.wait(size, now), self._said_at + self._max_pause - now))
         return max(waits)
-
-    def _asked_to_wait(self, size: int, now: float) -> float:
-        """Seconds until the headers of the endpoint allow a call of that size."""
-        assert self._said is not None
-        return max(self._said[0].wait(1, now), self._said[1].wait(size, now))
 
     def _fail_queue(self, error: APIError) -> None:
         queues, self._queues = self._queues, {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from textgrad_engine.llm.request import GenerateConfig, Request
-from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response import Completion, Price
 
-__all__ = ["Model", "Wrapper", "defaults_of", "innermost", "is_free", "sized"]
+__all__ = ["Model", "Wrapper", "defaults_of", "innermost", "is_free", "sized", "stated_price"]
 
 _NOTHING = GenerateConfig()
 
@@ -60,8 +60,9 @@ class Wrapper:
 
     def __init__(self, inner: Model) -> None:
         self.inner = inner
-        self._core: Model = innermost(inner)  # looked for once: both are asked for in every call
+        self._core: Model = innermost(inner)  # looked for once: all of them are asked for in every call
         self._sized: Model = sized(inner)
+        self._price: Price | None = stated_price(inner)
 
     @property
     def name(self) -> str:
@@ -88,6 +89,14 @@ def sized(model: Model) -> Model:
     return model
 
 
+def stated_price(model: Model) -> Price | None:
+    """What the outermost model of a stack costs that says it, by an attribute ``price``; None where none does."""
+    own = getattr(model, "price", None)
+    if isinstance(own, Price):
+        return own
+    return model._price if isinstance(model, Wrapper) else None
+
+
 def defaults_of(model: Model) -> GenerateConfig:
     """The settings that a model fills in where a request leaves them out: its attribute ``defaults``, if it has one."""
     while True:
@@ -102,8 +111,10 @@ def defaults_of(model: Model) -> GenerateConfig:
 def is_free(model: Model) -> bool:
     """Whether the innermost model costs nothing: it says ``free = True``, or it is simulated in this process.
 
-    What an endpoint calls its model says nothing about that.
+    What an endpoint calls its model says nothing about that, and a price that is stated goes first.
     """
+    if stated_price(model) is not None:
+        return False
     inside = model._core if isinstance(model, Wrapper) else model
     if getattr(inside, "free", False):
         return True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import re
-import sys
 import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
@@ -21,24 +21,22 @@ from textgrad_engine.errors import (
     AnswerError,
     AuthenticationFailed,
     BadRequest,
-    ConnectionFailed,
-    DeadlineExceeded,
     MalformedResponse,
     ModelError,
-    RequestRefused,
     ServerFailed,
 )
-from textgrad_engine.llm import dialects, inwords, outputs, responses, statuses, stream, wire
-from textgrad_engine.llm.check import json_in, strip_fence
+from textgrad_engine.llm import dialects, failures, inwords, outputs, responses, stream, wire
+from textgrad_engine.llm.check import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.cut import was_cut
 from textgrad_engine.llm.dialects import Dialect
+from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.rates import hear
-from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
+from textgrad_engine.llm.rates import tell
+from textgrad_engine.llm.redact import HIDDEN, conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
-from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.stream import Teller, listeners
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.usage import is_estimated, mark
@@ -83,12 +81,16 @@ class OpenAIModel:
             A conversation goes on with `completion.as_message()`, which takes the model's reasoning along where the
             endpoint gave it; some do only with `extra={"include": ["reasoning.encrypted_content"]}`.
         context: the tokens that it reads and writes at most in one call; without it, what genai-prices knows.
+        price: what it costs; without it, what `set_price` or genai-prices says.
+        headers: sent with each request to this endpoint, for gateways that want some, such as
+            ``{"x-portkey-provider": "openai", "x-portkey-api-key": SecretStr(...)}``. What is a `SecretStr`, or a
+            secret by its name, is shown and written down nowhere; the others tell answers in a cache apart.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 
     Raises:
         TypeError: a setting that does not exist, there or with this `api`; `extra={...}` passes on what only one
             endpoint knows.
-        ValueError: `base_url` is no address, or one with a query.
+        ValueError: `base_url` is no address, or one with a query; a header that cannot be sent.
 
     Example:
         >>> OpenAIModel("gpt-5-mini", max_tokens=500)
@@ -105,9 +107,13 @@ class OpenAIModel:
         timeout: float = 3600.0,
         api: Api = "chat",
         context: int | None = None,
+        price: Price | None = None,
+        headers: Headers | None = None,
         **config: Any,
     ) -> None:
-        api_key = concealed(api_key)  # first of all: debuggers and `pytest -l` show the locals of a frame that raised
+        # first of all: debuggers and `pytest -l` show the locals of a frame that raised
+        api_key, headers = concealed(api_key), concealed_headers(headers)
+        check_headers(headers)
         if api not in get_args(Api):
             raise ValueError(f"api must be 'chat' or 'responses', got {api!r}")
         if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
@@ -118,6 +124,9 @@ class OpenAIModel:
         self.max_in_flight = max_in_flight
         self.timeout = timeout
         self.context = None if context is None else checked_context(context)
+        self.price = price
+        self.headers = headers
+        self._secrets = secrets_in(headers)
         self.defaults = GenerateConfig(**config)
         self.api = api
         if api == "responses":
@@ -138,8 +147,11 @@ class OpenAIModel:
 
     @property
     def cache_key(self) -> str | None:
-        """What tells its answers from those that another API of the endpoint gives; None for the usual one."""
-        return None if self.api == "chat" else f"api={self.api}"
+        """What tells its answers from those by the endpoint's other API, or with other headers; None for the usual."""
+        said = [] if self.api == "chat" else [f"api={self.api}"]
+        if shown := {name.lower(): value for name, value in plain(self.headers).items()}:
+            said.append(f"headers={json.dumps(shown, sort_keys=True)}")
+        return "; ".join(said) or None
 
     async def complete(self, request: Request) -> Completion:
         """Send one request, and another one only when the endpoint turns out to want it said otherwise (`dialects`).
@@ -150,8 +162,8 @@ class OpenAIModel:
         config = request.config.over(self.defaults)
         known = asked = self._dialect
         wanted = config.response_format
-        if known.form == "in words too" and wanted is not None and inwords.is_by_tags(wanted):
-            asked = replace(known, form="in words")  # tags and a format that wants JSON would contradict each other
+        if known.form == "in words too" and wanted is not None and (inwords.is_by_tags(wanted) or wanted.is_wrapped):
+            asked = replace(known, form="in words")  # the words and a format that wants other JSON would contradict
         began, whole = asked, None  # the refusal of a name, before a part of it was tried
         while True:
             sent = self._wire.arguments(request, config, asked, bool(listeners()))
@@ -192,7 +204,7 @@ class OpenAIModel:
         streamed, name = bool(sent.get("stream")), asked.name
         content = wire.encoded(sent, request)
         clients = self._clients.get()
-        client = clients.connected(self.host, self.base_url, self.timeout, key)
+        client = clients.connected(self.host, self.base_url, self.timeout, key, self.headers)
         started = time.perf_counter()
         failure: ModelError
         body = b""
@@ -215,7 +227,7 @@ class OpenAIModel:
             else:
                 body = response.content
             latency = time.perf_counter() - started
-            _tell(response.headers)
+            tell(response.headers)
             completion = self._wire.completion_of(body, request, name, latency, None)
             # Not before it is known that there is something to count: mostly the endpoint says what was used.
             if is_estimated(completion):
@@ -223,17 +235,19 @@ class OpenAIModel:
                     completion = self._wire.completion_of(body, request, name, latency, name)
             elif not self._cut and was_cut(request, completion.usage):
                 self._say_cut(request, completion)
-            return completion if asked.form == "asked" else self._read_in_words(completion, request, config)
+            if asked.form == "asked":
+                return _unwrapped(completion, config)
+            return self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
-            error.args = tuple([_redacted(str(said), key) for said in error.args])
+            error.args = tuple([self._redacted(str(said), key) for said in error.args])
             failure = error
         except Exception as error:
-            translated = self._translated(error, key, name, request)
-            if translated is None:
+            told = failures.translated(error, self._sent(request, name, key))
+            if told is None:
                 conceal_frames(error)
                 teller.take_back()
                 raise
-            failure = translated
+            failure = told
         except BaseException as error:  # the call was given up
             conceal_frames(error)
             teller.take_back()
@@ -279,7 +293,8 @@ class OpenAIModel:
     def _secret(self) -> SecretStr:
         held = self._key if self._key is not None else SecretStr(os.environ.get("OPENAI_API_KEY", ""))
         key = SecretStr(held.get_secret_value().strip())
-        if self._key is None and not self._official and not key:
+        elsewhere = not self._official or any(name.lower() == "authorization" for name in self.headers)
+        if self._key is None and elsewhere and not key:
             return SecretStr("none")  # servers of one's own ask for no key, but the SDK insists on sending one
         if not key:
             raise mark(
@@ -299,42 +314,32 @@ class OpenAIModel:
             )
         return key
 
-    def _translated(self, error: Exception, key: SecretStr, name: str, request: Request) -> ModelError | None:
-        import httpx2  # loaded by openai already, which is loaded when a call has failed
-        import openai
-
+    def _sent(self, request: Request, name: str, key: SecretStr) -> failures.Sent:
         where = without_password(self.base_url)
-        own = _cause(error, RequestRefused | MalformedResponse)  # of a hook of ours, and wrapped up by some SDKs
-        if own is not None:
-            said = _redacted(str(own), key)
-            refused = isinstance(own, RequestRefused)
-            return mark(RequestRefused(said), sent=False) if refused else MalformedResponse(said)
-        if isinstance(error, openai.APIStatusError):
-            text = _redacted(error.response.content.decode("utf-8", "replace"), key)
-            _tell(error.response.headers)
-            failed = statuses.error_of(error.status_code, text, error.response.headers, name, where, request)
-            if error.status_code == 404:
-                failed.add_note(f"it was asked for {where}{self._wire.path}{_LACKING[self.api]}")
-            return failed
-        lost = _aiohttp_error(error)
-        if lost is None and isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
-            late = DeadlineExceeded(f"{where} sent nothing for {self.timeout:g} s, asked for {name!r}")
-            unsent = _cause(error, httpx2.ConnectTimeout | httpx2.PoolTimeout) is not None
-            return mark(late, sent=False) if unsent else late
-        if isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
-            cause = lost or error.__cause__ or error
-            reason = _redacted(str(cause), key) or type(cause).__name__
-            broken = ConnectionFailed(
-                f"no answer from {where}: {reason}; is the server running, and is base_url right?"
-            )
-            unsent = _cause(error, httpx2.ConnectError) is not None if lost is None else _never_connected(lost)
-            return mark(broken, sent=False) if unsent else broken
-        return None
+        return failures.Sent(
+            request,
+            name,
+            where,
+            self._wire.path,
+            _LACKING[self.api],
+            self.timeout,
+            lambda said: self._redacted(said, key),
+        )
+
+    def _redacted(self, said: str, key: SecretStr) -> str:
+        """What an error says, as UTF-8 can hold it, without secrets; answers are left as they are, they are data."""
+        said = said.encode("utf-8", "replace").decode()
+        for held, instead in ((key, "[API key]"), *((each, HIDDEN) for each in self._secrets)):
+            if is_secret(secret := held.get_secret_value()):
+                said = said.replace(secret, instead)
+        return said
 
     def __repr__(self) -> str:
         shown = [repr(self.name)]
         if self.base_url != DEFAULT_BASE_URL:
             shown.append(f"base_url={without_password(self.base_url)!r}")
+        if self.headers:
+            shown.append(f"headers={self.headers!r}")
         if self.api != "chat":
             shown.append(f"api={self.api!r}")
         shown += [f"{name}={getattr(self.defaults, name)!r}" for name in sorted(self.defaults.model_fields_set)]
@@ -397,6 +402,14 @@ _LACKING = {
 }
 
 
+def _unwrapped(completion: Completion, config: GenerateConfig) -> Completion:
+    wanted = config.response_format
+    if wanted is None or not wanted.is_wrapped or completion.finish_reason != "stop":
+        return completion
+    text = unwrapped(completion.text)
+    return completion if text == completion.text else completion.model_copy(update={"text": text})
+
+
 def _ignores_format(completion: Completion) -> bool:
     """Whether an answer that was to be JSON is finished and is none, so that nobody held the model to it."""
     bare = strip_fence(completion.text).strip()
@@ -406,35 +419,6 @@ def _ignores_format(completion: Completion) -> bool:
         return not isinstance(json_in(bare)[1], dict)
     except (ValueError, RecursionError):
         return True
-
-
-def _tell(headers: Mapping[str, str]) -> None:
-    if (listener := hear.get()) is not None:
-        listener(headers)
-
-
-def _aiohttp_error(error: BaseException) -> BaseException | None:
-    """What aiohttp said of a connection that failed or broke: the SDK calls all of these a timeout of connecting."""
-    aiohttp = sys.modules.get("aiohttp")  # not imported here: without it, nothing of its kind can have been raised
-    lost = None if aiohttp is None else _cause(error, aiohttp.ClientConnectionError)
-    return None if isinstance(lost, TimeoutError) else lost
-
-
-def _never_connected(lost: BaseException) -> bool:
-    return isinstance(lost, sys.modules["aiohttp"].ClientConnectorError)
-
-
-def _cause(error: BaseException | None, kind: Any) -> BaseException | None:
-    while error is not None and not isinstance(error, kind):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _redacted(said: str, key: SecretStr) -> str:
-    """What an error says, as UTF-8 can hold it, without the key; answers are left as they are, they are data."""
-    secret = key.get_secret_value()
-    said = said.encode("utf-8", "replace").decode()
-    return said.replace(secret, "[API key]") if is_secret(secret) else said
 
 
 def _close_all(clients: PerLoop[Clients]) -> None:

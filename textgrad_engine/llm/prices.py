@@ -8,32 +8,49 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from textgrad_engine.llm.loading import loading
-from textgrad_engine.llm.model import Model, innermost, is_free
-from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free, stated_price
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion, Price, Usage
 
-__all__ = ["address_of", "highest_price_of", "known_context", "price", "price_of", "set_price"]
-
-
-@dataclass(frozen=True)
-class _Rate:
-    input: float
-    output: float
-    cached: float
-
+__all__ = ["Priced", "address_of", "highest_price_of", "known_context", "price", "price_of", "set_price"]
 
 _lock = threading.Lock()
-_overrides: dict[str, _Rate] = {}
+_overrides: dict[str, Price] = {}
+
+
+class Priced(Wrapper):
+    """A model whose price is stated: ``resolve(..., price=Price(input=0.4, output=1.6))`` makes one.
+
+    Args:
+        inner: the model that is wrapped.
+        price: what it costs.
+    """
+
+    def __init__(self, inner: Model, price: Price) -> None:
+        super().__init__(inner)
+        self.price = price
+
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
+        """Pass the request on."""
+        return self.inner.complete(request)  # the inner coroutine itself: a frame less in each call under way
+
+    def __repr__(self) -> str:
+        return f"Priced({self.inner!r}, {self.price!r})"
 
 
 def set_price(
     model: str, input_per_million: float | None, output_per_million: float = 0.0, cached: float | None = None
 ) -> None:
     """State what a model costs, in US dollars per million tokens, instead of what the table says.
+
+    It holds for the name, in this whole process; ``price=`` of `resolve` or `OpenAIModel` is that of one model, and
+    goes first.
 
     Args:
         model: the model's name, as it is used with this library.
@@ -54,10 +71,10 @@ def set_price(
         if input_per_million is None:
             _overrides.pop(_bare(model), None)
             return
-        rate = _Rate(input_per_million, output_per_million, input_per_million if cached is None else cached)
-        if min(rate.input, rate.output, rate.cached) < 0:
-            raise ValueError(f"the prices of {model!r} must not be negative, got {rate}")
-        _overrides[_bare(model)] = rate
+        try:
+            _overrides[_bare(model)] = Price(input_per_million, output_per_million, cached)
+        except ValueError as error:
+            raise ValueError(f"{model!r}: {error}") from None
 
 
 def price(model_name: str, usage: Usage, tier: str | None = None) -> float | None:
@@ -78,20 +95,27 @@ def price(model_name: str, usage: Usage, tier: str | None = None) -> float | Non
 
 
 def _stated_or_known(model_name: str, usage: Usage, tier: str | None, base_url: str = "") -> float | None:
-    if usage.cached_tokens > usage.input_tokens:  # else what was not cached would be less than nothing
-        usage = usage.model_copy(update={"input_tokens": usage.cached_tokens})
-    rate = _overrides.get(_bare(model_name))
-    if rate is not None:
-        fresh = usage.input_tokens - usage.cached_tokens
-        return (fresh * rate.input + usage.cached_tokens * rate.cached + usage.output_tokens * rate.output) / 1e6
-    return _table_price(model_name, usage, tier, base_url)
+    usage = _with_cached(usage)
+    stated = _overrides.get(_bare(model_name))
+    return _table_price(model_name, usage, tier, base_url) if stated is None else stated.of(usage)
+
+
+def _with_cached(usage: Usage) -> Usage:
+    """A usage whose input has the cached in it; else what was not cached would be less than nothing."""
+    if usage.cached_tokens <= usage.input_tokens:
+        return usage
+    return usage.model_copy(update={"input_tokens": usage.cached_tokens})
 
 
 def price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
     """What `usage` costs with this very model; 0.0 for one that is simulated or says that it is free.
 
-    One of many names costs something else at each endpoint, so an endpoint that the table knows has its own prices.
+    The price that the model itself states goes first, whatever the tier. One of many names costs something else at each
+    endpoint, so an endpoint that the table knows has its own prices.
     """
+    stated = stated_price(model)
+    if stated is not None:
+        return stated.of(_with_cached(usage))
     return 0.0 if is_free(model) else _stated_or_known(innermost(model).name, usage, tier, address_of(model))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from datetime import datetime
 
-__all__ = ["Bucket", "Learned", "duration", "hear"]
+__all__ = ["Allowance", "Bucket", "Learned", "duration", "hear", "tell"]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -16,7 +19,13 @@ _LONGEST = 100
 """Characters of a duration; what is longer is none, and looking for its parts could take hours."""
 
 hear: ContextVar[Callable[[Mapping[str, str]], None] | None] = ContextVar("textgrad_engine_hear", default=None)
-"""Whoever wants the headers of the response to the call being made; `Limit` sets it, the adapter calls it."""
+"""Whoever wants the headers of the response to the call being made; `Limit` sets it, the adapter calls it by `tell`."""
+
+
+def tell(headers: Mapping[str, str]) -> None:
+    """Pass the headers of a response to whoever wants them."""
+    if (listener := hear.get()) is not None:
+        listener(headers)
 
 
 class Bucket:
@@ -71,14 +80,56 @@ class Bucket:
         self._at = now
 
 
-class Learned:
-    """What an endpoint has said it has left, in ``x-ratelimit-*`` headers, less what was sent since.
-
-    Args:
-        kind: ``"requests"`` or ``"tokens"``: the last word of the headers' names.
+class Allowance:
+    """All that an endpoint has said in its headers about what it has left.
 
     Example:
-        >>> learned = Learned("requests")
+        >>> allowance = Allowance()
+        >>> allowance.hear({"x-ratelimit-remaining-tokens-minute": "50", "x-ratelimit-limit-tokens-minute": "600"},
+        ...                requests=0, tokens=0, now=0.0)
+        True
+        >>> allowance.wait(tokens=100, now=0.0)
+        5.0
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Learned] = {}
+
+    def hear(self, headers: Mapping[str, str], requests: float, tokens: float, now: float) -> bool:
+        """Read a response's headers; False where they say nothing of this.
+
+        Args:
+            headers: with lower-case names.
+            requests: so many were sent and have not been answered yet.
+            tokens: what these count with.
+            now: the time in seconds; only differences matter.
+        """
+        names = [name for name in headers if "ratelimit" in name and _LEFT.fullmatch(name)]
+        for name in names:
+            learned = self._kept.get(name)
+            if learned is None:
+                learned = self._kept[name] = Learned(name)
+            learned.hear(headers, tokens if learned.of_tokens else requests, now)
+        return bool(names)
+
+    def wait(self, tokens: float, now: float) -> float:
+        """Seconds until one request of so many tokens should be allowed by all that was said."""
+        return max([each.wait(tokens if each.of_tokens else 1, now) for each in self._kept.values()], default=0.0)
+
+    def take(self, tokens: float) -> None:
+        """Count a request of so many tokens that is sent now."""
+        for each in self._kept.values():
+            each.take(tokens if each.of_tokens else 1)
+
+
+class Learned:
+    """One number that an endpoint has said it has left, less what was sent since.
+
+    Args:
+        left: the name of the header that says it, one of those that `_LEFT` knows.
+
+    Example:
+        >>> learned = Learned("x-ratelimit-remaining-requests")
         >>> learned.hear(
         ...     {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "0",
         ...      "x-ratelimit-reset-requests": "1m0s"}, in_flight=0.0, now=0.0)
@@ -86,8 +137,10 @@ class Learned:
         1.0
     """
 
-    def __init__(self, kind: str) -> None:
-        self._names = tuple(f"x-ratelimit-{word}-{kind}" for word in ("limit", "remaining", "reset"))
+    def __init__(self, left: str) -> None:
+        self.of_tokens = "-tokens" in left
+        self._names = tuple(left.replace("remaining", word) for word in ("limit", "remaining", "reset"))
+        self._window = next((seconds for name, seconds in _WINDOWS.items() if left.endswith(name)), 60.0)
         self._left = math.inf
         self._limit = math.inf
         self._rate = 0.0
@@ -100,12 +153,12 @@ class Learned:
             return
         if limit is None:
             limit = max(left, self._limit if self._limit < math.inf else left)
-        reset = duration(headers.get(self._names[2]))
+        reset = _until(headers.get(self._names[2]))
         # The answer to an older request may come late; what is under way may or may not be counted in it. Counting it
         # again errs on the slow side, by what is in flight, and the next answer puts it right.
         self._left, self._limit, self._at = left - in_flight, max(limit, 1.0), now
         missing = max(limit - left, 0.0)
-        self._rate = missing / reset if reset and missing else self._limit / 60.0
+        self._rate = missing / reset if reset and missing else self._limit / self._window
 
     def wait(self, amount: float, now: float) -> float:
         """Seconds until there should be `amount` left; 0.0 when there is, or when nothing was ever said."""
@@ -119,6 +172,29 @@ class Learned:
     def take(self, amount: float) -> None:
         """Count what is sent now."""
         self._left -= amount
+
+
+_LEFT = re.compile(
+    r"x-ratelimit-remaining-(?:requests|tokens)"  # OpenAI, Groq, Azure, litellm's proxy, Anthropic's OpenAI endpoint
+    r"|x-ratelimit-remaining-(?:requests|tokens)-(?:minute|hour|day)"  # Cerebras
+    r"|x-ratelimit-remaining-(?:req|tokens)-minute"  # Mistral, who says no reset
+    r"|anthropic-ratelimit-(?:requests|tokens)-remaining"  # Anthropic's own, where a gateway passes them on
+)
+"""The headers that say what is left; those of the limit and of the reset have these words for "remaining"."""
+
+_WINDOWS = {"-hour": 3600.0, "-day": 86400.0}
+"""The seconds that a limit is for; a minute where its name does not end so."""
+
+
+def _until(text: str | None, clock: Callable[[], float] = time.time) -> float | None:
+    """Seconds until a reset, which Anthropic says as a moment; None where nothing is said that can be read."""
+    found = duration(text)
+    if found is None and text and len(text) <= _LONGEST and "T" in text:
+        with contextlib.suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(text.strip())
+            if moment.tzinfo is not None:
+                return max(0.0, moment.timestamp() - clock())
+    return found
 
 
 def duration(text: str | None) -> float | None:

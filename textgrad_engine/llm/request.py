@@ -11,7 +11,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from textgrad_engine.llm import typed
-from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem, strictly
+from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem
+from textgrad_engine.llm.strict import strictly, wrapped
 
 __all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
 
@@ -82,11 +83,22 @@ class ResponseFormat(_Frozen):
     def described(self) -> dict[str, Any]:
         """What an endpoint is told of it: name, schema, and whether the model can be held to that while it writes.
 
-        Endpoints that hold a model to a schema refuse some keywords in it (see `schema.strictly`).
+        Endpoints that hold a model to a schema refuse some keywords in it (see `strict.strictly`), and alternatives at
+        its root: these stand in the one property of an object, of which `check.unwrapped` takes the answer.
         """
-        strict = strictly(self.json_schema)
-        schema = dict(self.json_schema) if strict is None else strict
+        schema = self._wrapped or dict(self.json_schema)
+        strict = strictly(schema)
+        schema = schema if strict is None else strict
         return {"name": self.name, "schema": schema, "strict": strict is not None}
+
+    @functools.cached_property
+    def _wrapped(self) -> dict[str, Any] | None:
+        return wrapped(self.json_schema)
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether an endpoint is told of it as the one property of an object."""
+        return self._wrapped is not None
 
     @field_validator("json_schema")
     @classmethod
@@ -97,7 +109,8 @@ class ResponseFormat(_Frozen):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> ResponseFormat:
         """A copy with other fields, which are described anew; one with another schema is that of no pydantic model."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("described", None)
+        for known in ("described", "_wrapped"):
+            copied.__dict__.pop(known, None)
         if update is not None and "json_schema" in update:
             copied.__dict__.pop(_MODEL, None)
         return copied

@@ -13,13 +13,15 @@ from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cache import Cache, Cached, open_cache
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.context import Sized
+from textgrad_engine.llm.headers import Headers, concealed_headers
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import Api, OpenAIModel
+from textgrad_engine.llm.prices import Priced
 from textgrad_engine.llm.record import Taped
 from textgrad_engine.llm.redact import concealed
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
-from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.usage import Metered
@@ -70,6 +72,8 @@ def resolve(
     policy: RetryPolicy | None = None,
     cache: Cache | str | os.PathLike[str] | Literal[False] | None = None,
     context: int | None = None,
+    price: Price | None = None,
+    headers: Headers | None = None,
     **config: Any,
 ) -> Model:
     """The model of that name, or that model, with the usual wrappers around it.
@@ -94,6 +98,8 @@ def resolve(
             `caching` block around a call, if there is one.
         context: the tokens that it reads and writes at most in one call, for a model whose context is not in the table
             of genai-prices, or is smaller on this server; what a critic or optimizer is sent is fitted to it.
+        price: what it costs, for a model whose price at its endpoint is not in that table, or is another one.
+        headers: those that its gateway wants with each request, see `OpenAIModel`.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 
     Raises:
@@ -104,17 +110,19 @@ def resolve(
         >>> resolve("openai/o3", max_in_flight=8)
         Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('o3')), 300)), max_in_flight=8))))))
     """
-    api_key = concealed(api_key)
+    api_key, headers = concealed(api_key), None if headers is None else concealed_headers(headers)
     if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
         raise TypeError(unknown_setting(unknown[0]))
     if isinstance(model, str):
-        inside = _named(model, base_url, api_key, api, seed, config)
+        inside = _named(model, base_url, api_key, api, seed, headers, config)
     else:
-        if base_url is not None or api_key is not None or api is not None:
-            raise TypeError(f"base_url, api_key and api belong to a model's name; {model!r} is a model already")
+        if any(given is not None for given in (base_url, api_key, api, headers)):
+            raise TypeError(
+                f"base_url, api_key, api and headers belong to a model's name; {model!r} is a model already"
+            )
         given = config if seed is None else {**config, "seed": seed}
         if _holds(model, Metered) or _holds(model, Retry):
-            limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache, context)
+            limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache, context, price)
             if given or any(setting is not None for setting in limits):
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
             return model if _holds(model, Metered) else _outer(model)
@@ -123,6 +131,8 @@ def resolve(
         inside = Defaults(model, GenerateConfig(**given)) if given else model
     if context is not None:
         inside = Sized(inside, context)
+    if price is not None:
+        inside = Priced(inside, price)
     return _stack(inside, max_in_flight, (requests_per_minute, tokens_per_minute), policy or RetryPolicy(), cache)
 
 
@@ -169,6 +179,7 @@ def _stack(
         requests_per_minute=requests,
         tokens_per_minute=tokens,
         max_pause=policy.max_retry_after,
+        max_quota_wait=policy.deadline,
     )
     tried: Model = Retry(limited, policy)
     if cache is not False:
@@ -182,6 +193,7 @@ def _named(
     api_key: SecretStr | None,
     api: Api | None,
     seed: int | None,
+    headers: Headers | None,
     config: dict[str, Any],
 ) -> Model:
     provider, _, rest = name.partition("/")
@@ -190,6 +202,8 @@ def _named(
             raise UnknownModelError(f"there is no embedded model {name!r}; there are {_simulated()}")
         if api is not None:
             raise TypeError(f"{name!r} is asked in this process, by no API; leave out api={api!r}")
+        if headers is not None:
+            raise TypeError(f"{name!r} is asked in this process, without a request that has headers; leave them out")
         module, _, attribute = SIMULATED[rest].partition(":")
         made: Model = getattr(importlib.import_module(module), attribute)(seed=0 if seed is None else seed)
         return Defaults(made, GenerateConfig(**config)) if config else made
@@ -206,7 +220,7 @@ def _named(
     if not name:
         raise UnknownModelError("the name of the model is empty; with a base_url, give the name that its server uses")
     settings = config if seed is None else {**config, "seed": seed}
-    return OpenAIModel(name, base_url=base_url, api_key=api_key, api=api or "chat", **settings)
+    return OpenAIModel(name, base_url=base_url, api_key=api_key, api=api or "chat", headers=headers, **settings)
 
 
 def _simulated() -> str:

@@ -1,17 +1,19 @@
-"""What a model answers: the text, why it ended, and what it used."""
+"""What a model answers: the text, why it ended, what it used, and what that costs."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from textgrad_engine.llm.request import Message
 
-__all__ = ["Completion", "FinishReason", "Usage"]
+__all__ = ["Completion", "FinishReason", "Price", "Usage"]
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
@@ -53,6 +55,43 @@ class Usage(BaseModel):
             calls=self.calls + other.calls,
             dollars=None if self.dollars is None or other.dollars is None else self.dollars + other.dollars,
         )
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, in US dollars per million tokens, as providers list it.
+
+    Args:
+        input: input tokens.
+        output: output tokens, reasoning included.
+        cached: input tokens that the endpoint had cached; None where they cost what other input does.
+
+    Raises:
+        ValueError: one of them is negative, or no number.
+
+    Example:
+        >>> Price(input=0.4, cached=0.1, output=1.6).of(Usage(input_tokens=1_000_000, cached_tokens=500_000))
+        0.25
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached"):
+            value = getattr(self, name)
+            if value is None and name == "cached":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise ValueError(
+                    f"a price is US dollars per million tokens, a number that is not negative, got {name} = {value!r}"
+                )
+
+    def of(self, usage: Usage) -> float:
+        """What so many tokens cost, in US dollars."""
+        fresh, cached = usage.input_tokens - usage.cached_tokens, self.input if self.cached is None else self.cached
+        return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
 
 
 class Completion(BaseModel):

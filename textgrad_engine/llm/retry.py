@@ -44,7 +44,8 @@ class RetryPolicy:
         base: the longest wait before the second attempt; it doubles with each further one.
         cap: the longest wait before any attempt.
         max_retry_after: an endpoint that asks for a longer wait than this gets this.
-        deadline: no attempt begins later than this after the first failure.
+        deadline: no attempt begins later than this after the first failure. A day's quota that is used up is waited for
+            where the endpoint says that some of it is back within this time.
         call_deadline: one request may take this long to its complete answer, from sending or from the last answer to
             one that was sent before it (see `Deadline`); None for no limit.
     """
@@ -71,7 +72,7 @@ class RetryPolicy:
         if isinstance(error, EmptyResponse | MalformedResponse):
             return min(self.max_attempts, self.answer_attempts)
         if isinstance(error, QuotaExhausted):
-            return 1
+            return self.max_attempts if error.is_back_within(self.deadline) else 1
         if isinstance(error, RateLimited | ServerFailed | ConnectionFailed | DeadlineExceeded):
             return self.max_attempts
         if isinstance(error, APIError) and error.status in (408, 409):
@@ -130,6 +131,8 @@ class Retry(Wrapper):
         while attempt < (allowed := self.policy.attempts_for(error)):
             asked = error.retry_after if isinstance(error, APIError) else None
             delay = self.policy.wait(attempt, asked, self._rng)
+            if isinstance(error, QuotaExhausted):
+                delay = max(delay, asked or 0.0)  # nothing is back before
             if self._clock() - began + delay > self.policy.deadline:
                 error.add_note(
                     f"no further attempt: the deadline of {self.policy.deadline:g} s for all of them is near"

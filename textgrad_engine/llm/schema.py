@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import graphlib
-import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["check_schema", "follow", "integer", "is_strict", "plainly_fits", "schema_problem", "strictly"]
+__all__ = ["as_list", "check_schema", "follow", "integer", "is_of", "plainly_fits", "schema_problem"]
 
 
 def check_schema(schema: Any) -> None:
@@ -60,8 +59,8 @@ def _parts(schema: Any, root: Mapping[str, Any]) -> tuple[list[tuple[str, Any]],
         for key in keys & schema.keys():
             if not fits(schema[key]):
                 raise ValueError(f"{key} must be {words}, got {schema[key]!r:.80}")
-    for kind in _as_list(schema.get("type") or []):
-        _is(None, kind)
+    for kind in as_list(schema.get("type") or []):
+        is_of(None, kind)
     same = [(f"{key}[{n}]", part) for key in ("anyOf", "oneOf", "allOf") for n, part in enumerate(schema.get(key, ()))]
     if "$ref" in schema:
         same.append(("$ref", follow(schema["$ref"], root)))
@@ -113,155 +112,6 @@ _TEXT = {"type": "string"}
 _CLOSED = {"type", "properties", "required", "additionalProperties"}
 
 
-_LOOSE = (
-    "allOf",
-    "contains",
-    "default",
-    "dependentRequired",
-    "dependentSchemas",
-    "else",
-    "if",
-    "maxLength",
-    "minLength",
-    "not",
-    "oneOf",
-    "patternProperties",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
-)
-
-
-def is_strict(schema: Any) -> bool:
-    """Whether endpoints can hold a model to a schema while it writes: OpenAI refuses others as strict ones.
-
-    Objects must be closed and require all their properties, every value must have a type, a reference stands alone, and
-    some keywords are not allowed (OpenAI's guide "Structured Outputs", "Supported schemas").
-
-    Example:
-        >>> is_strict({"type": "object", "properties": {"a": {"type": "string"}}})
-        False
-    """
-    if not isinstance(schema, Mapping) or not _TYPED & schema.keys() or any(key in schema for key in _LOOSE):
-        return False
-    if "$ref" in schema and schema.keys() > {"$ref"} and not schema.keys() & {"$defs", "definitions"}:
-        return False
-    kinds = _as_list(schema.get("type") or [])
-    if "object" in kinds or "properties" in schema:
-        named = schema.get("properties", {})
-        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(named):
-            return False
-    if "array" in kinds and "items" not in schema:
-        return False
-    inside = [each for key in _OF_NAMES for each in schema.get(key, {}).values()]
-    inside += [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())]
-    return all(map(is_strict, inside))
-
-
-_TYPED = {"type", "$ref", "anyOf", "enum", "const"}
-_OF_NAMES = ("properties", "$defs", "definitions")
-"""Keywords whose values have names of the user's as keys."""
-
-_AS_THEY_ARE = {"type", "required", "additionalProperties", "enum", "const", "title", "$ref"}
-_AS_THEY_ARE |= {"description", "multipleOf", "minItems", "maxItems"}
-_LEFT_OUT = {"default", "discriminator", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment"}
-_LEFT = set(_LOOSE) - {"default", "minLength", "maxLength", "uniqueItems"}
-"""What no words could stand for: a schema with one of these is sent as a loose one."""
-
-_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
-_LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?<?[=!]")
-
-
-def strictly(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A schema as strict structured output takes it, which may allow more; None where that cannot be.
-
-    Limits of numbers and lengths, formats and patterns that not all endpoints know, and the order of a tuple are said
-    in descriptions instead of keywords: Azure's and Anthropic's endpoints, and OpenAI's for models that were tuned,
-    refuse even limits of numbers in a strict schema. What is left out so is checked here in any case
-    (`schema_problem`).
-
-    Args:
-        schema: that of an object.
-
-    Example:
-        >>> score = {"type": "number", "minimum": 0, "maximum": 1}
-        >>> strictly({"type": "object", "properties": {"score": score}, "required": ["score"],
-        ...           "additionalProperties": False})["properties"]
-        {'score': {'type': 'number', 'description': 'minimum: 0, maximum: 1'}}
-        >>> strictly({"type": "object"})
-    """
-    try:
-        eased: dict[str, Any] = _eased(schema)
-        return eased if eased.get("type") == "object" and is_strict(eased) else None
-    except (AttributeError, TypeError):  # `check_schema` passes over what no answer is held against
-        return None
-
-
-def _eased(schema: Any) -> Any:
-    if not isinstance(schema, Mapping):
-        return schema
-    eased: dict[str, Any] = {}
-    told: list[str] = []
-    for key, value in schema.items():
-        if key in _OF_NAMES:
-            eased[key] = {name: _eased(each) for name, each in value.items()}
-        elif key == "items" and "prefixItems" not in schema:
-            eased[key] = _eased(value)
-        elif key == "anyOf" or (key in ("oneOf", "allOf") and _is_anyOf(key, schema)):
-            eased["anyOf"] = [_eased(each) for each in value]
-        elif key == "prefixItems" and (each := _items_of(schema)) is not None:
-            eased["items"] = each
-            told.append(f"prefixItems: {_as_json(value)}")
-        elif key in _AS_THEY_ARE or key in _LEFT or _is_known(key, value):
-            eased[key] = value
-        elif key not in _LEFT_OUT:
-            told.append(f"{key}: {_as_json(value)}")
-    if told:
-        eased["description"] = "; ".join([*map(str, filter(None, [eased.get("description")])), ", ".join(told)])
-    if "type" not in eased and (values := schema.get("enum", [schema["const"]] if "const" in schema else ())):
-        kinds = list(dict.fromkeys(map(_kind_of, values)))
-        eased["type"] = kinds[0] if len(kinds) == 1 else kinds
-    if "$ref" in eased and len(eased) > 1 and not eased.keys() & {"anyOf", "$defs", "definitions"}:
-        eased["anyOf"] = [{"$ref": eased.pop("$ref")}]
-    return eased
-
-
-def _is_anyOf(key: str, schema: Mapping[str, Any]) -> bool:  # noqa: N802  it is the keyword's name
-    """Whether the alternatives of oneOf, or the one part of allOf, say what anyOf would."""
-    return not schema.keys() & {"anyOf", "oneOf", "allOf"} - {key} and (key == "oneOf" or len(schema[key]) == 1)
-
-
-def _items_of(schema: Mapping[str, Any]) -> Any:
-    """A schema for all items of a tuple; None where any may follow, or there are none."""
-    parts, rest = list(schema["prefixItems"]), schema.get("items", True)
-    if rest is not False and schema.get("maxItems", len(parts) + 1) > len(parts):
-        if rest is True:
-            return None
-        parts.append(rest)
-    different = [_eased(part) for number, part in enumerate(parts) if part not in parts[:number]]
-    if len(different) < 2:
-        return different[0] if different else None
-    return {"anyOf": different}
-
-
-def _is_known(key: str, value: Any) -> bool:
-    if key == "format":
-        return value in _FORMATS
-    return key == "pattern" and not _LOOKS_AROUND.search(value)
-
-
-def _kind_of(value: Any) -> str:
-    kinds = ("null", "boolean", "integer", "number", "string", "array", "object")
-    return next((kind for kind in kinds if _is(value, kind)), "string")
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
 def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> Iterator[str]:
     if schema is True or schema is False:
         if schema is False:
@@ -271,9 +121,9 @@ def _problems(value: Any, schema: Any, where: str, root: Mapping[str, Any]) -> I
         yield from _problems(value, follow(schema["$ref"], root), where, root)
     kinds = schema.get("type")
     if kinds is not None and not (
-        _is(value, kinds) if isinstance(kinds, str) else any(_is(value, kind) for kind in _as_list(kinds))
+        is_of(value, kinds) if isinstance(kinds, str) else any(is_of(value, kind) for kind in as_list(kinds))
     ):
-        yield f"{where}: expected {' or '.join(_as_list(schema['type']))}, got {_describe(value)}"
+        yield f"{where}: expected {' or '.join(as_list(schema['type']))}, got {_describe(value)}"
         return
     if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
         yield f"{where}: expected one of {_listed(schema['enum'])}, got {_describe(value)}"
@@ -324,13 +174,13 @@ def integer(value: Any) -> int:
         >>> integer(2.0)
         2
     """
-    if not _is(value, "integer"):
+    if not is_of(value, "integer"):
         raise TypeError(f"expected an integer, got {_describe(value)}")
     return int(value)
 
 
 def _number(value: Any) -> float | None:
-    return value if _is(value, "number") else None
+    return value if is_of(value, "number") else None
 
 
 @functools.lru_cache(maxsize=256)
@@ -371,7 +221,7 @@ _FORMS: tuple[tuple[frozenset[str], Callable[[Any], bool], str], ...] = (
         "a list",
     ),
     (frozenset({"$ref", "pattern"}), lambda value: isinstance(value, str), "text"),
-    (_LIMITED - {"pattern"}, lambda value: _is(value, "number"), "a number"),
+    (_LIMITED - {"pattern"}, lambda value: is_of(value, "number"), "a number"),
 )
 
 
@@ -405,7 +255,12 @@ def follow(reference: str, root: Mapping[str, Any]) -> Any:
     return found
 
 
-def _is(value: Any, kind: str) -> bool:
+def is_of(value: Any, kind: str) -> bool:
+    """Whether a JSON value is of one of JSON Schema's types.
+
+    Raises:
+        ValueError: there is no such type.
+    """
     match kind:
         case "object":
             return isinstance(value, dict)
@@ -420,7 +275,7 @@ def _is(value: Any, kind: str) -> bool:
         case "number":
             return isinstance(value, int | float) and not isinstance(value, bool)
         case "integer":
-            return _is(value, "number") and (isinstance(value, int) or value.is_integer())
+            return is_of(value, "number") and (isinstance(value, int) or value.is_integer())
     raise ValueError(
         f"the schema names the type {kind!r}, and JSON has object, array, string, boolean, null, number, integer"
     )
@@ -430,7 +285,8 @@ def _same(value: Any, other: Any) -> bool:
     return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)  # JSON's true is not its 1
 
 
-def _as_list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
+    """What may stand alone or in a list."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 

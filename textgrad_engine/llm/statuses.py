@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -54,14 +56,16 @@ _NOT_TODAY = (
     "later"
 )
 
-_OVERFLOW = re.compile(
-    r"context_length_exceeded|maximum context length|context length|context window|context limit"
-    r"|contextwindowexceeded"  # litellm
-    r"|context size"  # llama.cpp
+_CONTEXT = r"(?:context (?:length|window|limit|size))"
+_TOO_MUCH = (
+    r"context_length_exceeded|contextwindowexceeded|exceed_context_size"  # OpenAI and others, litellm, llama.cpp
+    rf"|(?:exceed\w*|longer than|larger than|greater than|more than|too large for|less than)\b.{{0,80}}{_CONTEXT}"
+    rf"|{_CONTEXT}.{{0,40}}exceed|maximum context length (?:is|of) \d"
     r"|maximum number of tokens allowed"  # Gemini
     r"|prompt is too long|prompt too long|input is too long|too many input tokens"  # Anthropic, Bedrock
     r"|maximum prompt length"  # xAI
     r"|maximum model length"  # vLLM
+    r"|maximum allowed (?:input )?length"  # SGLang, and litellm before it
     r"|max_new_tokens`? must be|`inputs`? must have less than"  # TGI, Together
     r"|reduce the length of the messages"  # Groq, Cerebras
     r"|total number of tokens in the prompt"  # Cohere
@@ -69,6 +73,11 @@ _OVERFLOW = re.compile(
     r"|exceeded model token limit|prompt exceeds max length"  # Moonshot, Zhipu
     r"|tokens_limit_reached|request body too large"  # GitHub Models
 )
+_EXCEEDED = re.compile(_TOO_MUCH)
+_OVERFLOW = re.compile(rf"{_TOO_MUCH}|{_CONTEXT}")
+"""What a refusal of a request says that is too long for the model. A server that breaks may speak of its context, too,
+when it has no memory for it, so words alone that name the context mean that only where a request is refused."""
+
 _FOR_A_MINUTE = re.compile(r"request too large for .*tokens per min", re.DOTALL)
 
 _FLAGGED = re.compile(
@@ -103,6 +112,10 @@ _A_DAY = re.compile(
     r"per[-_ ]?day|\b(?:tpd|rpd)\b|byday|per 86400s"
     r"|\bdaily\b[\w -]{0,30}(?:limit|quota|cap|allowance)|(?:limit|quota|cap|allowance)[\w -]{0,30}\bdaily\b"
 )
+_ROLLS = re.compile(r"per day \((?:tpd|rpd)\)")
+"""A limit of which some comes back all the time, as the wait that is named with it says: OpenAI's and Groq's. Gemini
+names half a minute, and midnight is meant."""
+
 _A_MINUTE = re.compile(r"per[-_ ]?min|\b(?:tpm|rpm)\b|per[-_ ]?second|byminute")
 
 _LOADING = re.compile(r"loading model|currently loading|model is loading")
@@ -161,21 +174,39 @@ def _meant(status: int, refusal: Refusal, wait: float | None, about: str, asked:
         return MalformedResponse(
             f"{about}; the model had written {refusal.written[:80]!r}", answer=refusal.written, problem=refusal.said
         )
-    kind, repair = _kind(status, refusal, wait is not None or refusal.wait is not None, asked)
-    if wait is None and issubclass(kind, RateLimited | ServerFailed | QuotaExhausted):  # else words may mean anything
+    named = refusal.wait if wait is None else wait
+    kind, repair = _kind(status, refusal, named, asked)
+    if kind is QuotaExhausted:
+        wait = _until_back(refusal, named)
+    elif wait is None and issubclass(kind, RateLimited | ServerFailed):  # else words may mean anything
         loads = _LOADS if kind is ServerFailed and _LOADING.search(refusal.all) else None
-        wait = loads if refusal.wait is None else refusal.wait
+        wait = loads if named is None else named
     return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
 
 
-def _kind(status: int, refusal: Refusal, waits: bool, asked: Request | None) -> tuple[type[APIError], str]:
+def _until_back(refusal: Refusal, named: float | None) -> float | None:
+    """Seconds until something of what is used up may be used again; None where nothing says that."""
+    return named if _ROLLS.search(refusal.all) else None
+
+
+def _of_a_day(wait: float | None, clock: Callable[[], float] = time.time) -> str:
+    if wait is None:
+        return _NOT_TODAY
+    back = datetime.fromtimestamp(math.ceil((clock() + wait) / 60) * 60, UTC)
+    return (
+        f"what the account allows in a day is used up, and some of it is back at {back:%Y-%m-%d %H:%M} UTC: `resume` "
+        "goes on with a run from then on"
+    )
+
+
+def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | None) -> tuple[type[APIError], str]:
     low = refusal.all
     if status in _MONEY_STATUSES and _says(low, _NO_MONEY, asked if status == 400 else None):
         return QuotaExhausted, _NO_MONEY_LEFT
     if status in (400, 403, 422) and _FLAGGED.search(low) and not _OF_THE_ACCOUNT.search(low):
         return BadRequest, "the key is right; what was asked is refused"
     if status == 402:  # OpenRouter says when it will have settled what is under way
-        return (RateLimited, _TOO_OFTEN) if waits else (QuotaExhausted, _NO_MONEY_LEFT)
+        return (QuotaExhausted, _NO_MONEY_LEFT) if wait is None else (RateLimited, _TOO_OFTEN)
     if status == 403 and _OVERFLOW.search(low):  # Together's documented status for it
         return ContextOverflow, _TOO_LONG
     if status in (401, 403) or (status == 400 and _says(low, _KEY_REFUSED, asked)):
@@ -184,10 +215,12 @@ def _kind(status: int, refusal: Refusal, waits: bool, asked: Request | None) -> 
         return BadRequest, "check the model's name and the base_url"
     if status in (413, 429) and _FOR_A_MINUTE.search(low):
         return ContextOverflow, _TOO_LARGE_FOR_A_MINUTE
-    if status == 413 or (status in (400, 422, 500) and _OVERFLOW.search(low)):
+    if status == 413 or (status in (400, 422) and _OVERFLOW.search(low)):
+        return ContextOverflow, _TOO_LONG
+    if status == 500 and _says(low, _EXCEEDED, asked):  # llama.cpp until September 2025, and what is in front of others
         return ContextOverflow, _TOO_LONG
     if status == 429 and _A_DAY.search(low) and not _A_MINUTE.search(low):
-        return QuotaExhausted, _NOT_TODAY
+        return QuotaExhausted, _of_a_day(_until_back(refusal, wait))
     if status == 429 or (status == 498 and "capacity" in low):  # 498 is Groq's for its flex tier
         return RateLimited, _NOBODY_FREE if "capacity" in low or "resource_unavailable" in low else _TOO_OFTEN
     if status == 408:

@@ -12,6 +12,7 @@ import importlib.util
 import ipaddress
 import os
 import urllib.request
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from textgrad_engine.errors import RequestRefused
@@ -33,7 +34,7 @@ _POOL = 8
 """Connections in each of the small pools."""
 
 
-def connect(host: str, timeout: float, *, wide: bool) -> Any:
+def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = ()) -> Any:
     """An HTTP client for the SDK, without a limit of its own: `Limit` decides how many calls run at once.
 
     Bodies are read up to a size only, see `bodies`.
@@ -42,6 +43,7 @@ def connect(host: str, timeout: float, *, wide: bool) -> Any:
         host: where the requests will go.
         timeout: seconds to wait for data that does not come.
         wide: use aiohttp.
+        own: names of headers that are for this host alone, in lower case; a redirect does not take them elsewhere.
     """
     import httpx2  # with openai, most of a second: paid at the first call, not at import
     import openai
@@ -53,16 +55,16 @@ def connect(host: str, timeout: float, *, wide: bool) -> Any:
         "headers": {"accept-encoding": PACKING},
         "trust_env": not local,  # a proxy of the environment cannot reach this machine's own servers
     }
-    bound = bounded()
+    bound, leave = bounded(), [_left_behind(host, own)] if own else []
     if wide:
         # 0 is aiohttp's word for "no limit"; left out, it would be 100
         return openai.DefaultAioHttpClient(
             limits=httpx2.Limits(max_connections=0),
-            event_hooks={"request": [_guard_at_once], "response": [bound]},
+            event_hooks={"request": [_guard_at_once, *leave], "response": [bound]},
             **settings,
         )
     unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
-    settings["event_hooks"] = {"request": [_guard], "response": [bound]}
+    settings["event_hooks"] = {"request": [_guard, *leave], "response": [bound]}
     if local or not urllib.request.getproxies():  # a transport of one's own would pass by the environment's proxies
         return httpx2.AsyncClient(transport=_pools(unlimited), **settings)
     return httpx2.AsyncClient(limits=unlimited, **settings)
@@ -136,6 +138,17 @@ def _pools(limits: Any) -> Any:
                 self._release()
 
     return Pools()
+
+
+def _left_behind(host: str, names: Collection[str]) -> Callable[[Any], Awaitable[None]]:
+    """A hook for requests that takes these headers away where one goes to another host than that."""
+
+    async def leave(request: Any) -> None:
+        if request.url.host != host:
+            for name in names:
+                request.headers.pop(name, None)
+
+    return leave
 
 
 async def _guard(request: Any) -> None:

@@ -221,7 +221,7 @@ def _note(tool: Callable[..., Any], error: Exception) -> None:
     if kind not in told:
         told.add(kind)
         said = redacted(str(error), secrets_named())
-        _log.warning("the tool %s raised %s: %s; the model is told, each time", tool.__name__, raised, said)
+        _log.warning("the tool %s raised %s: %.500r; the model is told, each time", tool.__name__, raised, said)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.printing import hanging, indented, printed, styled
-from textgrad_engine.report.view import CONTROL, looked_at_before, measured, said
+from textgrad_engine.report.view import looked_at_before, measured, remark_on, said
 from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
 from textgrad_engine.store import Folds, typed
 from textgrad_engine.train import CrossValidation, TrainResult
@@ -68,7 +68,7 @@ def headline_of(folds: Folds) -> str:
     ended = {"finished": "", "interrupted": "interrupted", "budget": "the budget was spent"}[found.status]
     if folds.missing and not found.stopped:
         ended = "it still goes on" if folds.locked else "it did not come to its end"
-    remark = CONTROL if (folds.config or {}).get("feedback", True) is False else ""
+    remark = remark_on(folds.config)
     several = f"{plural(folds.folds, 'fold')} of {plural(found.examples, 'example')}"
     return "; ".join([several, *filter(None, [ended, remark])])
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.search.marks import marks_of
@@ -30,6 +30,7 @@ __all__ = [
     "lost",
     "measured",
     "none_kept",
+    "remark_on",
     "said",
     "size",
     "view_of",
@@ -39,6 +40,19 @@ Tone = Literal["good", "bad", "plain"]
 
 CONTROL = "a control: the optimizer got no feedback"
 """What is special about a run with ``--no-feedback``."""
+
+
+def remark_on(kept: Mapping[str, Any] | None) -> str:
+    """What was special about a run, for its report.
+
+    Args:
+        kept: what its ``config.json`` says; None where it has none.
+    """
+    kept = kept or {}
+    said = [] if kept.get("feedback", True) else [CONTROL]
+    if kept.get("config", {}).get("models", {}).get("prices"):
+        said.append("its costs are by stated prices")
+    return "; ".join(said)
 
 
 @dataclass(frozen=True)

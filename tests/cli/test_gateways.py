@@ -1,0 +1,227 @@
+"""Models behind gateways: headers and prices, stated in the config or on the command line, from estimate to resume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+
+SECRET = "canary/gateway+secret0123"
+TABLES = """
+[models.prices.my-deployment]
+input = 400
+cached = 100
+output = 1600
+
+[models.headers]
+x-team = "search"
+x-gateway-key = {env = "GATEWAY_KEY"}
+
+[budget]"""
+
+
+class Gateway(LoopbackServer):
+    """Keeps the headers that it was sent, and quotes one of them in an error."""
+
+    def __init__(self) -> None:
+        super().__init__(FunctionModel(answer), script=[Fault(400, body=f"<html>{SECRET}</html>")])
+        self.seen: list[Mapping[str, str]] = []
+
+    async def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Any:
+        self.seen.append(dict(headers))
+        return await super().respond(method, path, headers, body)
+
+
+def answer(request: Request) -> Any:
+    """Something to every kind of request."""
+    if request.config.response_format is None:
+        return "no idea"
+    properties = request.config.response_format.json_schema["properties"]
+    if "edits" in properties:
+        return {"edits": [{"op": "add", "line": 1, "text": "Say it.", "reason": "unsaid", "feedback": [1]}]}
+    return {case: dict.fromkeys(schema["properties"], "say it") for case, schema in properties.items()}
+
+
+def dollars_of(run: Path) -> float:
+    """What a run has cost."""
+    used = json.loads((run / "result.json").read_text())["usage"]
+    return sum(usage["dollars"] for usage in used.values())
+
+
+def behind(server: Gateway) -> tuple[tuple[str, str], ...]:
+    return (
+        ('forward = "simulated/tickets"', f'forward = "my-deployment"\nbase_url = "{server.base_url}"'),
+        ("[budget]", TABLES.strip()),
+    )
+
+
+@pytest.mark.parametrize("held", [None, "", " \n"])
+def test_a_variable_that_is_not_set_is_named_before_anything_is_asked(
+    cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch, held: str | None
+) -> None:
+    """With file, line and repair; `estimate` asks nobody, and needs none."""
+    monkeypatch.delenv("GATEWAY_KEY", raising=False)
+    if held is not None:
+        monkeypatch.setenv("GATEWAY_KEY", held)
+    with Gateway() as server:
+        folder = small(*behind(server), rows=4)
+        done = cli("train", folder)
+        assert done.exit_code == 2
+        assert "[models.headers] x-gateway-key has no value" in done.stderr
+        assert "environment variable GATEWAY_KEY" in done.stderr
+        line = (folder / "config.toml").read_text().splitlines().index('x-gateway-key = {env = "GATEWAY_KEY"}') + 1
+        assert f"config.toml:{line}:" in done.stderr
+        assert cli("estimate", folder).exit_code == 0
+    assert server.seen == []
+
+
+def test_a_variable_whose_value_cannot_be_sent_is_named_without_it(
+    cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be half of a secret."""
+    monkeypatch.setenv("GATEWAY_KEY", f"{SECRET}\nx")
+    with Gateway() as server:
+        done = cli("train", small(*behind(server), rows=4))
+    assert done.exit_code == 2
+    assert "not plain ASCII in one line" in done.stderr
+    assert "canary" not in done.output
+    assert server.seen == []
+
+
+def test_a_run_behind_a_gateway_is_paid_by_the_stated_price_and_goes_on_with_it(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A budget in dollars ends it, `resume` and `eval` know price and headers, and the secret is nowhere."""
+    caplog.set_level(0)
+    monkeypatch.setenv("GATEWAY_KEY", SECRET)
+    run, printed = tmp_path / "run", []
+    with Gateway() as server:
+        folder = small(*behind(server), rows=6)
+        first = cli("train", folder, "--run-dir", run, "--budget", "15")
+        assert first.exit_code == 3, first.output
+        assert "Stated price of my-deployment: input $400, cached $100, output $1600" in first.output
+        assert 0 < dollars_of(run) <= 15
+        assert "<html>[redacted]" in (run / "completions.jsonl").read_text()
+        printed += [first.output]
+        for command in (
+            ("resume", run, "--budget", "100000"),
+            ("show", run),
+            ("report", run),
+            ("eval", run, "--data", folder / "test.jsonl", "--budget", "100000"),
+            ("eval", run, "--data", folder / "test.jsonl", "--json"),
+        ):
+            done = cli(*command)
+            assert done.exit_code == 0, done.output
+            printed.append(done.output)
+    assert "its costs are by stated prices" in printed[1]
+    assert "its costs are by stated prices" in printed[2]
+    assert {(each["x-team"], each["x-gateway-key"]) for each in server.seen} == {("search", SECRET)}
+    kept = json.loads((run / "config.json").read_text())["config"]["models"]
+    assert kept["prices"] == {"my-deployment": {"input": 400.0, "cached": 100.0, "output": 1600.0}}
+    assert kept["headers"] == {"x-team": "search", "x-gateway-key": {"env": "GATEWAY_KEY"}}
+    calls = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()[1:]]
+    usages = [call["usage"] for call in calls if call.get("usage", {}).get("input_tokens")]
+    assert usages
+    for usage in usages:
+        by_price = (usage["input_tokens"] * 400 + usage["output_tokens"] * 1600) / 1e6
+        assert usage["dollars"] == pytest.approx(by_price)
+    assert [text for text in (*printed, caplog.text) if SECRET in text] == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()] == []
+
+
+def test_another_address_on_the_command_line_gets_no_headers(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The secret is that of the gateway which the config names; the variable need not be set then."""
+    monkeypatch.delenv("GATEWAY_KEY", raising=False)
+    with Gateway() as server, Gateway() as other:
+        folder = small(*behind(server), rows=4)
+        done = cli("train", folder, "--run-dir", tmp_path / "run", "--base-url", other.base_url, "--budget", "5000")
+        assert done.exit_code == 0, done.output
+    assert server.seen == []
+    assert other.seen
+    assert not any({"x-team", "x-gateway-key"} & set(each) for each in other.seen)
+
+
+def test_a_price_on_the_command_line_is_that_of_each_model_and_is_kept(cli: Any, small: Any, tmp_path: Path) -> None:
+    """So a limit in dollars can be kept without a change of the file, by `resume`, too."""
+    run, price = tmp_path / "run", "input=400,output=1600"
+    with Gateway() as server:
+        folder = small(rows=6)
+        to_it = ("--model", "x", "--base-url", server.base_url)
+        refused = cli("train", folder, *to_it, "--budget", "1", "--run-dir", run)
+        assert refused.exit_code == 2
+        assert "--price input=0.4,output=1.6" in refused.stderr
+        assert not run.exists()
+        first = cli("train", folder, *to_it, "--budget", "15", "--price", price, "--run-dir", run)
+        assert first.exit_code == 3, first.output
+        assert "Stated price of x: input $400, output $1600" in first.output
+        done = cli("resume", run, "--budget", "100000")
+        assert done.exit_code == 0, done.output
+        dear = cli("eval", run, "--data", folder / "test.jsonl", "--price", "input=800,output=1600", "--json")
+        cheap = cli("eval", run, "--data", folder / "test.jsonl", "--json")
+    costs = [json.loads(each.stdout)["usage"] for each in (cheap, dear)]
+    used = [usage.get("total", usage) for usage in costs]
+    assert used[1]["dollars"] - used[0]["dollars"] == pytest.approx(used[0]["input_tokens"] * 400 / 1e6)
+    assert json.loads((run / "config.json").read_text())["config"]["models"]["prices"] == {
+        "x": {"input": 400.0, "cached": None, "output": 1600.0}
+    }
+
+
+def test_folds_and_estimate_know_the_price(cli: Any, small: Any, tmp_path: Path) -> None:
+    """They go the same way."""
+    folder = small(rows=6)
+    text = (
+        (folder / "config.toml")
+        .read_text()
+        .replace("[budget]", '[models.prices."simulated/tickets"]\ninput = 4\noutput = 16\n\n[budget]')
+    )
+    (folder / "config.toml").write_text(text)
+    estimate = json.loads(cli("estimate", folder, "--json").stdout)
+    assert estimate["prices"] == {"simulated/tickets": {"input": 4.0, "cached": None, "output": 16.0}}
+    assert estimate["dollars"]["low"] > 0
+    shown = cli("estimate", folder).stdout
+    assert "Stated price of simulated/tickets: input $4, output $16" in " ".join(shown.split())
+    done = cli("train", folder, "--folds", "2", "--run-dir", tmp_path / "folds", "--budget", "100")
+    assert done.exit_code == 0, done.output
+    assert "Stated price of simulated/tickets" in done.stderr
+    assert "its costs are by stated prices" in " ".join(done.stdout.split())
+    assert dollars_of(tmp_path / "folds" / "fold-1") > 0
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("0.4", "'0.4' is no part of that"),
+        ("", "'' is no part of that"),
+        ("input=0.4", "input and output must be there"),
+        ("input=x,output=1", "input = 'x' is no number"),
+        ("input=-1,output=1", "input is dollars per million tokens, and must not be negative"),
+        ("input=nan,output=1", "must not be negative"),
+        ("input=1,output=inf", "output is dollars"),
+        ("input=1,output=2,input=3", "'input=3' is no part of that"),
+        ("in=1,output=2", "'in=1' is no part of that"),
+    ],
+)
+def test_a_price_that_is_none_is_explained(cli: Any, small: Any, said: str, problem: str) -> None:
+    """With what to write instead."""
+    done = cli("estimate", small(rows=4), "--price", said)
+    assert done.exit_code == 2
+    assert f"--price {said!r}: " in done.stderr
+    assert problem in done.stderr
+
+
+def test_a_model_in_this_process_needs_no_header(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--model simulated/tickets` tries a config out, wherever its own models are."""
+    monkeypatch.delenv("GATEWAY_KEY", raising=False)
+    headers = '[models.headers]\nx-gateway-key = {env = "GATEWAY_KEY"}\n\n[budget]'
+    done = cli("train", small(("[budget]", headers), rows=4), "--run-dir", tmp_path / "run", "--quiet")
+    assert done.exit_code == 0, done.output

@@ -1,0 +1,177 @@
+"""What in a config goes together, and what is there: the checks that need more than one key, or look outside of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from textgrad_engine.cli.optimizers import OwnSettings
+from textgrad_engine.cli.settings import quoted
+from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.load import missing_file
+from textgrad_engine.llm.headers import problem_of_name, problem_of_value
+from textgrad_engine.llm.openai import checked_host
+from textgrad_engine.slots import SLOT_NAMES, slots_of
+
+if TYPE_CHECKING:
+    from textgrad_engine.cli.config import Config
+
+__all__ = ["CHECKS"]
+
+
+def _check_program(config: Config) -> None:
+    program = config.program
+    texts = [key for key in ("system", "system_file", "user") if getattr(program, key) is not None]
+    if program.class_ is not None:
+        if texts:
+            config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
+        required, optional = config.columns()
+        target = config.data.target
+        if target in required or (target in optional and not config.may_lack_target):
+            config.fail(
+                f"[program] class = {program.class_!r}: its forward names {target}, the answer by [data] target; take "
+                "it out",
+                "program",
+                "class",
+            )
+        return
+    if "system" in texts and "system_file" in texts:
+        config.fail("[program] has system and system_file; take one of them out", "program", "system_file")
+    for key, example in (("system", 'system = "..." or system_file = "prompt.txt"'), ("user", 'user = "{question}"')):
+        if not any(name.startswith(key) for name in texts):
+            config.fail(f'[program] lacks {example}; or give class = "module:Class" instead of both', "program")
+    slots = slots_of(program.user or "")
+    if not slots:
+        braces = re.search(r"(?<!\{)\{[^{}\n]+\}(?!\})", program.user or "")
+        why = f"; {braces[0]} is text, as {SLOT_NAMES}" if braces else ""
+        config.fail(
+            f"[program] user has no {{slot}} that a column of the data fills, such as {{question}}{why}",
+            "program",
+            "user",
+        )
+    required, optional = config.columns()
+    target = config.data.target
+    if target in (*required, *optional):
+        key = "user" if target in required else program.system_key
+        config.fail(
+            f"[program] {key} shows the model {{{target}}}, the answer by [data] target; take it out", "program", key
+        )
+
+
+def _check_files(config: Config) -> None:
+    seen: dict[Path, str] = {}
+    for key in ("train", "val", "test"):
+        name = getattr(config.data, key)
+        if name is None:
+            continue
+        file = config.file(name)
+        if not file.is_file():
+            hint = "" if name.isprintable() else r"; in double quotes '\t' is a tab, so write the path in single quotes"
+            config.fail(f"[data] {key} = {name!r}: {missing_file(file)}{hint}", "data", key)
+        if (earlier := seen.setdefault(file.resolve(), key)) != key:
+            without = "; or leave val out, then the training examples validate, too" if key == "val" else ""
+            config.fail(f"[data] {key} is the file of {earlier}; split it into two files{without}", "data", key)
+    if config.prompts is not None and not config.file(config.prompts).is_dir():
+        config.fail(
+            f"prompts: there is no folder {config.file(config.prompts)}; make it, or take the key out", "prompts"
+        )
+
+
+def _check_metric(config: Config) -> None:
+    metric = config.metric
+    if metric.name is not None and metric.function is not None:
+        config.fail("[metric] has name and function; take one of them out", "metric", "function")
+    allowed = {"judge": ("instructions", "scale"), "function": ("purpose", "scale"), "exact_match": ()}[metric.kind]
+    for key in ("instructions", "scale", "purpose"):
+        if getattr(metric, key) is not None and key not in allowed:
+            config.fail(f"[metric] {key} means nothing to {metric.kind}; take it out", "metric", key)
+    if allowed and not (getattr(metric, allowed[0]) or "").strip():
+        config.fail(
+            f'[metric] {metric.kind} wants {allowed[0]} = "...", what to look for in words', "metric", allowed[0]
+        )
+    if metric.scale is not None and not metric.scale[0] < metric.scale[1]:
+        config.fail(f"[metric] scale = {metric.scale}: the lowest score comes first", "metric", "scale")
+    config.metric_function()
+
+
+def _check_endpoint(config: Config) -> None:
+    url = config.models.base_url
+    if url is None:
+        return
+    try:
+        checked_host(url)
+    except ValueError as error:
+        config.fail(f"[models] {error}", "models", "base_url")
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        config.fail("[models] base_url holds a key or password; set OPENAI_API_KEY instead", "models", "base_url")
+
+
+def _check_prices(config: Config) -> None:
+    """A price is that of a model which is asked: a name that is misspelt would leave another price in force."""
+    names = list(config.models.roles().values())
+    for name in config.models.prices:
+        if name not in names:
+            asked = ", ".join(dict.fromkeys(names))
+            config.fail(
+                f"[models.prices.{quoted(name)}] is no model of this config, which asks {asked}"
+                f"{suggest(name, names) or '; take it out; that of a --model is stated by --price'}",
+                "models",
+                "prices",
+                name,
+            )
+
+
+def _check_headers(config: Config) -> None:
+    """Headers can be sent; what comes from the environment is looked for when models are made."""
+    seen: dict[str, str] = {}
+    for name, value in config.models.headers.items():
+        problem = problem_of_name(name)
+        if not problem and isinstance(value, str):
+            problem = problem_of_value(value)
+        if not problem and (other := seen.setdefault(name.lower(), name)) != name:
+            problem = f"is there as {other} already; names of headers do not differ in case"
+        if problem:
+            config.fail(f"[models.headers] {quoted(name)} {problem}", "models", "headers", name)
+
+
+def _check_optimizer(config: Config) -> None:
+    """An optimizer of the user's own is imported, and can be made of what the file says."""
+    own = config.optimizer
+    if isinstance(own, OwnSettings):
+        try:
+            own.take(config.import_named(own.name, "optimizer", "name"))
+        except TypeError as error:
+            config.fail(f"[optimizer] name = {own.name!r}: {error}", "optimizer", "name")
+
+
+def _check_train(config: Config) -> None:
+    """What a search does otherwise by itself, so that nothing in the file is without effect."""
+    if config.optimizer.name == "TGD" or isinstance(config.optimizer, OwnSettings):
+        return
+    has = type(config.optimizer).model_fields
+    for key in ("max_epochs", "batch_size", "feedback_batch_size"):
+        if config.has_line("train", key):
+            instead = f"set {key} in [optimizer]" if key in has else "limit [train] max_steps, or a [budget]"
+            config.fail(
+                f"[train] {key} means nothing to {config.optimizer.name}, which draws its own minibatches and ends by "
+                f"itself; take it out; {instead}",
+                "train",
+                key,
+            )
+
+
+CHECKS: tuple[Callable[[Config], None], ...] = (
+    _check_endpoint,
+    _check_prices,
+    _check_headers,
+    _check_files,
+    _check_metric,
+    _check_program,
+    _check_train,
+    _check_optimizer,
+)
+"""Each takes a config, and raises a ConfigError where something in it does not go with the rest."""

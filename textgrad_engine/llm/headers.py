@@ -1,0 +1,133 @@
+"""Headers that a gateway wants with each request, besides those that every request has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+__all__ = [
+    "Headers",
+    "check_headers",
+    "concealed_headers",
+    "holds_secret",
+    "plain",
+    "problem_of_name",
+    "problem_of_value",
+    "secrets_in",
+    "sent",
+]
+
+Headers = Mapping[str, str | SecretStr]
+"""Values by name; a `SecretStr` is shown nowhere, and taken out of what is written down."""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""What may be the name of a header (RFC 9110)."""
+
+_OWN = frozenset(
+    {"accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "host"}
+    | {"te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers that say how a request is sent, which is not for others to say."""
+
+_SECRET = frozenset(
+    {"accesskey", "apikey", "auth", "authentication", "authorization", "cookie", "credential", "credentials", "key"}
+    | {"passwd", "password", "secret", "signature", "token"}
+)
+"""Words in the names of headers whose values are secrets."""
+
+
+def concealed_headers(headers: Headers | None) -> dict[str, str | SecretStr]:
+    """Headers with what is a secret by its name as a `SecretStr`.
+
+    Example:
+        >>> concealed_headers({"x-team": "search", "x-gateway-api-key": "k-0123"})
+        {'x-team': 'search', 'x-gateway-api-key': SecretStr('**********')}
+    """
+    return {
+        name: SecretStr(value) if isinstance(value, str) and holds_secret(str(name)) else value
+        for name, value in (headers or {}).items()
+    }
+
+
+def check_headers(headers: Headers) -> None:
+    """Check that headers can be sent.
+
+    Raises:
+        ValueError: a name or a value cannot be, or is not for others to say; the message has no value in it.
+
+    Example:
+        >>> check_headers({"x-team": "search", "X-Team": "sales"})
+        Traceback (most recent call last):
+        ValueError: the header 'X-Team' is there as 'x-team' already; names of headers do not differ in case
+    """
+    seen: dict[str, str] = {}
+    for name, value in headers.items():
+        if problem := problem_of_name(name) or problem_of_value(value):
+            raise ValueError(f"the header {name!r} {problem}")
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise ValueError(
+                f"the header {name!r} is there as {other!r} already; names of headers do not differ in case"
+            )
+
+
+def problem_of_name(name: str) -> str:
+    """What is wrong with the name of a header, behind that; "" where nothing is.
+
+    Example:
+        >>> problem_of_name("Host")
+        'says how a request is sent, and is set by itself; leave it out'
+    """
+    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        return "has no name that a header can have: letters, digits and -"
+    return "says how a request is sent, and is set by itself; leave it out" if name.lower() in _OWN else ""
+
+
+def problem_of_value(value: object) -> str:
+    r"""What is wrong with the value of a header, behind its name and without the value; "" where nothing is.
+
+    Example:
+        >>> problem_of_value("two\nlines")
+        'has a value that is not plain ASCII in one line, without spaces around it'
+    """
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if not isinstance(text, str):
+        return f"has a value of the type {type(value).__name__}, and should have a text"
+    if not text:
+        return "has no value"
+    good = text.isascii() and text.isprintable() and text == text.strip()
+    return "" if good else "has a value that is not plain ASCII in one line, without spaces around it"
+
+
+def holds_secret(name: str) -> bool:
+    """Whether the header of that name has a secret in it, as far as its name tells.
+
+    Example:
+        >>> [name for name in ("x-portkey-provider", "x-portkey-api-key", "helicone-auth") if holds_secret(name)]
+        ['x-portkey-api-key', 'helicone-auth']
+    """
+    return not _SECRET.isdisjoint(re.split(r"[^a-z0-9]+", name.lower()))
+
+
+def plain(headers: Headers) -> dict[str, str]:
+    """The headers whose values may be shown."""
+    return {name: value for name, value in headers.items() if isinstance(value, str)}
+
+
+def secrets_in(headers: Headers) -> tuple[SecretStr, ...]:
+    """The secrets among the values; of one such as "Bearer KEY" also what stands behind the first word."""
+    found: list[SecretStr] = []
+    for value in headers.values():
+        if isinstance(value, SecretStr):
+            _, space, behind = value.get_secret_value().partition(" ")
+            found += [value, SecretStr(behind)] if space else [value]
+    return tuple(found)
+
+
+def sent(headers: Headers) -> dict[str, str]:
+    """The headers as they are sent, by names in lower case."""
+    return {
+        name.lower(): value.get_secret_value() if isinstance(value, SecretStr) else value
+        for name, value in headers.items()
+    }
