@@ -5,9 +5,11 @@ NOTE [Tools that are played back]
     is not run: it may give something else by now (a clock, a search engine), and it may have done what must not be
     done twice (a mail). A call is known by the turn that made it: the model, the conversation so far, the answer that
     holds the call, and its place among the calls of that answer. Of equal ones, the n-th gets what the n-th gave, of
-    the same example and of no other item of a `pmap` (`answers.same_item`).
+    the same example, of no other item of a `pmap` (`answers.same_item`) and of no other part (NOTE [The place of a
+    conversation] in `llm.places`).
 
-    A tool may ask models for something of its own. Those calls are on record with the id of the tool's call. When what
+    A tool may ask models for something of its own. Those calls are on record with the id of the tool's call, which no
+    other call of a run has, be it an equal one (`id_of`). When what
     it gave is given again, they are counted again with it: in the sums, the budgets and the journal. So are the tools
     inside of it.
 
@@ -21,7 +23,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,10 +35,11 @@ from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.answers import Answer, Answers, digest, same_item
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.places import Place, numbering_places, same_part
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.usage import Metered, call_item, call_key, call_tool
+from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool
 
 __all__ = [
     "Play",
@@ -47,6 +51,8 @@ __all__ = [
     "Turn",
     "are_observed",
     "count_inside",
+    "giving_ids",
+    "id_of",
     "inside",
     "observe_tools",
     "tell_of",
@@ -102,13 +108,9 @@ class ToolCall:
     place: int
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """What it is known by: its id, which equal calls for other examples do not have, and what else it may have been
-        written down as (`Turn.names`).
-        """
-        places = [{"turn": name, "place": self.place} for name in self.turn.names]
-        own = [digest({**place, "example": self.turn.example}) for place in places[:1]]
-        return (*own, *map(digest, places))
+    def also(self) -> tuple[str, ...]:
+        """What it is known by, as equal calls are: as many names as its turn has (`Turn.names`)."""
+        return tuple([digest({"turn": name, "place": self.place}) for name in self.turn.names])
 
 
 @dataclass(frozen=True)
@@ -132,14 +134,15 @@ class ToolRecord:
         name: of the tool.
         arguments: as the model gave them.
         result: what it came to.
-        id: what tells the call from others (`ToolCall.names`).
-        also: what else it is known by.
+        id: what tells the call from others (`id_of`).
+        also: what it is known by, as equal ones are (`ToolCall.also`).
         key: what it belongs to, the value of `call_key` of the calls around it.
         item: the value of `call_item` there.
         tool: the id of the tool's call inside of which it was made; "" for none.
         started: when it began, in seconds since the epoch.
         latency: so many seconds it took.
         keys: what the model that called it holds as secrets; whoever writes this down takes them out of it.
+        place: the value of `call_place` where it was made.
     """
 
     name: str
@@ -153,6 +156,7 @@ class ToolRecord:
     started: float = 0.0
     latency: float = 0.0
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
+    place: Place = ()
 
 
 @dataclass(frozen=True)
@@ -177,16 +181,20 @@ class ToolsOnRecord:
 
     Args:
         every: all of them.
+
+    Attributes:
+        ids: of all of them.
     """
 
     def __init__(self, every: Sequence[ToolOnRecord] = ()) -> None:
         self._lock = threading.Lock()
         self._given: set[int] = set()
         self._every = every
+        self.ids = frozenset([each.record.id for each in every])
         self._by_name: dict[tuple[str, str | None], list[ToolOnRecord]] = {}  # and example; None for those of all
         self._inside: dict[str, list[ToolOnRecord]] = {}
         for each in every:
-            for name in (each.record.id, *each.record.also):
+            for name in each.record.also:
                 self._by_name.setdefault((name, each.record.key), []).append(each)
                 self._by_name.setdefault((name, None), []).append(each)
             if each.record.tool:
@@ -207,14 +215,29 @@ class ToolsOnRecord:
                 found = self._waiting(call, None, item)
             if not found:
                 return None
-            taken = min(found, key=lambda each: (each.phase != phase, each.record.item != item, each.nth))
+            place, inside_of = call_place.get(), call_tool.get()
+
+            def rank(each: ToolOnRecord) -> Any:
+                record = each.record
+                return (
+                    each.phase != phase,
+                    record.item != item,
+                    record.place != place,
+                    record.tool != inside_of,
+                    each.nth,
+                )
+
+            taken = min(found, key=rank)
             self._given.add(id(taken))
             return taken
 
     def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...]) -> list[ToolOnRecord]:
-        equal = {id(each): each for name in call.names for each in self._by_name.get((name, example), ())}
+        equal = {id(each): each for name in call.also for each in self._by_name.get((name, example), ())}
+        place = call_place.get()
         return [
-            each for number, each in equal.items() if number not in self._given and same_item(each.record.item, item)
+            each
+            for number, each in equal.items()
+            if number not in self._given and same_item(each.record.item, item) and same_part(each.record.place, place)
         ]
 
     def take_inside(self, outer: ToolOnRecord) -> list[ToolOnRecord]:
@@ -278,13 +301,14 @@ async def _count(answer: Answer, answers: Answers, play: Play) -> None:
     stub = _OnRecord(answer.model, answered)
     charging = Budgeted(stub)
     request = Request.model_validate({"purpose": answer.purpose, **(answer.request or {})})
-    tokens = call_key.set(answer.example), call_item.set(answer.item)
+    tokens = call_key.set(answer.example), call_item.set(answer.item), call_place.set(answer.place)
     try:
         await Metered(stub).complete(request)
     except ModelError:
         if any(each is answer for each in answers.waiting()):  # there was no room for it
             raise
     finally:
+        call_place.reset(tokens[2])
         call_item.reset(tokens[1])
         call_key.reset(tokens[0])
 
@@ -304,6 +328,8 @@ def tool_to_json(record: ToolRecord) -> dict[str, Any]:
         entry["also"] = list(record.also)
     if record.item:
         entry["item"] = list(record.item)
+    if record.place:
+        entry["place"] = list(record.place)
     if record.tool:
         entry["tool"] = record.tool
     return entry
@@ -324,6 +350,7 @@ def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:
         entry["example"],
         tuple(entry.get("item", ())),
         entry.get("tool", ""),
+        place=tuple(entry.get("place", ())),
     )
 
 
@@ -334,11 +361,50 @@ def inside(name: str) -> Iterator[None]:
     Args:
         name: its id.
     """
-    token = call_tool.set(name)
+    tokens = call_tool.set(name), call_place.set(())
+    try:
+        with numbering_places():
+            yield
+    finally:
+        call_place.reset(tokens[1])
+        call_tool.reset(tokens[0])
+
+
+@contextlib.contextmanager
+def giving_ids() -> Iterator[None]:
+    """Inside the block, calls of tools get ids of their own, which depend on what is called there alone."""
+    if _given_ids.get() is not None:  # whoever records inside of it writes the same calls down
+        yield
+        return
+    token = _given_ids.set(Counter())
     try:
         yield
     finally:
-        call_tool.reset(token)
+        _given_ids.reset(token)
+
+
+def id_of(call: ToolCall, known: Container[str]) -> str:
+    """An id for a call of a tool that is run now.
+
+    Args:
+        call: the call.
+        known: ids of calls that are on record; it gets another one.
+    """
+    where = {
+        "call": call.also[0],
+        "example": call.turn.example,
+        "item": call_item.get(),
+        "place": call_place.get(),
+        "tool": call_tool.get(),
+    }
+    base, given = digest(where), _given_ids.get()
+    if given is None:
+        return base
+    while True:  # equal calls, such as those of two candidates of a search
+        found = digest({**where, "number": given[base]}) if given[base] else base
+        given[base] += 1
+        if found not in known:
+            return found
 
 
 @contextlib.contextmanager
@@ -346,7 +412,8 @@ def observe_tools(callback: Callable[[ToolRecord], None]) -> Iterator[None]:
     """Inside the block, `callback` gets a record of every call of a tool that ends, as `usage.observe` has it."""
     token = _observers.set((*_observers.get(), callback))
     try:
-        yield
+        with giving_ids():
+            yield
     finally:
         _observers.reset(token)
 
@@ -361,6 +428,8 @@ def tell_of(record: ToolRecord) -> None:
     for tell in _observers.get():
         tell(record)
 
+
+_given_ids: ContextVar[Counter[str] | None] = ContextVar("textgrad_engine_ids_of_tools", default=None)
 
 _observers: ContextVar[tuple[Callable[[ToolRecord], None], ...]] = ContextVar(
     "textgrad_engine_tool_observers", default=()

@@ -11,9 +11,11 @@ from pydantic_core import PydanticSerializationError
 
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Variable
-from textgrad_engine.autograd.layers import is_observed
+from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.layers import LAYERS, is_observed
 from textgrad_engine.errors import AutogradError, NoModelError, UnknownModelError
 from textgrad_engine.llm.model import Model, defaults_of
+from textgrad_engine.llm.places import in_place
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.ops.asking import SHARED, SharedSamples, completion_of, conversation
@@ -147,6 +149,14 @@ class ToolLoop(ChatCompletion):
 
     num_outputs = 2
     only_saves = True
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """As that of every Function; where it is dispatched, it is given its place among the conversations."""
+        if LAYERS.get():
+            return super().apply(*args, **kwargs)
+        with in_place(args[0].tools.functions, EXAMPLE.get()):
+            return super().apply(*args, **kwargs)
 
     @staticmethod
     async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Any:
