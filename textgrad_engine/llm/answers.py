@@ -16,7 +16,7 @@ from textgrad_engine.errors import APIError, ModelError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.places import same_part
+from textgrad_engine.llm.places import same_place
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -82,7 +82,7 @@ class Answer:
 
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
-    """Whether a recorded answer may be that of a request: of the same model, and of no other item of a `pmap` or part.
+    """Whether a recorded answer may be that of a request: of the same model, and of no other item or place.
 
     Args:
         each: the answer.
@@ -91,7 +91,7 @@ def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
     return (
         each.model == entry["model"]
         and same_item(each.item, tuple(entry.get("item", ())))
-        and same_part(each.place, tuple(entry.get("place", ())))
+        and same_place(each.place, tuple(entry.get("place", ())))
     )
 
 

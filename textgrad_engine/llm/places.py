@@ -8,12 +8,14 @@ NOTE [The place of a conversation]
     model does, and begin anew in each run of a program on an example, in each item of a `pmap`, and inside of each call
     of a tool.
 
-    What is recorded of one part is never given to another. Of one part, a conversation gets its own, and where nothing
-    is on record of that, what is left of an equal one. What was recorded before there were places is that of any.
+    What is recorded of one conversation is not given to another. In a coroutine, such as an `async` tool, the order in
+    which a program asks may depend on who answered first: there parts are told apart, and their conversations are not.
+    What was recorded before there were places is that of any.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -21,10 +23,10 @@ from contextvars import ContextVar
 
 from textgrad_engine.llm.usage import call_item, call_place
 
-__all__ = ["Place", "in_place", "numbering_places", "same_part"]
+__all__ = ["Place", "in_place", "numbering_places", "same_place"]
 
 Place = tuple[int, ...]
-"""The number of a part and that of one of its conversations; () outside of conversations with tools."""
+"""The number of a part and that of one of its conversations, as far as they are known; () outside of conversations."""
 
 Functions = tuple[Callable[..., object], ...]
 
@@ -41,6 +43,8 @@ class _Places:
         with self._lock:
             parts = self._parts.setdefault(key, {})
             part = parts.setdefault(functions, len(parts))
+            if _in_coroutine():
+                return (part,)
             number = self._count[key, part] = self._count.get((key, part), -1) + 1
             return part, number
 
@@ -81,14 +85,22 @@ def in_place(functions: Functions, example: str = "") -> Iterator[None]:
         call_place.reset(token)
 
 
-def same_part(recorded: Place, asked: Place) -> bool:
-    """Whether what was recorded of a conversation may be that of another; see NOTE [The place of a conversation].
+def same_place(recorded: Place, asked: Place) -> bool:
+    """Whether what was recorded of a conversation may be that of another, as far as is known of the two.
 
     Example:
-        >>> same_part((0, 1), (0, 0)), same_part((1, 0), (0, 0)), same_part((), (0, 0))
-        (True, False, True)
+        >>> same_place((0, 1), (0, 0)), same_place((0,), (0, 0)), same_place((1,), (0, 0)), same_place((), (0, 0))
+        (False, True, False, True)
     """
-    return not recorded or not asked or recorded[0] == asked[0]
+    return all(known == own for known, own in zip(recorded, asked))
+
+
+def _in_coroutine() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 _places: ContextVar[_Places | None] = ContextVar("textgrad_engine_places", default=None)

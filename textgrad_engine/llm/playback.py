@@ -23,7 +23,7 @@ from textgrad_engine.llm.record import Player
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import Metered, mark
 
 __all__ = ["Playback", "count_again", "unlike"]
@@ -98,8 +98,7 @@ class Playback:
         taken = self.tools.take(call, self._phase())
         if taken is None:
             return None
-        await count_inside(taken, self.tools, self._answers, self._answers.play)
-        return taken.record
+        return await given_again(call, taken, self.tools, self._answers, self._answers.play)
 
     async def _find_no_room(self, model: Budgeted, request: Request) -> None:
         """Wait a moment for the budgets to have no room for a call; see NOTE [What was never sent].

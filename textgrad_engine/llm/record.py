@@ -46,10 +46,11 @@ from textgrad_engine.llm.toolcalls import (
     ToolResult,
     ToolsOnRecord,
     are_observed,
-    count_inside,
+    given_again,
     giving_ids,
     id_of,
     inside,
+    is_run_again,
     tell_of,
     tool_from_json,
     tool_to_json,
@@ -218,8 +219,7 @@ class Replay:
         taken = self.tools.take(call, elsewhere=True)
         if taken is None:
             return None
-        await count_inside(taken, self.tools, self._answers, self._answers.play)
-        return taken.record
+        return await given_again(call, taken, self.tools, self._answers, self._answers.play)
 
     def model_name(self, purpose: Purpose) -> str:
         """The name of the model that was asked for a purpose, else of the first that was asked at all."""
@@ -319,6 +319,9 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
             call_place.get(),
         )
     else:
+        if is_run_again(call, record):
+            with under_way(), inside(record.id):
+                record = replace(record, result=await run())
         item, tool, place = call_item.get(), call_tool.get(), call_place.get()
         record = replace(record, item=item, tool=tool, place=place, started=started, keys=call.turn.keys)
     for recording, nth in numbered:

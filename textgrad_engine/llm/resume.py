@@ -45,7 +45,7 @@ from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import call_tool, usage_of
 
 __all__ = ["Resumption", "is_answer"]
@@ -174,8 +174,7 @@ class Resumption:
             with self._lock:
                 self.asked += 1
             return None if self.outer is None else await self.outer.tool(call)
-        await count_inside(taken, self.tools, self._answers, self._play)
-        return taken.record
+        return await given_again(call, taken, self.tools, self._answers, self._play)
 
     async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
         """Give what was recorded; it is no longer kept from the budgets, but spent."""

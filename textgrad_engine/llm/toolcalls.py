@@ -5,7 +5,7 @@ NOTE [Tools that are played back]
     is not run: it may give something else by now (a clock, a search engine), and it may have done what must not be
     done twice (a mail). A call is known by the turn that made it: the model, the conversation so far, the answer that
     holds the call, and its place among the calls of that answer. Of equal ones, the n-th gets what the n-th gave, of
-    the same example, of no other item of a `pmap` (`answers.same_item`) and of no other part (NOTE [The place of a
+    the same example, of no other item of a `pmap` (`answers.same_item`) and of no other place (NOTE [The place of a
     conversation] in `llm.places`).
 
     A tool may ask models for something of its own. Those calls are on record with the id of the tool's call, which no
@@ -16,6 +16,10 @@ NOTE [Tools that are played back]
     Nothing is recorded of a tool that ended the run (it raised an error of this library, such as a budget that is
     spent), nor of one that was under way when the process was killed: nobody knows how far it had come. Those are run
     again. A cache keeps nothing of tools: who asks a clock twice wants two times.
+
+    A tool may give a Variable that feedback goes through, such as the answer of a part of the program that is trained.
+    Then its text is not enough for a backward pass: where one may come, it is run again, as the program around it is.
+    What it asked is on record and is answered from there, and so are the tools that were called inside of it.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.answers import Answer, Answers, digest, same_item
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
-from textgrad_engine.llm.places import Place, numbering_places, same_part
+from textgrad_engine.llm.places import Place, numbering_places, same_place
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -50,10 +54,11 @@ __all__ = [
     "ToolsOnRecord",
     "Turn",
     "are_observed",
-    "count_inside",
+    "given_again",
     "giving_ids",
     "id_of",
     "inside",
+    "is_run_again",
     "observe_tools",
     "tell_of",
     "tool_from_json",
@@ -100,12 +105,14 @@ class ToolCall:
         arguments: as the model gave them: a text that should be JSON.
         turn: the answer that holds it.
         place: which of that answer's calls it is, from 0.
+        recorded: whether a backward pass may go through it, so that what is on record of it may not be enough.
     """
 
     name: str
     arguments: str
     turn: Turn
     place: int
+    recorded: bool = False
 
     @property
     def also(self) -> tuple[str, ...]:
@@ -120,10 +127,12 @@ class ToolResult:
     Attributes:
         text: what the model is told.
         error: why it came to nothing, in words; "" when it did not.
+        through: whether feedback goes through it.
     """
 
     text: str
     error: str = ""
+    through: bool = False
 
 
 @dataclass(frozen=True)
@@ -206,38 +215,33 @@ class ToolsOnRecord:
         Args:
             call: the call.
             phase: the number of the phase that it belongs to now.
-            elsewhere: where there is nothing left of the example, take what another one got.
+            elsewhere: where there is nothing left of the example and the place, take what another one got.
         """
-        item, example = call_item.get(), call.turn.example
+        item, place, inside_of = call_item.get(), call_place.get(), call_tool.get()
+        example = call.turn.example
+
+        def rank(each: ToolOnRecord) -> Any:
+            record = each.record
+            other = record.item != item, record.place != place, record.tool != inside_of
+            return (each.phase != phase, *other, each.nth)
+
         with self._lock:
-            found = self._waiting(call, example, item)
+            found = self._waiting(call, example, item, place)
             if not found and elsewhere:
-                found = self._waiting(call, None, item)
+                part = place[:1]
+                found = self._waiting(call, example, item, part) or self._waiting(call, None, item, part)
             if not found:
                 return None
-            place, inside_of = call_place.get(), call_tool.get()
-
-            def rank(each: ToolOnRecord) -> Any:
-                record = each.record
-                return (
-                    each.phase != phase,
-                    record.item != item,
-                    record.place != place,
-                    record.tool != inside_of,
-                    each.nth,
-                )
-
             taken = min(found, key=rank)
             self._given.add(id(taken))
             return taken
 
-    def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...]) -> list[ToolOnRecord]:
+    def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...], place: Place) -> list[ToolOnRecord]:
         equal = {id(each): each for name in call.also for each in self._by_name.get((name, example), ())}
-        place = call_place.get()
         return [
             each
             for number, each in equal.items()
-            if number not in self._given and same_item(each.record.item, item) and same_part(each.record.place, place)
+            if number not in self._given and same_item(each.record.item, item) and same_place(each.record.place, place)
         ]
 
     def take_inside(self, outer: ToolOnRecord) -> list[ToolOnRecord]:
@@ -270,11 +274,19 @@ class _OnRecord:
         return await self._answered(request)
 
 
-async def count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:
-    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside.
+def is_run_again(call: ToolCall, record: ToolRecord) -> bool:
+    """Whether a call that is on record is run all the same, as feedback goes through it."""
+    return call.recorded and record.result.through
+
+
+async def given_again(
+    call: ToolCall, taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play
+) -> ToolRecord:
+    """What is on record of a call; what was asked inside of it is counted again, if it does not ask that itself.
 
     Args:
-        taken: the tool's call.
+        call: the call.
+        taken: what is on record of it.
         tools: what is on record of tools.
         answers: the answers on record.
         play: gives one of them again.
@@ -282,11 +294,18 @@ async def count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answe
     Raises:
         BudgetExceeded: the budgets have no room for it.
     """
+    if not is_run_again(call, taken.record):
+        await _count_inside(taken, tools, answers, play)
+    return taken.record
+
+
+async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:
+    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside."""
     with inside(taken.record.id):
         for answer in answers.take_inside(taken.record.id, taken.phase):
             await _count(answer, answers, play)
         for each in tools.take_inside(taken):
-            await count_inside(each, tools, answers, play)
+            await _count_inside(each, tools, answers, play)
             tell_of(each.record)
 
 
@@ -324,6 +343,8 @@ def tool_to_json(record: ToolRecord) -> dict[str, Any]:
     }
     if record.result.error:
         entry["error"] = record.result.error
+    if record.result.through:
+        entry["through"] = True
     if record.also:
         entry["also"] = list(record.also)
     if record.item:
@@ -344,7 +365,7 @@ def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:
     return ToolRecord(
         entry["name"],
         entry["arguments"],
-        ToolResult(entry["text"], entry.get("error", "")),
+        ToolResult(entry["text"], entry.get("error", ""), bool(entry.get("through"))),
         entry["id"],
         tuple(entry.get("also", ())),
         entry["example"],
