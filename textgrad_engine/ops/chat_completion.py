@@ -185,8 +185,8 @@ class ToolLoop(ChatCompletion):
 
     @staticmethod
     def backward_group(ctx: Any) -> Any:
-        """As of any chat completion, but where tools are to hear something, as each call has its own turns."""
-        return () if ctx.late else ChatCompletion.backward_group(ctx)
+        """As of any chat completion; one whose tools are to hear something shares no call, as it has its own turns."""
+        return (id(ctx),) if ctx.late and FEEDBACK_BATCH_SIZE.get() > 1 else ChatCompletion.backward_group(ctx)
 
     @staticmethod
     def jvp(ctx: Any, settings: None, plan: None, *edits: Variable | None) -> Any:
