@@ -355,3 +355,58 @@ def test_two_equal_votes_of_one_example_are_two(tmp_path: Path, dies_at: int) ->
     assert len({line["id"] for line in found}) == len(found)
     inside = Counter(each["tool"] for each in read_run(tmp_path / "whole").completions() if each.get("tool"))
     assert set(inside.values()) == {2}
+
+
+class Team(Agent):
+    """A supervisor whose tool gives what a trained colleague answers, who mails."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        super().__init__(clock)
+        self.other.system = nn.Parameter("Colleague.", role="system prompt of the colleague")
+
+    def ask_colleague(self, word: str) -> tg.Variable:  # type: ignore[override]
+        """Ask a colleague."""
+        self.done.append(f"ask_colleague {word}")
+        return self.other(word=word)
+
+
+@pytest.mark.parametrize("changing", [False, True], ids=["the same", "another"])
+def test_an_agent_that_is_trained_as_a_tool_hears_the_same_when_the_run_was_killed(
+    tmp_path: Path, changing: bool
+) -> None:
+    """Its tool is run again where a backward pass needs it; nothing is asked or mailed twice for that."""
+    numbers = itertools.count()
+    clock = (lambda: next(numbers)) if changing else same
+
+    def model(request: Any) -> Any:
+        asked[request.purpose] += 1
+        if request.purpose == "backward":
+            fields = request.config.response_format.json_schema["properties"]["case_1"]["properties"]
+            return {"case_1": dict.fromkeys(fields, "Say to shout.")}
+        return acting(request)
+
+    asked: Counter[str] = Counter()
+    first = Mortal(tmp_path / "whole")
+    result = trained(first, model, Team(clock))
+    whole = asked.total()
+    assert [change.name for change in result.steps[0].changes] == ["chat.system", "other.system"]
+    assert result.steps[0].feedback == 4
+    assert any(line.get("through") for line in lines(tmp_path / "whole"))
+    mails = [line for line in lines(tmp_path / "whole") if line["name"] == "mail"]
+    for dies_at in range(4 if changing else 7, first.events, 17):
+        path, killed, again = tmp_path / str(dies_at), Team(clock), Team(clock)
+        with pytest.raises(Killed):
+            trained(Mortal(path, dies_at), model, killed)
+        kept, asked = len(list(read_run(path).completions())), Counter()
+        resumed = trained(RunFolder(path, resume=True), model, again)
+        assert resumed.best == result.best
+        assert resumed.steps == result.steps
+        done = [each for each in (*killed.done, *again.done) if each.startswith("mail")]
+        assert len(mails) <= len(done) <= len(mails) + 3  # what was under way
+        if not changing:
+            assert asked.total() + kept == whole
+            assert not numbers_aside(path)
+            assert timeless(path) == timeless(tmp_path / "whole")
+        last = Team(clock)
+        assert trained(None, unasked, last, run_dir=path, resume=True) == resumed
+        assert {each.split()[0] for each in last.done} <= {"ask_colleague"}
