@@ -249,6 +249,7 @@ def _note(tool: Callable[..., Any], error: Exception) -> None:
     if kind not in told:
         told.add(kind)
         said = redacted(str(error), secrets_named())
+        said = said if said.isprintable() else repr(said)[1:-1]  # a terminal obeys control characters
         _log.warning("the tool %s raised %s: %s; the model is told, each time", tool.__name__, raised, said)
 
 
