@@ -209,3 +209,11 @@ def test_what_python_made_of_an_answer_is_not_shown_as_the_answer() -> None:
     assert Steps.of([same], 1).labelled(run.whole, 0) == run.whole
     signs = Run(demo_of("t2", {"mail": "?"}, "!"), (replace(asked, answer="+"),))
     assert Steps.of([signs], 1).labelled(signs.whole, 0) is None
+
+
+def test_a_text_that_is_asked_where_nobody_sees_it_is_unseen() -> None:
+    """A program of one call that is seen, which uses another text: the rest may be asked inside of tools."""
+    run = Run(Examples.whole(0, "x"), (Asked((1,), (("mail", "?"),), "x"),))
+    assert Steps.of([run], 2).unseen == (0,)
+    hidden = Run(Examples.whole(0, "x"), (Asked((), (("mail", "?"),), "x"),))
+    assert Steps.of([hidden], 2).unseen == ()

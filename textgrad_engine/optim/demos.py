@@ -122,7 +122,7 @@ class Steps:
         together: the positions of texts that the same calls use; each text is in one of these.
         withheld: for each text the fields of an example that its call is not given; None where the program's answer is
             none of its answers.
-        unseen: the positions of texts that no call is seen to use, of a program that makes several.
+        unseen: the positions of texts that no call is seen to use, of a program that makes several or uses others.
     """
 
     together: tuple[tuple[int, ...], ...]
@@ -151,7 +151,7 @@ class Steps:
             apart = [other for other in together if not other & group]
             together = [*apart, group.union(*[other for other in together if other & group])]
         found = sorted(tuple(sorted(group)) for group in together if group)
-        many = any(len(run.asked) > 1 for run in known)
+        many = any(len(run.asked) > 1 or run.asked[0].texts for run in known if run.asked)
         withheld = tuple([_withheld(known, position) for position in range(count)])
         return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else ())
 
