@@ -410,3 +410,29 @@ def test_an_agent_that_is_trained_as_a_tool_hears_the_same_when_the_run_was_kill
         last = Team(clock)
         assert trained(None, unasked, last, run_dir=path, resume=True) == resumed
         assert {each.split()[0] for each in last.done} <= {"ask_colleague"}
+
+
+def test_a_run_that_knows_no_places_is_resumed(tmp_path: Path) -> None:
+    """As those of before are: nothing that is on record is asked or run again."""
+
+    class Voting(Agent):
+        def forward(self, word: str) -> tg.Variable:
+            first, _ = self.chat(word=word), self.chat(word=word)
+            return first
+
+    path, program, again = tmp_path / "run", Voting(same), Voting(same)
+    with tg.budget(calls=22):
+        trained(RunFolder(path), acting, program)
+    for name in ("completions.jsonl", "tools.jsonl"):
+        told = [json.loads(line) for line in (path / name).read_text(encoding="utf-8").splitlines()]
+        assert any(line.pop("place", None) for line in told)
+        old = [{key: value for key, value in line.items() if key != "place"} for line in told]
+        (path / name).write_text("".join([json.dumps(line) + "\n" for line in old]), encoding="utf-8")
+    known = calls_in(path)
+    asked, model = counting()
+    assert trained(RunFolder(path, resume=True), model, again).status == "finished"
+    assert len(again.done) == (calls_in(path) - known).total()
+    assert not numbers_aside(path)
+    whole, once = counting()
+    trained(None, once, Voting(same))
+    assert asked.total() == whole.total() - 22
