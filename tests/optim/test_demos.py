@@ -1,10 +1,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from textgrad_engine.optim.demos import Asked, Demo, Run, Steps, by_label, by_likeness, demos_and_queries, solved
+from textgrad_engine.optim.demos import (
+    Asked,
+    Demo,
+    Run,
+    Steps,
+    by_label,
+    by_likeness,
+    demo_of,
+    demos_and_queries,
+    solved,
+)
 
 ROWS = [
     {"mail": "My bill?", "target": "billing"},
@@ -183,3 +194,26 @@ def test_what_most_runs_do_counts() -> None:
     )
     assert Steps.of([ends, goes_on], 2).withheld == (None, None)
     assert Steps.of([ends, ends, goes_on, None], 2).withheld == ((), None)
+
+
+def test_what_python_made_of_an_answer_is_not_shown_as_the_answer() -> None:
+    """A sorter that answers JSON is shown JSON; and the data's answers, which are none, are not shown to it."""
+    asked = Asked((0,), (("mail", "My bill?"), ("problem", "")), '{"queue": "billing"}')
+    run = Run(demo_of("t1", {"mail": "My bill?"}, "billing"), (asked,))
+    shown = run.of_text(0)
+    assert shown is not None
+    assert (shown.inputs, shown.answer) == (asked.given, asked.answer)
+    assert Steps.of([run], 1).labelled(run.whole, 0) is None
+    same = Run(run.whole, (replace(asked, answer=" Billing.\n"),))
+    assert same.of_text(0) == run.whole
+    assert Steps.of([same], 1).labelled(run.whole, 0) == run.whole
+    signs = Run(demo_of("t2", {"mail": "?"}, "!"), (replace(asked, answer="+"),))
+    assert Steps.of([signs], 1).labelled(signs.whole, 0) is None
+
+
+def test_a_text_that_is_asked_where_nobody_sees_it_is_unseen() -> None:
+    """A program of one call that is seen, which uses another text: the rest may be asked inside of tools."""
+    run = Run(Examples.whole(0, "x"), (Asked((1,), (("mail", "?"),), "x"),))
+    assert Steps.of([run], 2).unseen == (0,)
+    hidden = Run(Examples.whole(0, "x"), (Asked((), (("mail", "?"),), "x"),))
+    assert Steps.of([hidden], 2).unseen == ()

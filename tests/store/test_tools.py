@@ -331,3 +331,108 @@ def test_callbacks_hear_of_tools(tmp_path: Path) -> None:
 def unasked(request: Any) -> Any:
     """A model that must not be asked."""
     raise AssertionError(f"was asked: {request.messages}")
+
+
+@pytest.mark.parametrize("dies_at", range(9, 60, 5))
+def test_two_equal_votes_of_one_example_are_two(tmp_path: Path, dies_at: int) -> None:
+    """Each has a colleague of its own in its tool: killed anywhere, nothing is paid for twice, and nothing is lost."""
+
+    class Voting(Agent):
+        def forward(self, word: str) -> tg.Variable:
+            first, second = self.chat(word=word), self.chat(word=word)
+            return second if len(str(first.data)) > len(str(second.data)) else first
+
+    asked, model = counting()
+    with pytest.raises(Killed):
+        trained(Mortal(tmp_path / "killed", dies_at), model, Voting(same))
+    trained(RunFolder(tmp_path / "killed", resume=True), model, Voting(same))
+    whole, once = counting()
+    trained(RunFolder(tmp_path / "whole"), once, Voting(same))
+    assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
+    assert not numbers_aside(tmp_path / "killed")
+    assert asked.total() - whole.total() <= 3  # what was under way
+    found = lines(tmp_path / "whole")
+    assert len({line["id"] for line in found}) == len(found)
+    inside = Counter(each["tool"] for each in read_run(tmp_path / "whole").completions() if each.get("tool"))
+    assert set(inside.values()) == {2}
+
+
+class Team(Agent):
+    """A supervisor whose tool gives what a trained colleague answers, who mails."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        super().__init__(clock)
+        self.other.system = nn.Parameter("Colleague.", role="system prompt of the colleague")
+
+    def ask_colleague(self, word: str) -> tg.Variable:  # type: ignore[override]
+        """Ask a colleague."""
+        self.done.append(f"ask_colleague {word}")
+        return self.other(word=word)
+
+
+@pytest.mark.parametrize("changing", [False, True], ids=["the same", "another"])
+def test_an_agent_that_is_trained_as_a_tool_hears_the_same_when_the_run_was_killed(
+    tmp_path: Path, changing: bool
+) -> None:
+    """Its tool is run again where a backward pass needs it; nothing is asked or mailed twice for that."""
+    numbers = itertools.count()
+    clock = (lambda: next(numbers)) if changing else same
+
+    def model(request: Any) -> Any:
+        asked[request.purpose] += 1
+        if request.purpose == "backward":
+            fields = request.config.response_format.json_schema["properties"]["case_1"]["properties"]
+            return {"case_1": dict.fromkeys(fields, "Say to shout.")}
+        return acting(request)
+
+    asked: Counter[str] = Counter()
+    first = Mortal(tmp_path / "whole")
+    result = trained(first, model, Team(clock))
+    whole = asked.total()
+    assert [change.name for change in result.steps[0].changes] == ["chat.system", "other.system"]
+    assert result.steps[0].feedback == 4
+    assert any(line.get("through") for line in lines(tmp_path / "whole"))
+    mails = [line for line in lines(tmp_path / "whole") if line["name"] == "mail"]
+    for dies_at in range(4 if changing else 7, first.events, 17):
+        path, killed, again = tmp_path / str(dies_at), Team(clock), Team(clock)
+        with pytest.raises(Killed):
+            trained(Mortal(path, dies_at), model, killed)
+        kept, asked = len(list(read_run(path).completions())), Counter()
+        resumed = trained(RunFolder(path, resume=True), model, again)
+        assert resumed.best == result.best
+        assert resumed.steps == result.steps
+        done = [each for each in (*killed.done, *again.done) if each.startswith("mail")]
+        assert len(mails) <= len(done) <= len(mails) + 3  # what was under way
+        if not changing:
+            assert asked.total() + kept == whole
+            assert not numbers_aside(path)
+            assert timeless(path) == timeless(tmp_path / "whole")
+        last = Team(clock)
+        assert trained(None, unasked, last, run_dir=path, resume=True) == resumed
+        assert {each.split()[0] for each in last.done} <= {"ask_colleague"}
+
+
+def test_a_run_that_knows_no_places_is_resumed(tmp_path: Path) -> None:
+    """As those of before are: nothing that is on record is asked or run again."""
+
+    class Voting(Agent):
+        def forward(self, word: str) -> tg.Variable:
+            first, _ = self.chat(word=word), self.chat(word=word)
+            return first
+
+    path, program, again = tmp_path / "run", Voting(same), Voting(same)
+    with tg.budget(calls=22):
+        trained(RunFolder(path), acting, program)
+    for name in ("completions.jsonl", "tools.jsonl"):
+        told = [json.loads(line) for line in (path / name).read_text(encoding="utf-8").splitlines()]
+        assert any(line.pop("place", None) for line in told)
+        old = [{key: value for key, value in line.items() if key != "place"} for line in told]
+        (path / name).write_text("".join([json.dumps(line) + "\n" for line in old]), encoding="utf-8")
+    known = calls_in(path)
+    asked, model = counting()
+    assert trained(RunFolder(path, resume=True), model, again).status == "finished"
+    assert len(again.done) == (calls_in(path) - known).total()
+    assert not numbers_aside(path)
+    whole, once = counting()
+    trained(None, once, Voting(same))
+    assert asked.total() == whole.total() - 22

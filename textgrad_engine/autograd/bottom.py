@@ -13,6 +13,7 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.forward import Forward, named_roles, run_forward
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
+from textgrad_engine.autograd.late import LateNode
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
@@ -36,7 +37,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         return run_at_bottom(cls, pytree.map_leaves(plain_value, args))
     edges: tuple[GradientEdge | None, ...] = ()
     ctx = _NO_CONTEXT
-    if recording := recording and GRAD_ENABLED.get():
+    if recording := (recording or cls.finds_inputs) and GRAD_ENABLED.get():
         edges = _edges_of(inputs)
         ctx = style.context()
         ctx.example = EXAMPLE.get()
@@ -45,7 +46,7 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
         ctx = style.context()
         ctx.needs_input_grad = (False,) * len(args)
     if style.asynchronous or (cls.deferrable and _unsettled(inputs)):
-        return _dispatch(cls, ctx, args, inputs, layout, edges)
+        return _dispatch(cls, ctx, args, inputs, layout, edges, recording)
 
     token = GRAD_ENABLED.set(False)
     try:
@@ -128,6 +129,7 @@ def _dispatch(
     inputs: list[Variable],
     layout: tuple[Any, ...],
     edges: tuple[GradientEdge | None, ...],
+    recording: bool,
 ) -> Any:
     """Hand the forward to the event loop, with its inputs as they are now, and return pending outputs."""
     style, count = cls._style, cls.count_outputs(*args)
@@ -154,7 +156,7 @@ def _dispatch(
     )
     for number, out in enumerate(outs):
         out._call, out._index = call, number
-    if edges:
+    if recording:
         try:
             if cls.only_saves:
                 cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
@@ -167,13 +169,14 @@ def _dispatch(
         except BaseException as error:
             call._finish(None, error)  # if it has not begun, it need not: nobody has its outputs
             raise
-        node = FunctionNode(cls, ctx, edges, layout, count)
+        node = (LateNode if cls.finds_inputs else FunctionNode)(cls, ctx, edges, layout, count)
         node.call = call
         for number, out in enumerate(outs):
             if not ctx._is_constant(out, out):
                 out._requires_grad, out._grad_fn, out.output_nr = True, node, number
         ctx._seal(node, outs, outs)
-        _newest[0] = ctx._node
+        if not cls.finds_inputs:  # its edges are not known yet
+            _newest[0] = ctx._node
     return outs[0] if count == 1 else outs
 
 

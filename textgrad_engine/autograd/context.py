@@ -31,11 +31,13 @@ class Context:
         needs_input_grad: for each argument of forward, whether a gradient for it is wanted.
         primals: in a `jvp` rule, the arguments of forward.
         example: the name of the example that the call belongs to, "" when it has none.
+        late: what forward came upon, each with the note that it gave (NOTE [Late inputs] in ``late.py``).
     """
 
     needs_input_grad: tuple[bool, ...] = ()
     primals: tuple[Any, ...] = ()
     example: str = ""
+    late: tuple[tuple[Variable, Any], ...] = ()
     _saved: tuple[Any, ...] = ()
     _versions: tuple[int | None, ...] = ()
     _constants: tuple[Variable, ...] = ()

@@ -224,7 +224,7 @@ class Pass:
             for one in contributions:
                 items.append(one[4])  # noqa: PERF401  a comprehension would cost a frame
             items = without_zeros(items)
-            if node.hooks if type(node) is FunctionNode else node.variable._hooks:  # type: ignore[attr-defined]
+            if node.variable._hooks if type(node) is AccumulateGrad else node.hooks:  # type: ignore[attr-defined]
                 items = self._hooked(node, number, items)
             arrived.append(items)
             if self._captured and (edge := GradientEdge(node, number)) in self._captured:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
+from textgrad_engine.autograd.late import FOUND
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.callables import signature_of
 from textgrad_engine.errors import AutogradError
@@ -28,6 +29,8 @@ class Forward:
         """The values and roles of the outputs, or a coroutine for them."""
         GRAD_ENABLED.set(False)  # in this call's own copy of the context
         cls, ctx, args, outs = self._cls, self._ctx, self._args, self._outs
+        if cls.finds_inputs:
+            FOUND.set([] if ctx.needs_input_grad else None)  # in the same copy
         if cls._style.asynchronous:
             return _run_async(cls, ctx, args, outs)
         return _finish(cls, ctx, args, _outputs(cls, run_forward(cls, ctx, args), len(outs)), outs)
@@ -38,6 +41,8 @@ async def _run_async(cls: type[Function], ctx: Context, args: tuple[Any, ...], o
     for value in raws:
         if value._call is not None:
             await value
+    if found := FOUND.get() if cls.finds_inputs else None:
+        ctx.late = tuple(found)
     return _finish(cls, ctx, args, raws, outs)
 
 

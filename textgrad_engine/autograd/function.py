@@ -60,6 +60,8 @@ class Function:
 
     num_outputs: ClassVar[int] = 1
     deferrable: ClassVar[bool] = False
+    finds_inputs: ClassVar[bool] = False
+    """Says that its forward, which is `async`, may come upon further inputs; see NOTE [Late inputs] in ``late.py``."""
     starts_backward: ClassVar[bool] = False
     collects: ClassVar[bool] = False
     of_batch: ClassVar[Literal["", "apart", "together"]] = ""

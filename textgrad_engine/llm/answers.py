@@ -16,18 +16,21 @@ from textgrad_engine.errors import APIError, ModelError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.places import same_place
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.usage import call_item, call_key, mark, usage_of
+from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, mark, usage_of
 
 __all__ = [
     "COMPARED",
     "Answer",
     "Answers",
     "Equal",
+    "belongs",
     "difference",
     "digest",
+    "distance",
     "entry_of",
     "error_from_json",
     "error_to_json",
@@ -58,6 +61,7 @@ class Answer:
         counted_again: whether it is a failure that was only counted there; see `ModelError.counted_again`.
         item: the item of a `pmap` that the call belonged to (`call_item`), where that was kept.
         tool: the id of the call of a tool inside of which it was made (`call_tool`); "" for none.
+        place: the conversation that it belonged to (`call_place`), where that was kept.
     """
 
     model: str
@@ -74,16 +78,40 @@ class Answer:
     counted_again: bool = False
     item: tuple[int, ...] = ()
     tool: str = ""
+    place: tuple[int, ...] = ()
 
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
-    """Whether a recorded answer may be that of a request: of the same model, and of no other item of a `pmap`.
+    """Whether a recorded answer may be that of a request: of the same model, and of no other item or place.
 
     Args:
         each: the answer.
         entry: the request, as `entry_of` gives it.
     """
-    return each.model == entry["model"] and same_item(each.item, tuple(entry.get("item", ())))
+    return (
+        each.model == entry["model"]
+        and same_item(each.item, tuple(entry.get("item", ())))
+        and same_place(each.place, tuple(entry.get("place", ())))
+    )
+
+
+def belongs(each: Answer) -> tuple[Hashable, ...]:
+    """What keeps answers to equal requests for one example apart, whoever asks for them."""
+    return each.model, each.item, each.place, each.tool
+
+
+def distance(each: Answer, entry: Mapping[str, Any]) -> tuple[bool, ...]:
+    """How far what an answer belonged to is from what is asked: another item of a `pmap`, conversation, tool's call.
+
+    Args:
+        each: the answer.
+        entry: the request, as `entry_of` gives it; a tool's call is that of the code that asks.
+    """
+    return (
+        each.item != tuple(entry.get("item", ())),
+        each.place != tuple(entry.get("place", ())),
+        each.tool != call_tool.get(),
+    )
 
 
 def same_item(recorded: tuple[int, ...], asked: tuple[int, ...]) -> bool:
@@ -238,15 +266,18 @@ def _first(queues: Iterable[deque[Answer]], rank: Callable[[Answer], Any]) -> de
 
 
 def entry_of(model: Model, request: Request) -> dict[str, Any]:
-    """A request that is asked, as it is written down: model, example, item of a `pmap`, the request without secrets.
+    """A request that is asked, as it is written down: model, example, item, place, the request without secrets.
 
-    Where something was taken out, "asked" is the digest of the request as it was.
+    Item of a `pmap` and place are left out where there is none. Where something was taken out, "asked" is the digest of
+    the request as it was.
     """
     asked = asked_of(request)
     kept = redacted(asked, secrets_of(model))
     entry = {"model": model.name, "example": call_key.get(), "request": kept}
     if item := call_item.get():
         entry["item"] = list(item)
+    if place := call_place.get():
+        entry["place"] = list(place)
     return entry if kept == asked else {**entry, "asked": digest(asked)}
 
 

@@ -16,14 +16,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from textgrad_engine.errors import ModelError, RequestRefused, RunError
-from textgrad_engine.llm.answers import Answer, Answers, Equal, difference, entry_of, may_answer
+from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.model import Wrapper
 from textgrad_engine.llm.record import Player
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import Metered, mark
 
 __all__ = ["Playback", "count_again", "unlike"]
@@ -59,8 +59,8 @@ class Playback:
         phase: Callable[[], int],
         refused: Callable[[str], RunError],
     ) -> None:
-        self._answers = Answers(every, lambda each: (each.model, each.item, each.phase, each.counted_again))
-        self._tools = ToolsOnRecord(tools)
+        self._answers = Answers(every, lambda each: (*belongs(each), each.phase, each.counted_again))
+        self.tools = ToolsOnRecord(tools)
         self._phase, self._refused = phase, refused
         self.outer: Player | None = None
         self.problem = ""
@@ -76,12 +76,11 @@ class Playback:
         """
         check_stop()
         entry, phase = entry_of(model, request), self._phase()
-        item = tuple(entry.get("item", ()))
 
         def rank(each: Answer) -> Any:
             if not may_answer(each, entry):
                 return None
-            return each.phase != phase, each.item != item, not each.counted_again, each.nth
+            return each.phase != phase, *distance(each, entry), not each.counted_again, each.nth
 
         equal = self._answers.equal_to(entry)
         while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
@@ -96,11 +95,10 @@ class Playback:
 
     async def tool(self, call: ToolCall) -> ToolRecord | None:
         """What a call of a tool gave then; None where that is not on record."""
-        taken = self._tools.take(call, self._phase())
+        taken = self.tools.take(call, self._phase())
         if taken is None:
             return None
-        await count_inside(taken, self._tools, self._answers, self._answers.play)
-        return taken.record
+        return await given_again(call, taken, self.tools, self._answers, self._answers.play)
 
     async def _find_no_room(self, model: Budgeted, request: Request) -> None:
         """Wait a moment for the budgets to have no room for a call; see NOTE [What was never sent].

@@ -22,8 +22,10 @@ from textgrad_engine.llm.answers import (
     Answer,
     Answers,
     Equal,
+    belongs,
     difference,
     digest,
+    distance,
     entry_of,
     error_from_json,
     error_to_json,
@@ -31,6 +33,7 @@ from textgrad_engine.llm.answers import (
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
+from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
 from textgrad_engine.llm.request import Purpose, Request
@@ -43,13 +46,16 @@ from textgrad_engine.llm.toolcalls import (
     ToolResult,
     ToolsOnRecord,
     are_observed,
-    count_inside,
+    given_again,
+    giving_ids,
+    id_of,
     inside,
+    is_run_again,
     tell_of,
     tool_from_json,
     tool_to_json,
 )
-from textgrad_engine.llm.usage import call_item, call_tool, mark, next_moment, under_way, usage_of
+from textgrad_engine.llm.usage import call_item, call_place, call_tool, mark, next_moment, under_way, usage_of
 
 __all__ = [
     "Absent",
@@ -171,9 +177,9 @@ class Replay:
         self.outer: Player | None = None
         self._lock = threading.Lock()
         self._all, tools = _read(self.path)
-        self._tools = ToolsOnRecord(tools)
+        self.tools = ToolsOnRecord(tools)
         ordered = sorted(self._all, key=lambda each: each.nth)
-        self._answers = Answers(ordered, lambda each: (each.model, each.item))
+        self._answers = Answers(ordered, belongs)
         self._first_unknown: str | None = None  # what was said of the first unknown request
 
     @property
@@ -193,12 +199,10 @@ class Replay:
         entry = entry_of(model, request)
         name = None if isinstance(innermost(model), Absent) else entry["model"]
 
-        item = tuple(entry.get("item", ()))
-
         def rank(each: Answer) -> Any:
             if name not in (None, each.model):
                 return None
-            return each.example != entry["example"], each.item != item, each.nth, each.line
+            return each.example != entry["example"], *distance(each, entry), each.nth, each.line
 
         equal = self._answers.equal_to(entry)
         taken = self._answers.take(equal, rank, entry["example"], elsewhere=True)
@@ -212,11 +216,10 @@ class Replay:
 
     async def tool(self, call: ToolCall) -> ToolRecord | None:
         """What a tool gave when that was recorded; None where it was not, as in a cassette of before."""
-        taken = self._tools.take(call, elsewhere=True)
+        taken = self.tools.take(call, elsewhere=True)
         if taken is None:
             return None
-        await count_inside(taken, self._tools, self._answers, self._answers.play)
-        return taken.record
+        return await given_again(call, taken, self.tools, self._answers, self._answers.play)
 
     def model_name(self, purpose: Purpose) -> str:
         """The name of the model that was asked for a purpose, else of the first that was asked at all."""
@@ -256,9 +259,11 @@ class Player(Protocol):
 
     Attributes:
         outer: what answers in the place of the model where this one has no answer; None where that asks the model.
+        tools: what is on record of tools.
     """
 
     outer: Player | None
+    tools: ToolsOnRecord
 
     async def answer(self, model: Budgeted, request: Request) -> Completion:
         """The answer to a request.
@@ -296,17 +301,29 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
     numbered = [(recording, recording.begin_tool()) for recording in _recordings.get()]
     record = None if player is None else await player.tool(call)
     if record is None:
-        name, *also = call.names
+        name = id_of(call, () if player is None else player.tools.ids)
         with under_way(), inside(name):
             result = await run()
-        item, outer = call_item.get(), call_tool.get()
-        latency = time.perf_counter() - began
-        key, keys = call.turn.example, call.turn.keys
         record = ToolRecord(
-            call.name, call.arguments, result, name, tuple(also), key, item, outer, started, latency, keys
+            call.name,
+            call.arguments,
+            result,
+            name,
+            call.also,
+            call.turn.example,
+            call_item.get(),
+            call_tool.get(),
+            started,
+            time.perf_counter() - began,
+            call.turn.keys,
+            call_place.get(),
         )
     else:
-        record = replace(record, started=started, keys=call.turn.keys)
+        if is_run_again(call, record):
+            with under_way(), inside(record.id):
+                record = replace(record, result=await run())
+        item, tool, place = call_item.get(), call_tool.get(), call_place.get()
+        record = replace(record, item=item, tool=tool, place=place, started=started, keys=call.turn.keys)
     for recording, nth in numbered:
         recording.end_tool(nth, record)
     tell_of(record)
@@ -398,7 +415,8 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
     made = Recording(path)
     token = _recordings.set((*_recordings.get(), made))
     try:
-        yield made
+        with numbering_places(), giving_ids():
+            yield made
     finally:
         _recordings.reset(token)
 
@@ -423,7 +441,7 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
         RunError: there is no such file, or it is damaged.
     """
     made = Replay(path)
-    with playing(made):
+    with playing(made), numbering_places():
         yield made
 
 
@@ -474,6 +492,7 @@ def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
             request = entry["request"]
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
             within = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
+            within["place"] = tuple(entry.get("place", ()))
             found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, **within))
         except (ValidationError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None

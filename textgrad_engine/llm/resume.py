@@ -38,14 +38,14 @@ from typing import Any
 
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
-from textgrad_engine.llm.answers import Answer, Answers, Equal, entry_of, may_answer
+from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted, Reserve
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, count_inside
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import call_tool, usage_of
 
 __all__ = ["Resumption", "is_answer"]
@@ -80,8 +80,8 @@ class Resumption:
         phase: Callable[[], int],
         validated: bool | None = None,
     ) -> None:
-        self._answers = Answers(every, lambda each: (each.model, each.item, each.phase, is_answer(each)))
-        self._tools = ToolsOnRecord(tools)
+        self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))
+        self.tools = ToolsOnRecord(tools)
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
@@ -121,7 +121,7 @@ class Resumption:
     @property
     def sources(self) -> set[int]:
         """The numbers of the files that hold something which was not asked for again."""
-        return {each.source for each in self.left} | {each.source for each in self._tools.left}
+        return {each.source for each in self.left} | {each.source for each in self.tools.left}
 
     @property
     def left(self) -> list[Answer]:
@@ -139,12 +139,11 @@ class Resumption:
         """
         check_stop()
         entry, phase, known = entry_of(model, request), self._phase(), False
-        item = tuple(entry.get("item", ()))
 
         def rank(each: Answer) -> Any:
             if not may_answer(each, entry):
                 return None
-            return each.phase != phase, each.item != item, is_answer(each), each.nth
+            return each.phase != phase, *distance(each, entry), is_answer(each), each.nth
 
         equal = self._answers.equal_to(entry)
         while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
@@ -170,13 +169,12 @@ class Resumption:
         Raises:
             BudgetExceeded: the budgets have no room for what models were asked inside of it.
         """
-        taken = self._tools.take(call, self._phase())
+        taken = self.tools.take(call, self._phase())
         if taken is None:
             with self._lock:
                 self.asked += 1
             return None if self.outer is None else await self.outer.tool(call)
-        await count_inside(taken, self._tools, self._answers, self._play)
-        return taken.record
+        return await given_again(call, taken, self.tools, self._answers, self._play)
 
     async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
         """Give what was recorded; it is no longer kept from the budgets, but spent."""

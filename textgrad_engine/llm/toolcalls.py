@@ -5,15 +5,21 @@ NOTE [Tools that are played back]
     is not run: it may give something else by now (a clock, a search engine), and it may have done what must not be
     done twice (a mail). A call is known by the turn that made it: the model, the conversation so far, the answer that
     holds the call, and its place among the calls of that answer. Of equal ones, the n-th gets what the n-th gave, of
-    the same example and of no other item of a `pmap` (`answers.same_item`).
+    the same example, of no other item of a `pmap` (`answers.same_item`) and of no other place (NOTE [The place of a
+    conversation] in `llm.places`).
 
-    A tool may ask models for something of its own. Those calls are on record with the id of the tool's call. When what
+    A tool may ask models for something of its own. Those calls are on record with the id of the tool's call, which no
+    other call of a run has, be it an equal one (`id_of`). When what
     it gave is given again, they are counted again with it: in the sums, the budgets and the journal. So are the tools
     inside of it.
 
     Nothing is recorded of a tool that ended the run (it raised an error of this library, such as a budget that is
     spent), nor of one that was under way when the process was killed: nobody knows how far it had come. Those are run
     again. A cache keeps nothing of tools: who asks a clock twice wants two times.
+
+    A tool may give a Variable that feedback goes through, such as the answer of a part of the program that is trained.
+    Then its text is not enough for a backward pass: where one may come, it is run again, as the program around it is.
+    What it asked is on record and is answered from there, and so are the tools that were called inside of it.
 """
 
 from __future__ import annotations
@@ -21,7 +27,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,10 +39,11 @@ from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.answers import Answer, Answers, digest, same_item
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.places import Place, numbering_places, same_place
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.usage import Metered, call_item, call_key, call_tool
+from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool
 
 __all__ = [
     "Play",
@@ -46,8 +54,11 @@ __all__ = [
     "ToolsOnRecord",
     "Turn",
     "are_observed",
-    "count_inside",
+    "given_again",
+    "giving_ids",
+    "id_of",
     "inside",
+    "is_run_again",
     "observe_tools",
     "tell_of",
     "tool_from_json",
@@ -94,21 +105,19 @@ class ToolCall:
         arguments: as the model gave them: a text that should be JSON.
         turn: the answer that holds it.
         place: which of that answer's calls it is, from 0.
+        recorded: whether a backward pass may go through it, so that what is on record of it may not be enough.
     """
 
     name: str
     arguments: str
     turn: Turn
     place: int
+    recorded: bool = False
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """What it is known by: its id, which equal calls for other examples do not have, and what else it may have been
-        written down as (`Turn.names`).
-        """
-        places = [{"turn": name, "place": self.place} for name in self.turn.names]
-        own = [digest({**place, "example": self.turn.example}) for place in places[:1]]
-        return (*own, *map(digest, places))
+    def also(self) -> tuple[str, ...]:
+        """What it is known by, as equal calls are: as many names as its turn has (`Turn.names`)."""
+        return tuple([digest({"turn": name, "place": self.place}) for name in self.turn.names])
 
 
 @dataclass(frozen=True)
@@ -118,10 +127,12 @@ class ToolResult:
     Attributes:
         text: what the model is told.
         error: why it came to nothing, in words; "" when it did not.
+        through: whether feedback goes through it.
     """
 
     text: str
     error: str = ""
+    through: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,14 +143,15 @@ class ToolRecord:
         name: of the tool.
         arguments: as the model gave them.
         result: what it came to.
-        id: what tells the call from others (`ToolCall.names`).
-        also: what else it is known by.
+        id: what tells the call from others (`id_of`).
+        also: what it is known by, as equal ones are (`ToolCall.also`).
         key: what it belongs to, the value of `call_key` of the calls around it.
         item: the value of `call_item` there.
         tool: the id of the tool's call inside of which it was made; "" for none.
         started: when it began, in seconds since the epoch.
         latency: so many seconds it took.
         keys: what the model that called it holds as secrets; whoever writes this down takes them out of it.
+        place: the value of `call_place` where it was made.
     """
 
     name: str
@@ -153,6 +165,7 @@ class ToolRecord:
     started: float = 0.0
     latency: float = 0.0
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
+    place: Place = ()
 
 
 @dataclass(frozen=True)
@@ -177,16 +190,20 @@ class ToolsOnRecord:
 
     Args:
         every: all of them.
+
+    Attributes:
+        ids: of all of them.
     """
 
     def __init__(self, every: Sequence[ToolOnRecord] = ()) -> None:
         self._lock = threading.Lock()
         self._given: set[int] = set()
         self._every = every
+        self.ids = frozenset([each.record.id for each in every])
         self._by_name: dict[tuple[str, str | None], list[ToolOnRecord]] = {}  # and example; None for those of all
         self._inside: dict[str, list[ToolOnRecord]] = {}
         for each in every:
-            for name in (each.record.id, *each.record.also):
+            for name in each.record.also:
                 self._by_name.setdefault((name, each.record.key), []).append(each)
                 self._by_name.setdefault((name, None), []).append(each)
             if each.record.tool:
@@ -198,23 +215,33 @@ class ToolsOnRecord:
         Args:
             call: the call.
             phase: the number of the phase that it belongs to now.
-            elsewhere: where there is nothing left of the example, take what another one got.
+            elsewhere: where there is nothing left of the example and the place, take what another one got.
         """
-        item, example = call_item.get(), call.turn.example
+        item, place, inside_of = call_item.get(), call_place.get(), call_tool.get()
+        example = call.turn.example
+
+        def rank(each: ToolOnRecord) -> Any:
+            record = each.record
+            other = record.item != item, record.place != place, record.tool != inside_of
+            return (each.phase != phase, *other, each.nth)
+
         with self._lock:
-            found = self._waiting(call, example, item)
+            found = self._waiting(call, example, item, place)
             if not found and elsewhere:
-                found = self._waiting(call, None, item)
+                part = place[:1]
+                found = self._waiting(call, example, item, part) or self._waiting(call, None, item, part)
             if not found:
                 return None
-            taken = min(found, key=lambda each: (each.phase != phase, each.record.item != item, each.nth))
+            taken = min(found, key=rank)
             self._given.add(id(taken))
             return taken
 
-    def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...]) -> list[ToolOnRecord]:
-        equal = {id(each): each for name in call.names for each in self._by_name.get((name, example), ())}
+    def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...], place: Place) -> list[ToolOnRecord]:
+        equal = {id(each): each for name in call.also for each in self._by_name.get((name, example), ())}
         return [
-            each for number, each in equal.items() if number not in self._given and same_item(each.record.item, item)
+            each
+            for number, each in equal.items()
+            if number not in self._given and same_item(each.record.item, item) and same_place(each.record.place, place)
         ]
 
     def take_inside(self, outer: ToolOnRecord) -> list[ToolOnRecord]:
@@ -247,11 +274,19 @@ class _OnRecord:
         return await self._answered(request)
 
 
-async def count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:
-    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside.
+def is_run_again(call: ToolCall, record: ToolRecord) -> bool:
+    """Whether a call that is on record is run all the same, as feedback goes through it."""
+    return call.recorded and record.result.through
+
+
+async def given_again(
+    call: ToolCall, taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play
+) -> ToolRecord:
+    """What is on record of a call; what was asked inside of it is counted again, if it does not ask that itself.
 
     Args:
-        taken: the tool's call.
+        call: the call.
+        taken: what is on record of it.
         tools: what is on record of tools.
         answers: the answers on record.
         play: gives one of them again.
@@ -259,11 +294,18 @@ async def count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answe
     Raises:
         BudgetExceeded: the budgets have no room for it.
     """
+    if not is_run_again(call, taken.record):
+        await _count_inside(taken, tools, answers, play)
+    return taken.record
+
+
+async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:
+    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside."""
     with inside(taken.record.id):
         for answer in answers.take_inside(taken.record.id, taken.phase):
             await _count(answer, answers, play)
         for each in tools.take_inside(taken):
-            await count_inside(each, tools, answers, play)
+            await _count_inside(each, tools, answers, play)
             tell_of(each.record)
 
 
@@ -278,13 +320,14 @@ async def _count(answer: Answer, answers: Answers, play: Play) -> None:
     stub = _OnRecord(answer.model, answered)
     charging = Budgeted(stub)
     request = Request.model_validate({"purpose": answer.purpose, **(answer.request or {})})
-    tokens = call_key.set(answer.example), call_item.set(answer.item)
+    tokens = call_key.set(answer.example), call_item.set(answer.item), call_place.set(answer.place)
     try:
         await Metered(stub).complete(request)
     except ModelError:
         if any(each is answer for each in answers.waiting()):  # there was no room for it
             raise
     finally:
+        call_place.reset(tokens[2])
         call_item.reset(tokens[1])
         call_key.reset(tokens[0])
 
@@ -300,10 +343,14 @@ def tool_to_json(record: ToolRecord) -> dict[str, Any]:
     }
     if record.result.error:
         entry["error"] = record.result.error
+    if record.result.through:
+        entry["through"] = True
     if record.also:
         entry["also"] = list(record.also)
     if record.item:
         entry["item"] = list(record.item)
+    if record.place:
+        entry["place"] = list(record.place)
     if record.tool:
         entry["tool"] = record.tool
     return entry
@@ -318,12 +365,13 @@ def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:
     return ToolRecord(
         entry["name"],
         entry["arguments"],
-        ToolResult(entry["text"], entry.get("error", "")),
+        ToolResult(entry["text"], entry.get("error", ""), bool(entry.get("through"))),
         entry["id"],
         tuple(entry.get("also", ())),
         entry["example"],
         tuple(entry.get("item", ())),
         entry.get("tool", ""),
+        place=tuple(entry.get("place", ())),
     )
 
 
@@ -334,11 +382,50 @@ def inside(name: str) -> Iterator[None]:
     Args:
         name: its id.
     """
-    token = call_tool.set(name)
+    tokens = call_tool.set(name), call_place.set(())
+    try:
+        with numbering_places():
+            yield
+    finally:
+        call_place.reset(tokens[1])
+        call_tool.reset(tokens[0])
+
+
+@contextlib.contextmanager
+def giving_ids() -> Iterator[None]:
+    """Inside the block, calls of tools get ids of their own, which depend on what is called there alone."""
+    if _given_ids.get() is not None:  # whoever records inside of it writes the same calls down
+        yield
+        return
+    token = _given_ids.set(Counter())
     try:
         yield
     finally:
-        call_tool.reset(token)
+        _given_ids.reset(token)
+
+
+def id_of(call: ToolCall, known: Container[str]) -> str:
+    """An id for a call of a tool that is run now.
+
+    Args:
+        call: the call.
+        known: ids of calls that are on record; it gets another one.
+    """
+    where = {
+        "call": call.also[0],
+        "example": call.turn.example,
+        "item": call_item.get(),
+        "place": call_place.get(),
+        "tool": call_tool.get(),
+    }
+    base, given = digest(where), _given_ids.get()
+    if given is None:
+        return base
+    while True:  # equal calls, such as those of two candidates of a search
+        found = digest({**where, "number": given[base]}) if given[base] else base
+        given[base] += 1
+        if found not in known:
+            return found
 
 
 @contextlib.contextmanager
@@ -346,7 +433,8 @@ def observe_tools(callback: Callable[[ToolRecord], None]) -> Iterator[None]:
     """Inside the block, `callback` gets a record of every call of a tool that ends, as `usage.observe` has it."""
     token = _observers.set((*_observers.get(), callback))
     try:
-        yield
+        with giving_ids():
+            yield
     finally:
         _observers.reset(token)
 
@@ -361,6 +449,8 @@ def tell_of(record: ToolRecord) -> None:
     for tell in _observers.get():
         tell(record)
 
+
+_given_ids: ContextVar[Counter[str] | None] = ContextVar("textgrad_engine_ids_of_tools", default=None)
 
 _observers: ContextVar[tuple[Callable[[ToolRecord], None], ...]] = ContextVar(
     "textgrad_engine_tool_observers", default=()

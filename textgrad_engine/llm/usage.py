@@ -28,6 +28,7 @@ __all__ = [
     "call_item",
     "call_key",
     "call_key_scope",
+    "call_place",
     "call_tool",
     "is_estimated",
     "mark",
@@ -47,6 +48,10 @@ call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item", default=())
 """The number of the item of each `func.pmap` around the code that dispatches a call; cassettes and resumed runs know by
 it which of equal requests, made in several threads at once, is which."""
+
+call_place: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_place", default=())
+"""Which of the conversations with tools of its example a call belongs to; see NOTE [The place of a conversation] in
+`places`."""
 
 _log = logging.getLogger("textgrad_engine.llm.usage")
 
@@ -78,6 +83,7 @@ class CallRecord:
         keys: what the model holds as secrets; whoever writes the call down takes them out of it.
         item: the value of `call_item` where it was dispatched.
         tool: the value of `call_tool` there.
+        place: the value of `call_place` there.
     """
 
     purpose: Purpose
@@ -93,6 +99,7 @@ class CallRecord:
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
     item: tuple[int, ...] = ()
     tool: str = ""
+    place: tuple[int, ...] = ()
 
 
 @contextlib.contextmanager
@@ -299,6 +306,7 @@ class Metered(Wrapper):
                     self._keys,
                     call_item.get(),
                     call_tool.get(),
+                    call_place.get(),
                 )
                 for tell in observers:
                     tell(record)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.late import late_input
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Message, Request
@@ -60,7 +61,12 @@ async def conversation(settings: ChatSettings, plan: Plan, data: list[Any]) -> t
         asked = plan.request(data, settings)
         said = Request(messages=(*asked.messages, *turns), purpose=settings.purpose)
         model = model_for(settings.purpose, settings.model)
-        turns += [completion.as_message(), *await tools.answers(completion, said, model, EXAMPLE.get())]
+        told = await tools.answers(completion, said, model, EXAMPLE.get())
+        turns.append(completion.as_message())
+        for message, tool, given in told:
+            if given is not None:
+                late_input(given, (len(turns), tool))
+            turns.append(message)
         completion = await completion_of(settings, plan, data, turns)
     return completion, turns
 

@@ -191,7 +191,8 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
         inside: list[str] = []
         for piece in pieces:
             if isinstance(piece, Rendered):
-                inside += [key_of(name, at, "beside") for name, at in piece.values if at in known]
+                shown: Shown = "message" if piece.whole else "beside"
+                inside += [key_of(name, at, shown) for name, at in piece.values if at in known]
                 continue
             text = text_of(piece)
             for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import PydanticSerializationError
 
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Variable
-from textgrad_engine.autograd.layers import is_observed
+from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.layers import LAYERS, is_observed
 from textgrad_engine.errors import AutogradError, NoModelError, UnknownModelError
 from textgrad_engine.llm.model import Model, defaults_of
+from textgrad_engine.llm.places import in_place
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.ops.asking import SHARED, SharedSamples, completion_of, conversation
@@ -104,6 +106,7 @@ class ChatCompletion(Function):
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
         """Ask the critic for all inputs of all these calls, about as many at once as `feedback_batch_size` says."""
         cases = []
+        arguments: list[Mapping[int, int] | None] = []
         observed = is_observed()
         for ctx, (grad_out, *_) in zip(ctxs, grad_outputs):
             saved = ctx.saved_variables if observed else ctx.saved_for_reading()
@@ -115,20 +118,21 @@ class ChatCompletion(Function):
                     "number that was computed from text by no evaluator. Begin with feedback in words, or use a loss "
                     "(nn.ExactMatch, …)."
                 )
-            needs = ctx.needs_input_grad[2:]
+            needs: Sequence[bool] = ctx.needs_input_grad[2:]
             config = ctx.settings.config
-            plan, edge = ctx.plan, ctx.edge
+            plan, edge, late = ctx.plan, ctx.edge, None
             if ctx.settings.tools is not None:
-                plan, saved, edge = _with_turns(ctx, saved)
+                plan, saved, needs, edge, late = _with_turns(ctx, saved)
             *values, answer = saved
             cases.append(case_of(plan, values, needs, answer, grad_out.grad, edge, ctx.example, config))
+            arguments.append(late)
         gradients = []
         size = FEEDBACK_BATCH_SIZE.get()
         shares = [cases[start : start + size] for start in range(0, len(cases), size)]
-        for ctx, by_position in zip(ctxs, feedback_on(shares, ask_texts)):
+        for ctx, late, by_position in zip(ctxs, arguments, feedback_on(shares, ask_texts)):
             found: list[Variable | None] = [None] * len(ctx.needs_input_grad)
             for position, feedback in by_position.items():
-                found[2 + position] = feedback
+                found[2 + position if late is None else late.get(position, 2 + position)] = feedback
             gradients.append(tuple(found))
         return gradients
 
@@ -142,11 +146,21 @@ class ChatCompletion(Function):
 class ToolLoop(ChatCompletion):
     """A chat completion with functions as tools; see NOTE [Tools] in ``tools.py``.
 
-    Its second output is what was said between the messages and the answer (`tools.shown`), for the rules alone.
+    Its second output is what was said between the messages and the answer (`tools.shown`), for the rules alone. What
+    tools gave that feedback may go through are late inputs, each with its place among the turns and the tool's name.
     """
 
     num_outputs = 2
     only_saves = True
+    finds_inputs = True
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """As that of every Function; where it is dispatched, it is given its place among the conversations."""
+        if LAYERS.get():
+            return super().apply(*args, **kwargs)
+        with in_place(args[0].tools.functions, EXAMPLE.get()):
+            return super().apply(*args, **kwargs)
 
     @staticmethod
     async def forward(settings: ChatSettings, plan: Plan, *values: Any) -> Any:
@@ -170,9 +184,14 @@ class ToolLoop(ChatCompletion):
         return ChatCompletion.output_role(settings, plan, *values), "turns before the answer"
 
     @staticmethod
+    def backward_group(ctx: Any) -> Any:
+        """As of any chat completion; one whose tools are to hear something shares no call, as it has its own turns."""
+        return (id(ctx),) if ctx.late and FEEDBACK_BATCH_SIZE.get() > 1 else ChatCompletion.backward_group(ctx)
+
+    @staticmethod
     def jvp(ctx: Any, settings: None, plan: None, *edits: Variable | None) -> Any:
         """Ask what would change in the answer if the inputs were edited, and the tools gave what they gave."""
-        plan_of_turns, saved, _ = _with_turns(ctx, list(ctx.saved_variables))
+        plan_of_turns, saved, *_ = _with_turns(ctx, list(ctx.saved_variables))
         *values, answer = saved
         return what_if(plan_of_turns, values, [*edits, *[None] * (len(values) - len(edits))], answer, ask), None
 
@@ -199,17 +218,51 @@ def _place(settings: ChatSettings, plan: Plan) -> Any:
         return settings
 
 
-def _with_turns(ctx: Any, saved: Sequence[Any]) -> tuple[Plan, list[Any], Callable[[int], Any]]:
-    """A call with tools as one whose messages hold all of its turns: its plan, values and answer, and their edges."""
+class _Turns(NamedTuple):
+    """A call with tools as one whose messages hold all of its turns.
+
+    Attributes:
+        plan: its plan.
+        saved: its values, and behind them the answer.
+        needs: for each value whether it is asked about.
+        edge: where feedback on a value flows, by its number from the end.
+        arguments: for what tools gave that is asked about, by the position of its value, which argument of the rule it
+            is.
+    """
+
+    plan: Plan
+    saved: list[Any]
+    needs: Sequence[bool]
+    edge: Callable[[int], Any]
+    arguments: Mapping[int, int]
+
+
+def _with_turns(ctx: Any, saved: Sequence[Any]) -> _Turns:
     *values, turns, answer = saved
     said = json.loads(str(turns.data if isinstance(turns, Variable) else turns))
     first, count = len(values), len(said)
+    texts: list[Any] = [text for _, text in said]
+    names = ["turn"] * count
+    needs = [*ctx.needs_input_grad[2 : 2 + first], *[False] * count]
+    arguments = {}
+    for number, (given, (turn, tool)) in enumerate(ctx.late, 2 + first):
+        texts[turn], names[turn] = given, f"{tool}_result"
+        needs[first + turn] = ctx.needs_input_grad[number]
+        arguments[first + turn] = number
     # Not holes: what a tool gave may have slots in it, and is not scanned for them.
     messages = tuple(
-        [(role, (Rendered(_as_said, (("turn", first + number),)),)) for number, (role, _) in enumerate(said)]
+        [
+            (role, (Rendered(_as_said, ((name, first + number),), whole=True),))
+            for number, ((role, _), name) in enumerate(zip(said, names))
+        ]
     )
     plan = replace(ctx.plan, messages=(*ctx.plan.messages, *messages))
-    return plan, [*values, *[text for _, text in said], answer], lambda number: ctx.edge(number + count)
+
+    def edge(number: int) -> Any:
+        position = number + first + count
+        return ctx.edge(arguments.get(position, 2 + position))
+
+    return _Turns(plan, [*values, *texts, answer], needs, edge, arguments)
 
 
 def chat_completion(
@@ -232,9 +285,13 @@ def chat_completion(
     Where `tools` are Python functions, those that the model calls are run, it is told what they gave, and asked again
     until it answers: all of it is this one operation, of which the critic is shown every turn. What a tool raises is
     told to the model. What tools give is recorded in run folders and cassettes, and given again on `resume` and in a
-    replay without running them, so a mail is not sent twice; a cache keeps none of it. No feedback goes through a tool:
-    a prompt that is asked inside of one hears nothing. To have it trained, have the model name the part that is to
-    answer, ask that part, and join the two by `ops.straight_through(answer, choice)`.
+    replay without running them, so a mail is not sent twice; a cache keeps none of it.
+
+    A tool that returns a Variable, such as the answer of another part of the program, takes feedback on to the prompts
+    behind it: agents that are called as tools are trained with the one that calls them. Such a tool is run again on
+    `resume` where a backward pass needs its graph; what it asked is answered from the record. So keep it to asking, and
+    have what must not be done twice in a tool of its own. No feedback goes through a tool that returns text, nor
+    through any inside of `func.grad`.
 
     An answer that calls tools has the calls as its text: a JSON list of objects with ``name`` and ``arguments``. So
     losses can look at them, and feedback can speak of them; the critic is shown the tools. What a model says beside its

@@ -84,10 +84,12 @@ class Rendered:
     Attributes:
         render: makes it; gets the data of the values, in order.
         values: the name and the position of each.
+        whole: whether it is the one value as it is, so that a critic need not be shown that beside it.
     """
 
     render: Callable[[list[Any]], str]
     values: tuple[tuple[str, int], ...]
+    whole: bool = False
 
     def text(self, data: Sequence[Any]) -> str:
         """The text, with the data of all values of the call."""

@@ -9,8 +9,11 @@ NOTE [Tools]
     it otherwise. The first such failure of each kind is logged once a run, as it may be a mistake in the tool. What
     ends a run (an interruption, a budget that is spent) ends it here, too.
 
-    What tools give is recorded, and played back with the answers of models (`llm.toolcalls`). No feedback goes through
-    a tool: which tools are called is known only when the answer is there, and the graph is made before.
+    What tools give is recorded, and played back with the answers of models (`llm.toolcalls`).
+
+    A tool that gives a Variable which wants feedback, such as the answer of another part of the program, is a part of
+    the program, too. The critic is asked about what it gave as about any input, and what it says goes on to the prompts
+    that this was made of (NOTE [Late inputs] in `autograd.late`). No feedback goes through one that gives text.
 """
 
 from __future__ import annotations
@@ -26,13 +29,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 from pydantic_core import to_json
 
 from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.late import finding_inputs, may_find_inputs
 from textgrad_engine.callables import signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm.check import MAX_TEXT
@@ -50,11 +54,25 @@ _log = logging.getLogger("textgrad_engine.ops.tools")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 NO_FEEDBACK = (
-    "no feedback goes through a tool. To have a prompt trained that is asked inside of one, ask it in forward instead: "
-    "choice = self.router(...), answer = self.agents[choice.data](...), and return "
-    "ops.straight_through(answer, choice); or train that part by itself, as a program of its own"
+    "no feedback goes through a tool that gives text. To have a prompt trained that is asked inside of one, have the "
+    "tool return the Variable that was answered, `return self.researcher(topic=topic)`, without its .data; or, where "
+    "Python made something else of it, ops.straight_through(text, answer)"
 )
 """What is said where a prompt hears nothing because it is asked inside of a tool."""
+
+
+class Told(NamedTuple):
+    """What a model is told of a call that it made.
+
+    Attributes:
+        message: the message.
+        tool: the name of the tool.
+        given: what the tool gave, where feedback may go through it; else None.
+    """
+
+    message: Message
+    tool: str
+    given: Variable | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +96,8 @@ class Tools:
         functions = tuple([_of_copy(function, memo) for function in self.functions])
         return self if functions == self.functions else Tools(functions, self.max_turns)
 
-    async def answers(self, completion: Completion, asked: Request, model: Model, example: str) -> list[Message]:
-        """What the calls of an answer give, as messages for the model; they run at the same time.
+    async def answers(self, completion: Completion, asked: Request, model: Model, example: str) -> list[Told]:
+        """What the calls of an answer give, and what the model is told of it; they run at the same time.
 
         Args:
             completion: the answer.
@@ -91,24 +109,31 @@ class Tools:
         said = asked.model_copy(update={"messages": (*asked.messages, completion.as_message())})
         turn = Turn(model.name, said, keys_of(model), example)
         _log_book.get().used = True
-        answers = []
+        made = []
+        given: dict[int, Variable] = {}
         for place, called in enumerate(calls):
             function = called.get("function") or {}
             arguments = function.get("arguments") or "{}"
             if not isinstance(arguments, str):
                 arguments = json.dumps(arguments)
-            call = ToolCall(str(function.get("name", "")), arguments, turn, place)
-            answers.append(dispatch.caught(tool_result(call, functools.partial(self._run, call))))
-        results = await asyncio.gather(*answers)
+            made.append(ToolCall(str(function.get("name", "")), arguments, turn, place, may_find_inputs()))
+        results = await asyncio.gather(
+            *[dispatch.caught(tool_result(call, functools.partial(self._run, call, given))) for call in made]
+        )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
         return [
-            Message(role="tool", content=result.text, tool_call_id=str(call.get("id", "")))
-            for call, result in zip(calls, results)
+            Told(
+                Message(role="tool", content=result.text, tool_call_id=str(called.get("id", ""))),
+                call.name,
+                given.get(call.place),
+            )
+            for called, call, result in zip(calls, made, results)
         ]
 
-    async def _run(self, call: ToolCall) -> ToolResult:
+    async def _run(self, call: ToolCall, made: dict[int, Variable]) -> ToolResult:
+        """Run a tool; what it gave is put into `made`, by the place of the call, if feedback may go through it."""
         name = call.name
         tool = next((each for each in self.functions if each.__name__ == name), None)
         if tool is None:
@@ -121,7 +146,8 @@ class Tools:
             return _failed("; ".join(wrong))
         given = {name: getattr(arguments, field) for field, name in form.names.items()}
         try:
-            result = await dispatch.called(tool, **given)
+            with finding_inputs():
+                result = await dispatch.called(tool, **given)
             if all(type(leaf) in _PLAIN for leaf in pytree.leaves(result)):
                 text = as_text(result)  # at once, as a tool is run again that was done and is not on record
             else:  # what is in it may have to be waited for
@@ -133,7 +159,9 @@ class Tools:
             return _failed(f"{type(error).__name__}: {error}")
         if len(text) > MAX_TEXT:  # no request with it in it would be sent
             return _failed(f"it gave {len(text):,} characters, and {MAX_TEXT:,} are the most; ask it for less")
-        return ToolResult(_sendable(text))
+        if isinstance(result, Variable) and result.requires_grad and may_find_inputs():
+            made[call.place] = result
+        return ToolResult(_sendable(text), through=call.place in made)
 
 
 def tools_of(

@@ -3,10 +3,11 @@
 NOTE [Whose demonstration]
     A prompt is shown what the calls that use it were given, and what they answered, in a run whose end is right (DSPy
     traces its predictors for that). A run that makes one call is that call: it is shown as the example's own fields and
-    what the program said. Of several calls that use one prompt in a run the last one is shown, as it is the nearest to
-    the end that was found right: in a loop that improves a text, those before it were not good enough. Where some of
-    them gave the program's answer, it is the last of these: in a vote, others were wrong. (DSPy takes the last or any
-    other, at even chances.) A prompt that a run has no use for has no demonstration of it.
+    what the program said, unless Python took that out of another answer, such as JSON. Of several calls that use one
+    prompt in a run the last one is shown, as it is the nearest to the end that was found right: in a loop that improves
+    a text, those before it were not good enough. Where some of them gave the program's answer, it is the last of these:
+    in a vote, others were wrong. (DSPy takes the last or any other, at even chances.) A prompt that a run has no use
+    for has no demonstration of it.
     The data's own answers are those of the whole program. They are shown to a prompt whose call gives the program's
     answer as it is, and with those of the example's fields that this call is given, in more than half of the runs
     that use it.
@@ -83,22 +84,25 @@ class Run:
             >>> Run(demo_of("t1", {"mail": "My bill?"}, "billing"), calls).of_text(0)
             Demo(inputs=(('mail', 'My bill?'),), answer='a bill', label='', example='t1')
         """
-        if len(self.asked) <= 1:
-            return self.whole if self._is_by_one_call_of(position) else None
+        if self._is_by_one_call_of(position):
+            return self.whole
         own = [each for each in self.asked if position in each.texts]
         shown = ([each for each in own if self._is_end(each)] or own)[-1:]
         return replace(self.whole, inputs=shown[0].given, answer=shown[0].answer) if shown and shown[0].given else None
 
     def _is_end(self, call: Asked) -> bool:
-        """Whether a call's answer is the program's, as it is."""
-        return call.answer.strip() == self.whole.answer.strip()
+        """Whether a call's answer is the program's, but for case and punctuation."""
+        answers = call.answer.strip(), self.whole.answer.strip()
+        letters = ["".join(filter(str.isalnum, answer.casefold())) for answer in answers]
+        return answers[0] == answers[1] or (letters[0] == letters[1] != "")
 
     def _is_by_one_call_of(self, position: int) -> bool:
         """Whether nothing else than one call, which uses a text as far as one can see, makes the answer."""
-        if len(self.asked) > 1:
-            return False
+        if len(self.asked) != 1:
+            return not self.asked
+        (call,) = self.asked
         # Where Python puts a prompt into a text, or asks in a way of its own, nobody knows who uses it.
-        return not self.asked or not self.asked[0].texts or position in self.asked[0].texts
+        return not call.texts or (position in call.texts and self._is_end(call))
 
     def withheld(self, position: int) -> frozenset[str] | None:
         """The fields that the call is not given which uses a text and gives the program's answer; None without one."""
@@ -118,7 +122,7 @@ class Steps:
         together: the positions of texts that the same calls use; each text is in one of these.
         withheld: for each text the fields of an example that its call is not given; None where the program's answer is
             none of its answers.
-        unseen: the positions of texts that no call is seen to use, of a program that makes several.
+        unseen: the positions of texts that no call is seen to use, of a program that makes several or uses others.
     """
 
     together: tuple[tuple[int, ...], ...]
@@ -147,7 +151,7 @@ class Steps:
             apart = [other for other in together if not other & group]
             together = [*apart, group.union(*[other for other in together if other & group])]
         found = sorted(tuple(sorted(group)) for group in together if group)
-        many = any(len(run.asked) > 1 for run in known)
+        many = any(len(run.asked) > 1 or run.asked[0].texts for run in known if run.asked)
         withheld = tuple([_withheld(known, position) for position in range(count)])
         return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else ())
 

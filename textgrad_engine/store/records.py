@@ -54,7 +54,9 @@ FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""
 
 
-_WHERE_AND_WHEN = frozenset({"phase", "phase_name", "step", "item", "time", "latency", "counted_again"})
+_WHERE_AND_WHEN = frozenset(
+    {"phase", "phase_name", "step", "item", "place", "tool", "time", "latency", "counted_again"}
+)
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
     }
     if record.item:
         entry["item"] = list(record.item)
+    if record.place:
+        entry["place"] = list(record.place)
     if record.tool:
         entry["tool"] = record.tool
     if (answer := record.completion) is not None:
@@ -253,6 +257,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             bool(entry.get("counted_again", False)),
             tuple(entry.get("item", ())),
             entry.get("tool", ""),
+            tuple(entry.get("place", ())),
         )
     except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None

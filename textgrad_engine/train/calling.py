@@ -18,6 +18,7 @@ from textgrad_engine.errors import UNANSWERED, DataError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.check import MAX_TEXT
+from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.ops.fillers import is_nan, unfit
@@ -365,7 +366,7 @@ def run_on(
         wanted: the example's target.
     """
     try:
-        with sampling_apart():
+        with sampling_apart(), numbering_places():
             prediction = as_prediction(program(**fields))
         return prediction, score(prediction, wanted, fields)
     except UNANSWERED as error:

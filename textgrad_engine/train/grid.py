@@ -20,6 +20,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
+from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Sequential
 from textgrad_engine.slots import slots_of
 from textgrad_engine.train.calling import Score
@@ -110,7 +111,8 @@ def run_grid(
         randomness=None,
         names=[name for name, _, _ in rows],
     )
-    by_example(values, inputs, targets)
+    with numbering_places():
+        by_example(values, inputs, targets)
     ((outer, inner, prediction, found),) = made
 
     def table(value: Variable) -> list[list[Any]]:

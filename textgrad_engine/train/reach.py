@@ -43,6 +43,8 @@ class Reach:
             if self._some or not roots:
                 return roots
             found = _leaves_of(roots)
+            if not found:  # of calls with tools, of which nobody knows beforehand whether feedback goes through them
+                return []
             heard = [name for name, parameter in parameters.items() if id(parameter) in found]
             self._some = bool(heard) or not parameters
             if not self._some:

@@ -1,0 +1,106 @@
+"""Which conversation with tools is which: each has a place in its example, in the order of the program.
+
+NOTE [The place of a conversation]
+    Two parts of a program may ask the same, with tools of one name that do different things; and a program may ask the
+    same part twice, to vote. Their requests are equal, and when each is answered depends on the network. So what is
+    recorded of a conversation says which one it is: the number of its part among those whose tools have the same names,
+    and the number of the conversation among those of that part. Both are counted where the program asks, not when a
+    model does, and begin anew in each run of a program on an example, in each item of a `pmap`, and inside of each call
+    of a tool.
+
+    What is recorded of one conversation is not given to another. In a coroutine, such as an `async` tool, the order in
+    which a program asks may depend on who answered first: there parts are told apart, and their conversations are not.
+    What was recorded before there were places is that of any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
+
+from textgrad_engine.llm.usage import call_item, call_place
+
+__all__ = ["Place", "in_place", "numbering_places", "same_place"]
+
+Place = tuple[int, ...]
+"""The number of a part and that of one of its conversations, as far as they are known; () outside of conversations."""
+
+Functions = tuple[Callable[..., object], ...]
+
+
+class _Places:
+    """The places that conversations were given so far."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts: dict[Hashable, dict[Functions, int]] = {}
+        self._count: dict[tuple[Hashable, int], int] = {}
+
+    def next(self, key: Hashable, functions: Functions) -> Place:
+        with self._lock:
+            parts = self._parts.setdefault(key, {})
+            part = parts.setdefault(functions, len(parts))
+            if _in_coroutine():
+                return (part,)
+            number = self._count[key, part] = self._count.get((key, part), -1) + 1
+            return part, number
+
+
+@contextlib.contextmanager
+def numbering_places() -> Iterator[None]:
+    """Inside the block, conversations are counted anew.
+
+    Example:
+        >>> with numbering_places(), in_place((print,)):
+        ...     call_place.get()
+        (0, 0)
+    """
+    token = _places.set(_Places())
+    try:
+        yield
+    finally:
+        _places.reset(token)
+
+
+@contextlib.contextmanager
+def in_place(functions: Functions, example: str = "") -> Iterator[None]:
+    """Inside the block, calls belong to a conversation that begins now, where such are counted.
+
+    Args:
+        functions: its tools.
+        example: what it belongs to.
+    """
+    places = _places.get()
+    if places is None:
+        yield
+        return
+    names = tuple([function.__name__ for function in functions])
+    token = call_place.set(places.next((example, call_item.get(), names), functions))
+    try:
+        yield
+    finally:
+        call_place.reset(token)
+
+
+def same_place(recorded: Place, asked: Place) -> bool:
+    """Whether what was recorded of a conversation may be that of another, as far as is known of the two.
+
+    Example:
+        >>> same_place((0, 1), (0, 0)), same_place((0,), (0, 0)), same_place((1,), (0, 0)), same_place((), (0, 0))
+        (False, True, False, True)
+    """
+    return all(known == own for known, own in zip(recorded, asked))
+
+
+def _in_coroutine() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+_places: ContextVar[_Places | None] = ContextVar("textgrad_engine_places", default=None)
