@@ -751,4 +751,4 @@ def test_the_explanation_says_where_it_came_from() -> None:
         loss = ops.exact_match_evaluator(prediction, "c")[0]
     loss.backward()
     (item,) = prediction.grad
-    assert item.source == tg.autograd.Source(example="t7", node="_ExactMatchBackward", score=0.0)
+    assert item.source == tg.autograd.Source(example="t7", node="_ExactMatchBackward", score=0.0, direct=True)

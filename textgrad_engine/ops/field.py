@@ -82,7 +82,7 @@ def _about(item: Variable, answer: Variable, path: _Path, default: str | float |
     about: Variable = Compute.apply(
         lambda data: _in_words(place, data[0], str(data[1]), path, default), [item, answer.detach()], item.role
     )
-    about.source = item.source and replace(item.source, places=())
+    about.source = item.source and replace(item.source, places=(), direct=False)
     return about
 
 

@@ -13,6 +13,7 @@ from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import (
     feedback_of,
+    is_leaf,
     refuse_several_outputs,
     roles_of,
 )
@@ -41,6 +42,7 @@ class _Criticism(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.of_leaf = is_leaf(inputs[0])
         ctx.save_for_backward(output)
 
     @staticmethod
@@ -49,7 +51,7 @@ class _Criticism(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
-        return feedback_of(None, ctx.saved_variables[0], [grad_out]), None
+        return feedback_of(None, ctx.saved_variables[0], [grad_out], ctx.of_leaf), None
 
     @staticmethod
     def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None) -> Any:

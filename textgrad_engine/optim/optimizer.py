@@ -131,7 +131,10 @@ class Optimizer:
             if not isinstance(variable, Variable):
                 raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
             if not variable.is_leaf:
-                raise TypeError(f"{label_of(variable)} is a result, not a leaf: it cannot be trained")
+                raise TypeError(
+                    f"{label_of(variable)} is a result, not a leaf: it cannot be trained. To improve the text itself, "
+                    "make a leaf of it: answer = nn.Parameter(answer)"
+                )
         known = {id(v) for v in self.variables()}
         if len({id(v) for v in variables}) < len(variables) or any(id(v) in known for v in variables):
             raise ValueError("a parameter comes twice; each may be in one group, once")
