@@ -50,6 +50,9 @@ class _Found:
 class TGD(Optimizer):
     r"""Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
 
+    Where all feedback is an evaluator's on the text itself, as on an answer that is improved, the model is told to put
+    that right as concretely as it was said, and what stands in braces is no slot.
+
     Args:
         params: the parameters, or groups of them with settings of their own.
         model: asks this model; None stands for the optimizer of `use_models`.

@@ -15,8 +15,8 @@ __all__ = ["Placeholders"]
 class Placeholders:
     """The ``{slots}`` of the old text must be in the new one, and no others.
 
-    It holds for every text that is trained, unless a parameter has one of its own, or all feedback on a text is an
-    evaluator's on the text itself, as on a solution that is improved: that is no template.
+    It holds for every text that is trained, unless a parameter has one of its own, or a step of `TGD` has only feedback
+    that is an evaluator's on the text itself, as on a solution that is improved: that is no template.
 
     A text without slots is told nothing beforehand, as its requests stay short; what is wrong says the repair.
 
