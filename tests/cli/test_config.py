@@ -641,6 +641,21 @@ def test_a_metric_function_is_imported(tmp_path: Path) -> None:
         assert load_config(project(tmp_path, text.replace("score:", f"{module}:"), **code)).metric_function()
 
 
+def test_a_check_of_form_needs_no_target(tmp_path: Path) -> None:
+    """As in Python: a function of answer and inputs is called without one; any other is told which column lacks."""
+    text = change('name = "exact_match"', 'function = "form:brief"\npurpose = "brevity"').replace(
+        'target = "queue"', ""
+    )
+    files = {"train__jsonl": '{"ticket": "slow"}\n', "val__jsonl": '{"ticket": "dark"}\n', "test__csv": "ticket\nhot\n"}
+    form = "def brief(answer, inputs): return len(answer) < len(inputs['ticket'])"
+    config = load_config(project(tmp_path, text, form__py=form, **files))
+    assert [len(split or ()) for split in read_data(config)] == [1, 1, 1]
+    files["shape__py"] = form.replace("answer, inputs", "answer, wanted, inputs")
+    config = load_config(project(tmp_path, text.replace("form:", "shape:"), **files))
+    with pytest.raises(DataError, match="there is no column 'target' in any row"):
+        read_data(config)
+
+
 def test_a_system_prompt_can_be_a_file(tmp_path: Path) -> None:
     """Its text counts, without the line break at the end of the file."""
     text = change('system = "Sort the ticket."', 'system_file = "süd.txt"')

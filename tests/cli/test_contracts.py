@@ -18,6 +18,7 @@ from textgrad_engine.optim.contracts import (
     Language,
     Matches,
     NoCopying,
+    Placeholders,
     Requires,
 )
 
@@ -44,6 +45,7 @@ def contracts_of(config: Config) -> list[Contract | str]:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
+        ("placeholders = 'x'", r":34: \[optimizer.contracts\] placeholders = 'x': should be a valid list"),
         ("requires = []", r":34: \[optimizer.contracts\] requires = \[\]: .*at least 1 item"),
         ('requires = "x"', r":34: \[optimizer.contracts\] requires = 'x': should be a valid list"),
         ('require = ["x"]', r":34: \[optimizer.contracts\] has no key 'require'; did you mean 'requires'"),
@@ -70,6 +72,7 @@ def test_what_cannot_be_used_is_said_with_its_line(with_contracts: Any, table: s
 def test_every_key_arrives(with_contracts: Any) -> None:
     """Nothing in the file is accepted and ignored; texts that are only told come first."""
     table = f"""
+placeholders = []
 requires = ["queue"]
 forbids = ["please", "kindly"]
 matches = '(?m)^- billing'
@@ -83,6 +86,7 @@ no_copying = true
     (told, *made, no_copying) = contracts_of(config)
     assert told == "Keep it polite."
     assert made == [
+        Placeholders([]),
         Requires(["queue"]),
         Forbids(["please", "kindly"]),
         Matches("(?m)^- billing"),

@@ -14,6 +14,7 @@ from textgrad_engine import Variable, dispatch, ops
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.ops import exact_match
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 MESSAGES = [{"role": "user", "content": "Judge {prediction}."}]
@@ -114,6 +115,16 @@ def test_a_batch_needs_a_target_for_each_entry() -> None:
     """Predictions are never silently paired with other targets, nor left out."""
     with pytest.raises(ValueError, match="3 predictions has 2 targets"):
         ops.exact_match_evaluator(Variable(["a", "b", "c"]), ["a", "b"])
+
+
+def test_a_target_that_is_in_a_field_of_a_json_answer_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise a classifier with a schema scores 0 for ever, and nobody says why; once, as all answers are so."""
+    exact_match._tell_of_field.cache_clear()
+    for got in ('{"why": "x", "label": "billing"}', '{"label": "billing"}', '{"label": "other"}', "{broken"):
+        assert ops.exact_match_evaluator(Variable(got), "billing")[0].data == 0
+    (told,) = caplog.messages
+    assert told.startswith("exact match compares whole answers, and the target of a JSON answer was in its field")
+    assert told.endswith("have the program return that field, answer['label']")
 
 
 def test_exact_match_without_a_target_is_an_error() -> None:
@@ -740,4 +751,4 @@ def test_the_explanation_says_where_it_came_from() -> None:
         loss = ops.exact_match_evaluator(prediction, "c")[0]
     loss.backward()
     (item,) = prediction.grad
-    assert item.source == tg.autograd.Source(example="t7", node="_ExactMatchBackward", score=0.0)
+    assert item.source == tg.autograd.Source(example="t7", node="_ExactMatchBackward", score=0.0, direct=True)

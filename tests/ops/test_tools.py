@@ -499,16 +499,3 @@ def test_messages_of_tools_name_what_is_used_instead() -> None:
     """Who writes the loop by hand is told that there is one."""
     with pytest.raises(ValueError, match=r"tools=\[function, …\] has the tools run"):
         ops.chat_completion(None, [{"role": "tool", "content": "7", "tool_call_id": "1"}])
-
-
-def test_what_a_tool_raises_moves_nothing_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """A terminal obeys control characters."""
-
-    def hostile() -> str:
-        """Raise."""
-        raise LookupError("\x1b[2J\u202e gone\n" + "line two")
-
-    model = ScriptedModel([call("hostile"), "done"])
-    assert ask(model, tools=[hostile]).data == "done"
-    (line,) = caplog.messages
-    assert "raised LookupError: \\x1b[2J\\u202e gone\\nline two; the model is told" in line

@@ -49,6 +49,10 @@ def test_a_missing_field_names_example_and_fields() -> None:
         ("a\ud800b", "half of a surrogate pair at character 2"),
         (b"x", "a value of the type bytes, which is no text"),
         ({"a": 1}, "an object, which is no text"),
+        (
+            {"type": "image_url", "image_url": {"url": "x"}},
+            "a content part, which is no text; put it among the content of a message: ops.chat_completion",
+        ),
         ("x" * 5_000_001, "5,000,001 characters, and a request has 5,000,000"),
         (["a"], "a list, which would be a batch"),
     ],

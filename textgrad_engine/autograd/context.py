@@ -212,8 +212,8 @@ class Context:
 
 
 FREED = (
-    "this graph was freed by an earlier backward. Call the first one with retain_graph=True to go through it a second "
-    "time."
+    "this graph was freed by an earlier backward. A value that each pass needs is made anew in each: in forward, not "
+    "once in __init__. To go through one graph a second time, call the first backward with retain_graph=True."
 )
 
 

@@ -43,6 +43,7 @@ class Source:
         because: the feedback that it was made from, in order; none where it was handed through as it came.
         places: where in the text that it was said of this one stands, from the outside in; none where it was said of
             this text itself. Of many levels the outer ones.
+        direct: whether an evaluator said it of this very text, a leaf, and no model answered with it.
     """
 
     example: str = ""
@@ -51,6 +52,7 @@ class Source:
     score: float | None = None
     because: tuple[Variable, ...] = field(default=(), repr=False)
     places: tuple[str, ...] = ()
+    direct: bool = False
 
     @classmethod
     def joined(cls, sources: Sequence[Source], node: str, because: Sequence[Variable]) -> Source:

@@ -200,7 +200,10 @@ class RuleCall:
                 if (item.source is None or not item.source.node) and not is_start(item):
                     source = source or self._source()
                     given = item.source  # an evaluator says its score, and what hands on to parts says to which
-                    item.source = source if given is None else replace(source, score=given.score, places=given.places)
+                    if given is None:
+                        item.source = source
+                    else:
+                        item.source = replace(source, score=given.score, places=given.places, direct=given.direct)
                     if intake is not None and (item.source.places or intake.hands_through(item)):
                         item.source = replace(item.source, because=())  # it was not made of what was said here
         return found

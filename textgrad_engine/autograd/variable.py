@@ -76,6 +76,11 @@ class Variable(Value):
     )
     """What ``*`` and ``/`` do, in the same way."""
 
+    field_rule: ClassVar[Callable[..., Variable]] = staticmethod(
+        lambda answer, key: _first_field(answer, key)  # noqa: PLW0108  it is defined further down
+    )
+    """What ``answer["label"]`` does; `ops.field` registers it, likewise."""
+
     _adds: ClassVar[bool] = False
     """Whether instances of a subclass have more than those of this class."""
 
@@ -329,6 +334,9 @@ class Variable(Value):
         given: object = divisor
         return Variable.scale_rule(self, 1 / divisor if isinstance(given, numbers.Real) and given != 0 else divisor)
 
+    def __getitem__(self, key: str | int) -> Variable:
+        return Variable.field_rule(self, key)
+
     def __repr__(self) -> str:
         inner = self
         while inner._layer is not None and not isinstance(inner._inner, list):
@@ -493,6 +501,11 @@ def _first_addition(a: Any, b: Any) -> Variable:
 def _first_scaling(value: Any, factor: Any) -> Variable:
     importlib.import_module("textgrad_engine.ops.text")  # likewise
     return Variable.scale_rule(value, factor)
+
+
+def _first_field(answer: Any, key: Any) -> Variable:
+    importlib.import_module("textgrad_engine.ops.field")  # likewise
+    return Variable.field_rule(answer, key)
 
 
 _making = threading.Lock()

@@ -182,8 +182,14 @@ class Config(Section):
 
     @property
     def may_lack_target(self) -> bool:
-        """Whether the metric can do without targets: a judge, unless the file says which column holds them."""
-        return self.metric.kind == "judge" and self.data.target == "target"
+        """Whether the metric can do without targets: a judge, or a function of answer and ``inputs`` alone.
+
+        Not where the file says which column holds them.
+        """
+        if self.data.target != "target":
+            return False
+        function = self.metric_function()
+        return self.metric.kind == "judge" if function is None else not takes_target(function)
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The columns that the program wants, and those that it is given where the data has them."""

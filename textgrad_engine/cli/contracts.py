@@ -16,6 +16,7 @@ from textgrad_engine.optim.contracts import (
     Language,
     Matches,
     NoCopying,
+    Placeholders,
     Requires,
 )
 from textgrad_engine.optim.contracts.standard import kept_by_some
@@ -98,6 +99,7 @@ def _made(
         ConfigError: one cannot be used; the message names the key.
     """
     kinds: dict[str, tuple[Any, Callable[[Any], Contract]]] = {
+        "placeholders": (asked.placeholders, Placeholders),
         "requires": (asked.requires, Requires),
         "forbids": (asked.forbids, Forbids),
         "matches": (asked.matches, Matches),

@@ -198,6 +198,7 @@ class Models(Section):
 class Contracts(Section):
     """What every new text of a trained prompt must keep, besides its length; checked, where `constraints` are told."""
 
+    placeholders: list[str] | None = None
     requires: list[str] | None = Field(default=None, min_length=1)
     forbids: list[str] | None = Field(default=None, min_length=1)
     matches: str | None = Field(default=None, min_length=1)

@@ -146,6 +146,9 @@ class Judge(OneVariable):
 class TextLoss(OneVariable):
     """What a model finds wrong with a prediction, in words; "" for nothing. It is no score; see `ops.text_loss`.
 
+    What the prediction answers is not put into the instructions, which are trusted: ``loss(answer, inputs={"question":
+    question})`` shows it as material.
+
     Args:
         instructions: what to look at.
         model: asks this model; None stands for the judge of `use_models`.
@@ -155,6 +158,8 @@ class TextLoss(OneVariable):
         super().__init__()
         self.instructions, self.model = instructions, model
 
-    def forward(self, prediction: Variable, target: Variable | str | None = None) -> Variable:
+    def forward(
+        self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
+    ) -> Variable:
         """Criticize a prediction."""
-        return text_loss(prediction, self.instructions, target=target, model=self.model)
+        return text_loss(prediction, self.instructions, target=target, inputs=inputs, model=self.model)

@@ -13,16 +13,20 @@ class Parameter(Variable):
     """A Variable that a `Module` registers when it is assigned, and that wants feedback unless told otherwise.
 
     Args:
-        data: its text.
-        role: what it is for; the critic and the optimizer are told.
+        data: its text; of a Variable the value, which is waited for, cut off from what it was made of.
+        role: what it is for; the critic and the optimizer are told. Without one that of a Variable stays.
         requires_grad: False freezes it.
 
     Example:
         >>> Parameter("Be brief.", role="system prompt").requires_grad
         True
+        >>> Parameter(Variable("Paris", role="answer")).role
+        'answer'
     """
 
     __slots__ = ()
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = True) -> None:
+        if isinstance(data, Variable):
+            data, role = data.data, role or data.role
         super().__init__(data, role, requires_grad)

@@ -34,6 +34,7 @@ __all__ = [
     "entries_of",
     "evaluated_again",
     "feedback_of",
+    "is_leaf",
     "is_success",
     "one_batch",
     "reduced",
@@ -56,7 +57,7 @@ class Evaluator(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save score and explanation."""
-        ctx.count = len(inputs)
+        ctx.count, ctx.of_leaf = len(inputs), is_leaf(inputs[0])
         ctx.save_for_backward(*output)
 
     @staticmethod
@@ -68,7 +69,7 @@ class Evaluator(Function):
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         """Say to the prediction what the explanation says."""
         score, explanation = ctx.saved_variables
-        return (feedback_of(score, explanation, grad_outs), *[None] * (ctx.count - 1))
+        return (feedback_of(score, explanation, grad_outs, ctx.of_leaf), *[None] * (ctx.count - 1))
 
 
 def evaluated_again(evaluator: type[Evaluator], ctx: Any, edits: Sequence[Variable | None]) -> tuple[Variable, ...]:
@@ -89,8 +90,22 @@ def roles_of(prediction: Any) -> tuple[str, str]:
     return f"score of the {about}", f"feedback on the {about}"
 
 
-def feedback_of(score: Variable | None, explanation: Variable, grad_outs: Sequence[Variable]) -> list[Variable] | None:
-    """The explanation, and behind it what was said about the evaluator's own outputs."""
+def is_leaf(prediction: Any) -> bool:
+    """Whether what is evaluated is a leaf, so that what is said is said of a text that may be trained itself."""
+    return isinstance(prediction, Variable) and prediction.is_leaf
+
+
+def feedback_of(
+    score: Variable | None, explanation: Variable, grad_outs: Sequence[Variable], of_leaf: bool
+) -> list[Variable] | None:
+    """The explanation, and behind it what was said about the evaluator's own outputs.
+
+    Args:
+        score: the score, if there is one.
+        explanation: what is wrong.
+        grad_outs: the gradients of the evaluator's outputs.
+        of_leaf: whether the prediction is a leaf.
+    """
     said = [item for grad in grad_outs if grad.grad and not is_seed(grad) for item in grad.grad]
     if explanation._layer is not None or (is_grad_enabled() and explanation.requires_grad):
         item = Compute.apply(_same, explanation, _FEEDBACK_ROLE)  # keeps its graph
@@ -99,7 +114,7 @@ def feedback_of(score: Variable | None, explanation: Variable, grad_outs: Sequen
     else:
         item = Variable(explanation.data, role=_FEEDBACK_ROLE)
     number = None if score is None or isinstance(explanation.data, list) else score.data  # no entry's own score
-    item.source = Source(score=float(number) if isinstance(number, int | float) else None)
+    item.source = Source(score=float(number) if isinstance(number, int | float) else None, direct=of_leaf)
     return [item, *said]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import logging
 import re
 import unicodedata
 from typing import Any
@@ -22,6 +25,8 @@ from textgrad_engine.ops.evaluators import (
 
 __all__ = ["exact_match_evaluator"]
 
+_log = logging.getLogger("textgrad_engine.ops.exact_match")
+
 
 class _ExactMatch(Evaluator):
     deferrable = True
@@ -35,6 +40,9 @@ class _ExactMatch(Evaluator):
                 _refuse_no_text(wanted)
         pairs = [(written(got), written(wanted)) for got, wanted in values]
         scores = [int(got.strip() == wanted.strip() or _reads_alike(got, wanted)) for got, wanted in pairs]
+        for score, (got, wanted) in zip(scores, pairs):
+            if not score and got.startswith("{"):
+                _tell_of_field(_field_with(got, wanted))
         prompt = templates.load("exact_match")
         texts = [
             "" if s else prompt.render(prediction=p, target=t, unseen=_unseen(p, t)) for s, (p, t) in zip(scores, pairs)
@@ -44,6 +52,27 @@ class _ExactMatch(Evaluator):
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return evaluated_again(_ExactMatch, ctx, edits)
+
+
+def _field_with(got: str, wanted: str) -> str:
+    """The field of a JSON object that holds what is wanted of the whole; "" where none does."""
+    try:
+        value = json.loads(got)
+    except (ValueError, RecursionError):
+        return ""
+    fields = value.items() if isinstance(value, dict) else ()
+    return next((name for name, part in fields if written(part).strip() == wanted.strip()), "")
+
+
+@functools.lru_cache(maxsize=64)  # once, as it is so for all answers of a program
+def _tell_of_field(name: str) -> None:
+    if name:
+        _log.warning(
+            "exact match compares whole answers, and the target of a JSON answer was in its field %r: have the program "
+            "return that field, answer[%r]",
+            name,
+            name,
+        )
 
 
 _UNSEEN = r"[\s\u061c\u200b\u200e\u200f\u2060\ufeff]"

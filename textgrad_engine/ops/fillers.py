@@ -35,6 +35,8 @@ def unfit(value: Any) -> str:
     """
     if isinstance(value, _PLAIN) or _is_written(value):
         return "nan, as tables have it in an empty field; give it a value, '' for none" if is_nan(value) else ""
+    if isinstance(value, Mapping) and value.get("type") in ("image_url", "input_audio", "file"):
+        return "a content part, which is no text; put it among the content of a message: ops.chat_completion"
     kind = "an object" if isinstance(value, Mapping) else f"a value of the type {type(value).__name__}"
     return f"{kind}, which is no text; write it as one"
 

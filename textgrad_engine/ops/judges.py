@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,9 +27,9 @@ from textgrad_engine.ops.evaluators import (
     reduced,
     refuse_several_outputs,
     roles_of,
-    written,
 )
 from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.material import as_text, refuse_parts, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form, plan_of
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
 from textgrad_engine.ops.sizes import common_size
@@ -235,12 +234,13 @@ def judged_by(
 ) -> tuple[Variable, Variable]:
     """As `judge`, with settings of `judge_settings`."""
     refuse_several_outputs(prediction)
+    refuse_parts(instructions, "judge")
     names = list(inputs or {})
     prompt = templates.load("judge")
     plan = _judge_plan(prompt, tuple(names), *scale)
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
-        given = [_as_text(name, value) for name, value in zip(("target", *names), values[2:])]
+        given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
         answer = ChatCompletion.apply(settings, plan, prompt.system, *values[:2], *given)
         return _verdict(values[0], answer, _Scale(*scale, success_fn), eval_mode)
 
@@ -265,8 +265,8 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
     """
 
     def render(data: list[Any]) -> str:
-        given = [{"name": name, "text": _shown(value)} for name, value in zip(names, data[3:]) if value is not None]
-        prediction, instructions, target = data[0], data[1], None if data[2] is None else _shown(data[2])
+        given = [{"name": name, "text": shown(value)} for name, value in zip(names, data[3:]) if value is not None]
+        prediction, instructions, target = data[0], data[1], None if data[2] is None else shown(data[2])
         return prompt.render(
             instructions=instructions, low=low, high=high, prediction=prediction, target=target, inputs=given
         )
@@ -274,30 +274,6 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
     values = enumerate(("prediction", "instructions", "target", *names), 1)
     user = Rendered(render, tuple([(name, at) for at, name in values]))
     return Plan((("system", (Hole(0),)), ("user", (user,))), ())
-
-
-def _as_text(name: str, value: Any) -> Any:
-    """What a judge is shown, as it is where it is a text, a number or a Variable; else as text with what is in it."""
-    return value if isinstance(value, Variable | str | int | float | None) else Compute.apply(written, value, name)
-
-
-def _shown(value: Any) -> str:
-    """A value as a judge is shown it: written as exact match has it, and what was encoded into its text named.
-
-    Example:
-        >>> _shown(True), _shown("see data:image/png;base64," + "iVBORw0KGgo" * 200)
-        ('true', 'see [image, 2 kB]')
-    """
-    text = written(value)
-    return _ENCODED.sub(_named, text) if "data:" in text else text
-
-
-def _named(found: re.Match[str]) -> str:
-    return f"[{found['kind']}, {max(1, round(len(found['data']) * 3 / 4 / 1000))} kB]"
-
-
-_ENCODED = re.compile(r"data:(?P<kind>[a-z]+)/[\w.+;=-]*;base64,(?P<data>[A-Za-z0-9+/=_-]+)")
-"""A data URL: a picture, say, of which no model sees anything in letters, and there are a hundred thousand."""
 
 
 def lm_judge_evaluator(

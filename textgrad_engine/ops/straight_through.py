@@ -76,7 +76,7 @@ def _told(said: Items, output: Variable) -> Variable:
         lambda data: _in_words(words, data[0], str(data[1]), output.role), [said, output], "feedback"
     )
     source = inherited(said)
-    about.source = source and replace(source, places=())
+    about.source = source and replace(source, places=(), direct=False)
     return about
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine import templates
@@ -13,10 +14,12 @@ from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import (
     feedback_of,
+    is_leaf,
     refuse_several_outputs,
     roles_of,
 )
 from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.material import as_text, refuse_parts, shown
 from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.sizes import common_size
@@ -41,6 +44,7 @@ class _Criticism(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.of_leaf = is_leaf(inputs[0])
         ctx.save_for_backward(output)
 
     @staticmethod
@@ -49,7 +53,7 @@ class _Criticism(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
-        return feedback_of(None, ctx.saved_variables[0], [grad_out]), None
+        return feedback_of(None, ctx.saved_variables[0], [grad_out], ctx.of_leaf), None
 
     @staticmethod
     def jvp(ctx: Any, prediction: Variable | None, answer: Variable | None) -> Any:
@@ -61,6 +65,7 @@ def text_loss(
     instructions: Variable | str,
     *,
     target: Variable | str | list[str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
     model: str | Model | None = None,
 ) -> Variable:
     """A model's criticism of a prediction; "" when it finds nothing to criticize. The prompt is
@@ -70,24 +75,29 @@ def text_loss(
         prediction: the text to criticize; for a batch of texts the result is a batch, too.
         instructions: what to look at.
         target: a reference answer, if there is one; for a batch one for all, or one for each entry.
+        inputs: what the prediction was made from, by name, as for `ops.judge`: the question that it answers, say.
         model: asks this model; None stands for the judge of `use_models`.
 
     Raises:
-        TypeError: the prediction is several outputs.
+        TypeError: the prediction is several outputs; or an entry of a list of instructions is no text.
         ValueError: batches differ in size.
     """
     refuse_several_outputs(prediction)
-    names = ("prediction", "instructions", "target")
+    refuse_parts(instructions, "text_loss")
+    names = tuple(inputs or ())
 
     def one(values: list[Any]) -> Variable:
-        user = Compute.apply(_text_loss_prompt, dict(zip(names, values)), "request for criticism")
+        given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
+        told = {"prediction": values[0], "instructions": values[1], "target": given[0]}
+        told["inputs"] = dict(zip(names, given[1:]))
+        user = Compute.apply(_prompt, told, "request for criticism")
         role = "answer of the judge"
         answer = ask("text_loss", user, _CRITICISM_FORM, purpose="judge", role=role, model=model)
         result: Variable = _Criticism.apply(values[0], answer)
         return result
 
-    values = [prediction, instructions, target]
-    size = common_size([(f"the {name}", value) for name, value in zip(names, values)], "text_loss")
+    values = [prediction, instructions, target, *(inputs or {}).values()]
+    size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "text_loss")
     return one(values) if size is None else stacked(each_entry(size, values, one, "text_loss"))
 
 
@@ -96,5 +106,11 @@ _CRITICISM_FORM = answer_form(
 )
 
 
-def _text_loss_prompt(values: dict[str, Any]) -> str:
-    return templates.load("text_loss").render(**values)
+def _prompt(told: dict[str, Any]) -> str:
+    target, inputs = told["target"], told["inputs"].items()
+    return templates.load("text_loss").render(
+        instructions=told["instructions"],
+        prediction=told["prediction"],
+        target=None if target is None else shown(target),
+        inputs=[{"name": name, "text": shown(value)} for name, value in inputs if value is not None],
+    )

@@ -26,6 +26,8 @@ class FeedbackItem:
         examples: the examples where it was said, each once.
         scores: the scores of the answers that it was said about, in the order of the saying, as far as they are known;
             the highest is the best.
+        direct: whether evaluators said it of this very text, so that the text itself is what is to be right, not what a
+            model makes of it.
     """
 
     text: str
@@ -33,6 +35,7 @@ class FeedbackItem:
     answer: str
     examples: tuple[str, ...]
     scores: tuple[float, ...] = ()
+    direct: bool = False
 
     @property
     def evidence(self) -> Evidence:
@@ -52,7 +55,8 @@ def item_of(feedback: Variable) -> FeedbackItem:
     if len(answer) > ANSWER_LENGTH:
         answer = f"{answer[:ANSWER_LENGTH]} […{len(answer) - ANSWER_LENGTH:,} more characters]"
     examples = (source.example,) if source.example else ()
-    return FeedbackItem(text, 1, answer, examples, () if source.score is None else (source.score,))
+    scores = () if source.score is None else (source.score,)
+    return FeedbackItem(text, 1, answer, examples, scores, source.direct)
 
 
 def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackItem:
@@ -72,4 +76,5 @@ def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackIt
         answer="",
         examples=tuple(dict.fromkeys(example for item in members for example in item.examples)),
         scores=tuple(score for item in members for score in item.scores),
+        direct=all(item.direct for item in members),
     )

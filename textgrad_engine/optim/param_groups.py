@@ -59,7 +59,10 @@ def trained_in(group: Mapping[str, Any], where: str) -> list[Variable]:
         if not isinstance(variable, Variable):
             raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
         if not variable.is_leaf:
-            raise TypeError(f"{label_of(variable)} is a result, not a leaf: it cannot be trained")
+            raise TypeError(
+                f"{label_of(variable)} is a result, not a leaf: it cannot be trained. To improve the text itself, make "
+                "a leaf of it: answer = nn.Parameter(answer)"
+            )
     return variables
 
 

@@ -18,6 +18,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.choose import Candidate, best_of, scores_of
 from textgrad_engine.optim.contracts import Contract, contracts_for
+from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import collect, shown, usual
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, Unaided, propose_many
@@ -48,6 +49,9 @@ class _Found:
 
 class TGD(Optimizer):
     r"""Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
+
+    Where all feedback is an evaluator's on the text itself, as on an answer that is improved, the model is told to put
+    that right as concretely as it was said, and what stands in braces is no slot.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -284,7 +288,9 @@ class TGD(Optimizer):
             items=gathered.items,
             left_out=gathered.left_out,
             history=gathered.history,
-            contracts=contracts_for(group["constraints"], group["max_tokens"]),
+            contracts=contracts_for(
+                group["constraints"], group["max_tokens"], template=not _all_direct(gathered.items)
+            ),
             max_edits=group["max_edits"],
             step=self.steps,
             examples=group["examples"],
@@ -335,6 +341,11 @@ class TGD(Optimizer):
     def _remember(self, variable: Variable, transforms: Chain, state: dict[str, Any]) -> None:
         if state != self._remembered(variable, transforms):
             self.state.setdefault(variable, {})["transforms"] = state
+
+
+def _all_direct(items: Sequence[FeedbackItem]) -> bool:
+    """Whether all feedback is on the text itself, as on an answer that is improved: it is no template."""
+    return bool(items) and all(item.direct for item in items)
 
 
 def _transforms_of(group: Mapping[str, Any]) -> Chain:

@@ -161,8 +161,9 @@ def scoring_request() -> Callable[..., Request]:
 
     def request(kind: str, prediction: str, target: str | None) -> Request:
         slots: dict[str, Any] = {"instructions": "Is it right?", "prediction": prediction, "target": target}
+        slots["inputs"] = []
         if kind == "judge":
-            return build("judge", "judge", SHAPES["judge"], low=1, high=5, inputs=[], **slots)
+            return build("judge", "judge", SHAPES["judge"], low=1, high=5, **slots)
         return build("text_loss", "criticism", SHAPES["criticism"], **slots)
 
     return request

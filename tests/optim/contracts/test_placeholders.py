@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from textgrad_engine.optim.contracts import Placeholders
+from textgrad_engine.optim.contracts import MaxTokens, Placeholders, contracts_for
 from textgrad_engine.slots import fill
 
 
@@ -45,3 +45,31 @@ def test_the_repair_that_is_told_is_one() -> None:
     assert "{{answer}}" in str(Placeholders().problem(before, "Answer the question as {answer}."))
     assert Placeholders().problem(before, repaired) is None
     assert fill(repaired, {"answer": "42"}) == "Answer the question as {answer}."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("f'{day}.{month}.'", "f'{int(day):02}. {name}'", None),
+        (r"\sqrt{x}", r"\frac{a}{b}", None),
+        ("{ticket} {note}", "{ticket} {other}", None),
+        ("{ticket} {note}", "{note}", "the placeholder {ticket} is missing"),
+    ],
+)
+def test_of_the_slots_that_are_named_the_rest_is_text(before: str, after: str, problem: str | None) -> None:
+    """Code and LaTeX have braces that no program fills: edits of them are no lost slots."""
+    named = ["ticket"] if "ticket" in before else []
+    contract = Placeholders(named)
+    assert contract.problem(before, after) == problem
+    assert contract.describe(before) == ("These placeholders stay: {ticket}." if named else "")
+
+
+def test_one_of_the_user_s_own_stands_for_the_one_that_always_holds() -> None:
+    """Both together would refuse what the user's allows."""
+    own = Placeholders([])
+    assert contracts_for([own, "Be kind."], 9)[1:3] == (MaxTokens(9), own)
+    assert Placeholders() in contracts_for([], 9)
+    assert Placeholders() not in contracts_for([], 9, template=False)
+    for wrong in ("ticket", [1]):
+        with pytest.raises(TypeError, match="names of slots, such as"):
+            Placeholders(wrong)  # type: ignore[arg-type]

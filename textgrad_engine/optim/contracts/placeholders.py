@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.optim.contracts.base import say
@@ -14,27 +15,54 @@ __all__ = ["Placeholders"]
 class Placeholders:
     """The ``{slots}`` of the old text must be in the new one, and no others.
 
+    It holds for every text that is trained, unless a parameter has one of its own, or a step of `TGD` has only feedback
+    that is an evaluator's on the text itself, as on a solution that is improved: that is no template.
+
     A text without slots is told nothing beforehand, as its requests stay short; what is wrong says the repair.
+
+    Args:
+        kept: the names of the slots; all else in braces is then text. ``[]`` for a text that has none, such as code of
+            a program, or LaTeX. None stands for those of the old text.
+
+    Raises:
+        TypeError: `kept` is a single text, or no text is in it.
 
     Example:
         >>> print(Placeholders().problem("Sort {ticket}.", "Sort the ticket."))
         the placeholder {ticket} is missing
+        >>> Placeholders([]).problem("f'{day}.{month}.'", "f'{day}. {name}'")
     """
+
+    kept: Iterable[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kept is not None:
+            names = () if isinstance(self.kept, str) else tuple(self.kept)
+            if isinstance(self.kept, str) or not all(isinstance(name, str) for name in names):
+                raise TypeError(f"Placeholders takes the names of slots, such as ['ticket'], got {self.kept!r:.80}")
+            object.__setattr__(self, "kept", names)
 
     def describe(self, before: str) -> str:
         """Names the placeholders."""
-        slots = slots_of(before)
-        return say("placeholders", kept=_braced(slots), missing=[], added=[]) if slots else ""
+        slots = self._slots(before)
+        return self._said(slots, (), ()) if slots else ""
 
     def problem(self, before: str, after: str) -> str | None:
         """Compares the placeholders."""
-        old, new = slots_of(before), slots_of(after)
+        old, new = self._slots(before), slots_of(after)
         missing = [slot for slot in old if slot not in new]
-        added = [slot for slot in new if slot not in old]
+        added = [slot for slot in new if slot not in old] if self.kept is None else []
         if not missing and not added:
             return None
-        return say("placeholders", kept=_braced(old), missing=_braced(missing), added=_braced(added))
+        return self._said(old, missing, added)
+
+    def _said(self, kept: Sequence[str], missing: Sequence[str], added: Sequence[str]) -> str:
+        others = self.kept is not None
+        return say("placeholders", kept=_braced(kept), missing=_braced(missing), added=_braced(added), others=others)
+
+    def _slots(self, before: str) -> tuple[str, ...]:
+        return slots_of(before) if self.kept is None else tuple(self.kept)
 
 
-def _braced(slots: list[str] | tuple[str, ...]) -> list[str]:
+def _braced(slots: Sequence[str]) -> list[str]:
     return [f"{{{slot}}}" for slot in slots]

@@ -13,8 +13,16 @@ from textgrad_engine.optim.contracts.placeholders import Placeholders
 __all__ = ["contracts_for", "kept_by_some"]
 
 
-def contracts_for(constraints: Iterable[Contract | str], max_tokens: int) -> tuple[Contract, ...]:
+def contracts_for(
+    constraints: Iterable[Contract | str], max_tokens: int, *, template: bool = True
+) -> tuple[Contract, ...]:
     """The user's constraints behind those that always hold; a string is a `Wish`.
+
+    Args:
+        constraints: the user's.
+        max_tokens: the most tokens that a text may have.
+        template: False for a text that no program fills, and whose braces are no slots. The user's own `Placeholders`
+            hold in any case.
 
     Raises:
         TypeError: one is neither a text nor a contract.
@@ -27,7 +35,8 @@ def contracts_for(constraints: Iterable[Contract | str], max_tokens: int) -> tup
             raise TypeError(
                 f"a constraint is a text or has describe(before) and problem(before, after), got {name}{hint}"
             )
-    return (NotEmpty(), Placeholders(), MaxTokens(max_tokens), *own)
+    filled = template and not any(isinstance(contract, Placeholders) for contract in own)
+    return (NotEmpty(), *([Placeholders()] if filled else []), MaxTokens(max_tokens), *own)
 
 
 def kept_by_some(

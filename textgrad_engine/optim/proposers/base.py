@@ -16,6 +16,7 @@ from textgrad_engine.llm.request import GenerateConfig, Message, Request, Respon
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
+from textgrad_engine.ops.parts import without_repeat
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
@@ -306,13 +307,18 @@ def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
     """The slots that the prompts of all proposers have."""
     return {
         "role": brief.role or "prompt",
-        "feedback": [asdict(item) for item in brief.items],
+        "feedback": [asdict(_without_text(item, brief.text)) for item in brief.items],
         "left_out": brief.left_out,
         "constraints": [text for contract in brief.contracts if (text := contract.describe(brief.text))],
         "history": list(brief.history),
         "problem": problem,
         "refused": brief.refused,
     }
+
+
+def _without_text(item: FeedbackItem, text: str) -> FeedbackItem:
+    """What evaluators said of a text, which is shown above it once, and with numbers before its lines."""
+    return replace(item, text=without_repeat(item.text, text, "text")) if item.direct else item
 
 
 async def ask_for_text(

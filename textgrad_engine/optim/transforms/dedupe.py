@@ -41,6 +41,6 @@ def dedupe() -> Dedupe:
         >>> from textgrad_engine.optim.feedback import FeedbackItem
         >>> said = FeedbackItem("Be brief.", 1, "", ("t1",)), FeedbackItem("be  brief.", 1, "", ("t2",))
         >>> dedupe().apply(Gathered(said)).items
-        (FeedbackItem(text='Be brief.', times=2, answer='', examples=('t1', 't2'), scores=()),)
+        (FeedbackItem(text='Be brief.', times=2, answer='', examples=('t1', 't2'), scores=(), direct=False),)
     """
     return Dedupe()

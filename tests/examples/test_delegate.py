@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "delegate.py"
+
+
+@pytest.fixture
+def example() -> dict[str, Any]:
+    """What the script defines."""
+    return runpy.run_path(str(SCRIPT))
+
+
+def test_both_prompts_learn_what_concerns_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Run as a user runs it: discretion in one prompt, the signature in the other, and that it is simulated."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    request, letter = capsys.readouterr().out.split("finish.system:")
+    assert "Leave out names and addresses." in request
+    assert "Sign the letter with the user's name." in letter
+    assert "val 0.000 -> 1.000; test 0.000 -> 1.000; better" in letter
+    assert "Simulated models answered" in letter
+    assert caplog.messages == []  # such as that the sets are not apart
+
+
+def test_each_half_of_the_loss_speaks_for_itself(example: dict[str, Any]) -> None:
+    """What the request gives away concerns its prompt alone; what the letter lacks, the draft before it, too."""
+    model, outside = FunctionModel(example["simulated"]), ScriptedModel(["A draft."] * 2)
+    program, loss, row = example["Delegate"](outside), example["HelpfulAndDiscreet"](), example["ROWS"][0]
+    with tg.use_models(forward=model):
+        prediction = program(query=row["query"])
+        score = loss(prediction, row["private"], {"query": row["query"]})
+        assert score.data == 0
+        score.backward()
+        shown = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
+        assert ["It gives away" in text for text in shown] == [False, True]
+        assert "- `draft`: draft by the outside model" in shown[0]
+        assert [len(each.grad) for each in program.parameters()] == [1, 1]
+        program.zero_grad()
+        loss.discreet(program(query=row["query"])["request"], row["private"]).backward()
+    assert [len(each.grad) for each in program.parameters()] == [1, 0]
+
+
+def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flags for live models are used, not ignored."""
+    for flag in ("--model", "--outside"):
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), flag, "nobody/nothing"])
+        with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
+            runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -1,0 +1,55 @@
+"""What a judge or a critic is shown beside the answer that it looks at: target, inputs, instructions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.ops.evaluators import written
+from textgrad_engine.ops.pass_on import Compute
+
+__all__ = ["as_text", "refuse_parts", "shown"]
+
+
+def refuse_parts(instructions: Any, call: str) -> None:
+    """Refuse instructions with content parts, such as images: a list is a batch, and each entry would be asked about.
+
+    Args:
+        instructions: what a judge or a critic is told.
+        call: who takes them, for the message.
+
+    Raises:
+        TypeError: an entry of a list is no text.
+    """
+    entries = instructions if isinstance(instructions, list) else ()
+    if wrong := [entry for entry in entries if not isinstance(entry, str | Variable)]:
+        raise TypeError(
+            f"{call}: the instructions are a text, or a batch of them, and one entry is {type(wrong[0]).__name__} "
+            f"{wrong[0]!r:.60}; to show an image, write the messages yourself: ops.lm_judge_evaluator(model, "
+            '[{"role": "user", "content": [image, "… {prediction} …"]}], prediction)'
+        )
+
+
+def as_text(name: str, value: Any) -> Any:
+    """What a judge is shown, as it is where it is a text, a number or a Variable; else as text with what is in it."""
+    return value if isinstance(value, Variable | str | int | float | None) else Compute.apply(written, value, name)
+
+
+def shown(value: Any) -> str:
+    """A value as a judge is shown it: written as exact match has it, and what was encoded into its text named.
+
+    Example:
+        >>> shown(True), shown("see data:image/png;base64," + "iVBORw0KGgo" * 200)
+        ('true', 'see [image, 2 kB]')
+    """
+    text = written(value)
+    return _ENCODED.sub(_named, text) if "data:" in text else text
+
+
+def _named(found: re.Match[str]) -> str:
+    return f"[{found['kind']}, {max(1, round(len(found['data']) * 3 / 4 / 1000))} kB]"
+
+
+_ENCODED = re.compile(r"data:(?P<kind>[a-z]+)/[\w.+;=-]*;base64,(?P<data>[A-Za-z0-9+/=_-]+)")
+"""A data URL: a picture, say, of which no model sees anything in letters, and there are a hundred thousand."""
