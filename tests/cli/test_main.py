@@ -79,7 +79,7 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
 
 
 def test_what_is_imported_is_not_looked_through_again(tmp_path: Path) -> None:
-    """The collector is off while packages are imported, leaves them alone from then on, and collects what comes after."""
+    """The collector is off while packages are imported, leaves them alone then, and collects what comes after."""
     script = """
 import gc, sys
 from textgrad_engine.__main__ import main
