@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -162,11 +163,8 @@ class Handed:
 def test_the_loopback_server_takes_transports_of_any_loop() -> None:
     """Where uvloop is installed for all, the server of the tests runs on it, too."""
 
-    class Nobody:
-        connections: set[Connection] = set()
-
     transport: Any = Handed()
-    server: Any = Nobody()
+    server: Any = SimpleNamespace(connections=set())
     connection = Connection(server)
     connection.connection_made(transport)
     connection.data_received(b"nonsense\r\n\r\n")

@@ -109,6 +109,20 @@ def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyP
     assert not output.moves_its_cursor()
 
 
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": ""}, False), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_colors_in_a_pipe(
+    cli: Any, trained: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], wanted: bool
+) -> None:
+    """For `show RUN | less -R`; a patch has none, as `patch` could not read it."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in cli("show", trained[0]).stdout) == wanted
+    assert "\x1b[" not in cli("diff", trained[0]).stdout
+
+
 @pytest.mark.parametrize("command", ["train", "show", "resume"])
 def test_a_folder_that_is_closed_to_this_user_is_said_to_be_and_not_to_be_missing(
     cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

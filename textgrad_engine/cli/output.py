@@ -312,9 +312,15 @@ def at_terminal() -> bool:
 
 
 def colors() -> bool:
-    """Whether stdout is a terminal that wants colors (https://no-color.org), and takes them as escape codes."""
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return at_terminal() and wanted and not _prints_codes()
+    """Whether stdout takes colors as escape codes: a terminal, unless it or NO_COLOR says otherwise; or by FORCE_COLOR.
+
+    As of https://no-color.org and https://force-color.org; who sets both wants none.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):  # such as for `show RUN | less -R`
+        return True
+    return at_terminal() and os.environ.get("TERM") != "dumb" and not _prints_codes()
 
 
 def moves_its_cursor() -> bool:
