@@ -34,7 +34,8 @@ def program():
 def fitted(trained):
     with tg.use_models(forward="simulated/tickets"):
         optimizer = optim.TGD(trained.parameters(), max_edits=4)
-        return tg.Trainer(max_epochs=1, batch_size=4, target="queue").fit(trained, nn.ExactMatch(), optimizer, train, val)
+        trainer = tg.Trainer(max_epochs=1, batch_size=4, target="queue")
+        return trainer.fit(trained, nn.ExactMatch(), optimizer, train, val)
 
 def mean(trained):
     with tg.use_models(forward="simulated/tickets"):
