@@ -96,6 +96,19 @@ def test_on_windows_a_terminal_needs_no_term(monkeypatch: pytest.MonkeyPatch) ->
         assert not output.moves_its_cursor()
 
 
+def test_a_cell_of_a_notebook_has_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would show hundreds of bars below each other; colors it has."""
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Terminal("utf-8"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-color")
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    assert output.moves_its_cursor()
+    monkeypatch.setenv("JPY_PARENT_PID", "42")
+    assert not output.moves_its_cursor()
+    assert output.colors()
+
+
 def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """As that of Windows does where nobody has told it otherwise."""
     for name in ("stdout", "stderr"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 
 import pytest
@@ -69,3 +70,14 @@ def test_it_can_be_shown_again_with_more_room() -> None:
     made = fitted(table())
     printed([padded(made, 2)], 70, color=False)
     assert printed([padded(made, 2)], 80, color=False) == shown(80)
+
+
+def test_in_a_notebook_the_text_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is shown but what the user prints."""
+
+    class ZMQInteractiveShell:
+        """What a kernel of Jupyter is known by."""
+
+    before = shown(80)
+    monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
+    assert shown(80) == before

@@ -324,10 +324,17 @@ def colors() -> bool:
 
 
 def moves_its_cursor() -> bool:
-    """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set."""
+    """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set.
+
+    A cell of a notebook (``!textgrad-engine train``) says that it is one, and shows all states of a bar below each other.
+    """
     unset = "" if os.name == "nt" else "dumb"
-    able = os.environ.get("TERM", unset) not in ("dumb", "unknown")
+    able = os.environ.get("TERM", unset) not in ("dumb", "unknown") and _OF_A_KERNEL not in os.environ
     return sys.stderr.isatty() and able and not _prints_codes()
+
+
+_OF_A_KERNEL = "JPY_PARENT_PID"
+"""Jupyter tells its kernels by it who began them, and so what they begin; a terminal of Jupyter's has it not."""
 
 
 def _prints_codes() -> bool:

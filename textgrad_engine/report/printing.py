@@ -163,6 +163,7 @@ def printed(parts: Sequence[RenderableType], width: int, color: bool) -> str:
         file=StringIO(),
         width=min(width, WIDEST),
         force_terminal=color,
+        force_jupyter=False,  # in a notebook it would show the parts there, and give back an empty text
         color_system="standard" if color else None,
         no_color=not color,
         highlight=False,
