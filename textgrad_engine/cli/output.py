@@ -326,7 +326,7 @@ def colors() -> bool:
 def moves_its_cursor() -> bool:
     """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set.
 
-    A cell of a notebook (``!textgrad-engine train``) says that it is one, and shows all states of a bar below each other.
+    A cell of a notebook (``!textgrad-engine train``) says that it is one, and would show all states of a bar.
     """
     unset = "" if os.name == "nt" else "dumb"
     able = os.environ.get("TERM", unset) not in ("dumb", "unknown") and _OF_A_KERNEL not in os.environ
