@@ -32,6 +32,7 @@ __all__ = [
     "load",
     "mark",
     "nonce_for",
+    "unfilled",
     "use_prompts",
 ]
 
@@ -41,12 +42,11 @@ _folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default
 _REMEMBERED = 20_000
 """Characters above which what was found out about a text is not remembered, with the text, for the next time."""
 
+_NO_TEXTS: tuple[type, ...] = ()
 if sys.version_info >= (3, 14):
     from string.templatelib import Template
 
-    _NO_TEXTS: tuple[type, ...] = (Template,)
-else:
-    _NO_TEXTS = ()
+    _NO_TEXTS = (Template,)
 
 
 @dataclass(frozen=True, eq=False)  # a file is read once, and one object is looked up faster than its words
@@ -298,12 +298,24 @@ def as_text(value: object) -> str:
         >>> as_text("three"), as_text(3)
         ('three', '3')
     """
-    if isinstance(value, _NO_TEXTS):
-        raise TypeError(
-            f'a template string (t"…") is no text: its values are not put in; got {value!r:.80}. Write f"…" to put '
-            'them in at once, or "…" with {slots} for values of each call'
-        )
+    if why := unfilled(value):
+        raise TypeError(f'a template string (t"…") is no text: {why}')
     return str(value)
+
+
+def unfilled(value: object) -> str:
+    """Why a template string is no text, with the repair; "" for anything else.
+
+    Example:
+        >>> unfilled("three")
+        ''
+    """
+    if not isinstance(value, _NO_TEXTS):
+        return ""
+    return (
+        f'its values are not put in; got {value!r:.80}. Write f"…" to put them in at once, or "…" with {{slots}} for '
+        "values of each call"
+    )
 
 
 def fence(text: object, label: str = "text") -> str:

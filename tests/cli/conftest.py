@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from inspect import signature
 from pathlib import Path
@@ -46,6 +47,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Re
         os.environ["COLUMNS"] = before
     assert result.exit_code == 0, result.output
     return path, result
+
+
+@pytest.fixture
+def run(trained: tuple[Path, Any], tmp_path: Path) -> Callable[[], Path]:
+    """A copy of the run that may be written to, as `trained` is for all; beside it, so that the data is found."""
+
+    def make() -> Path:
+        path = trained[0].parent / tmp_path.name
+        shutil.copytree(trained[0], path)
+        return path
+
+    return make
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +13,39 @@ from typing import Any
 import pytest
 
 
-def completed(cwd: Path, line: str, **env: str) -> list[str]:
+def completed(cwd: Path, line: str) -> list[str]:
     """What bash is offered behind a command line that ends where the cursor is."""
-    words = line.split(" ")
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_TEXTGRAD_ENGINE_COMPLETE": "complete_bash"}
+    words = re.findall(r"(?:^| )((?:\\.|\"[^\"]*\"?|'[^']*'?|[^ ])*)", line)
+    asked = {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    return offered(cwd, "bash", **asked).strip("\n").splitlines()
+
+
+def offered(cwd: Path, shell: str, **env: str) -> str:
+    """What the program prints to the script of a shell."""
     done = subprocess.run(
         [sys.executable, "-m", "textgrad_engine"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **asked, **env},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "_TEXTGRAD_ENGINE_COMPLETE": f"complete_{shell}",
+            **env,
+        },
         cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.split()
+    return done.stdout
+
+
+@pytest.fixture
+def spaced(tmp_path: Path) -> Path:
+    """A folder whose runs have names that shells take apart."""
+    for run in ("my runs/first run", "my runs/first rung", "it's $5"):
+        (tmp_path / run).mkdir(parents=True)
+        (tmp_path / run / "events.jsonl").touch()
+    return tmp_path
 
 
 @pytest.fixture
@@ -50,6 +71,107 @@ def test_commands_that_take_a_run_offer_runs(place: Path) -> None:
     assert completed(place, "textgrad-engine show ") == ["old", "runs/tickets-1", "runs/tickets-2"]
     assert completed(place, "textgrad-engine diff old runs/") == ["runs/tickets-1", "runs/tickets-2"]
     assert completed(place, "textgrad-engine eval runs/tickets-2") == ["runs/tickets-2"]
+
+
+@pytest.mark.parametrize("typed", ["my", "my\\ runs/first\\ r"])
+def test_bash_is_offered_paths_as_it_reads_them(spaced: Path, typed: str) -> None:
+    """It puts them into the line as they are, also behind what it has put there before."""
+    assert completed(spaced, f"textgrad-engine show {typed}") == [
+        "my\\ runs/first\\ run",
+        "my\\ runs/first\\ rung",
+    ]
+    assert completed(spaced, "textgrad-engine show it") == ["it\\'s\\ \\$5"]
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_within_quotes_bash_is_offered_paths_as_they_are(spaced: Path, quote: str) -> None:
+    """A backslash would be part of the name there."""
+    assert completed(spaced, f"textgrad-engine show {quote}my runs/first run") == [
+        "my runs/first run",
+        "my runs/first rung",
+    ]
+
+
+def test_bash_completes_a_path_with_spaces(spaced: Path) -> None:
+    """By the script that is installed, up to the word that the program would be given."""
+    if (bash := shutil.which("bash")) is None:
+        pytest.skip("there is no bash")
+    (spaced / "textgrad-engine").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m textgrad_engine "$@"\n')
+    (spaced / "textgrad-engine").chmod(0o755)
+    script = """
+        eval "$(textgrad-engine --show-completion bash)"
+        COMP_WORDS=(textgrad-engine show 'my\\ runs/first\\ rung') COMP_CWORD=2
+        _textgrad_engine_completion textgrad-engine
+        eval "set -- $COMPREPLY"
+        printf '%s|' "${#COMPREPLY[@]}" "$@"
+    """
+    done = subprocess.run(
+        [bash, "--norc", "-c", script],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PATH": os.pathsep.join([str(spaced), os.environ["PATH"]]),
+            "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+        },
+        cwd=spaced,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("1|my runs/first rung|", "")
+
+
+def test_zsh_is_not_offered_what_its_script_loses_quotes_of(spaced: Path) -> None:
+    """It would name a run that there is not; offered nothing, zsh completes paths by itself."""
+    assert offered(spaced, "zsh", _TYPER_COMPLETE_ARGS="textgrad-engine show it") == "_files\n"
+    assert '"my runs/first run"' in offered(spaced, "zsh", _TYPER_COMPLETE_ARGS="textgrad-engine show my")
+
+
+def installed(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """How installing it for bash into a home ends."""
+    return subprocess.run(
+        [sys.executable, "-m", "textgrad_engine", "--install-completion", "bash"],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "HOME": str(home),
+            "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+            **env,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    """One line says why, and what there is instead."""
+    home = tmp_path / "home"
+    home.touch()  # no folder can be made there, by root neither
+    done = installed(home)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == (
+        f"error: the shell's files cannot be changed: {home}: file exists; repair that, or have your shell load what "
+        "`textgrad-engine --show-completion` prints"
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_of_the_shell_that_is_no_text(tmp_path: Path) -> None:
+    """It is left as it is."""
+    (tmp_path / ".bashrc").write_bytes(b"# \xff\n")
+    done = installed(tmp_path, PYTHONUTF8="1")
+    assert done.returncode == 1
+    assert "error: the shell's files cannot be changed: 'utf-8' codec can't decode" in done.stderr
+    assert (tmp_path / ".bashrc").read_bytes() == b"# \xff\n"
+
+
+def test_installing_says_that_the_program_must_be_on_the_path(tmp_path: Path) -> None:
+    """Zsh and fish ask it by its name, and an environment that is not activated has it nowhere."""
+    told = "note: zsh and fish ask textgrad-engine by its name"
+    assert told in installed(tmp_path, PATH=os.defpath).stderr
+    (tmp_path / "textgrad-engine").touch(0o755)
+    assert told not in installed(tmp_path, PATH=str(tmp_path)).stderr
 
 
 def test_commands_that_take_a_config_offer_configs(place: Path) -> None:

@@ -6,69 +6,67 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from textgrad_engine.cli.estimate import seconds_at
-from textgrad_engine.cli.main import app
 from textgrad_engine.cli.settings import Models
 from textgrad_engine.train.estimate import Estimate, Range
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 
 
-def test_a_config_that_is_none_exits_2(tmp_path: Path) -> None:
+def test_a_config_that_is_none_exits_2(cli, tmp_path: Path) -> None:
     """Nothing to estimate is wrong usage, as for train."""
-    assert CliRunner().invoke(app, ["estimate", str(tmp_path / "nowhere")]).exit_code == 2
+    assert cli("estimate", str(tmp_path / "nowhere")).exit_code == 2
 
 
-def test_a_latency_without_end_is_refused() -> None:
+def test_a_latency_without_end_is_refused(cli) -> None:
     """JSON has no word for what would come of it."""
-    done = CliRunner().invoke(app, ["estimate", str(TICKETS), "--optimizer", "PatchSearch", "--latency", "inf"])
+    done = cli("estimate", str(TICKETS), "--optimizer", "PatchSearch", "--latency", "inf")
     assert done.exit_code == 2
     assert "--latency inf: name a number of seconds" in done.stderr
 
 
-def test_a_price_range_needs_no_key(monkeypatch) -> None:
+def test_a_price_range_needs_no_key(cli, monkeypatch) -> None:
     """One wants to know the price before one has an account."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    done = CliRunner().invoke(app, ["estimate", str(TICKETS), "--model", "openai/gpt-5-mini", "--json"])
+    done = cli("estimate", str(TICKETS), "--model", "openai/gpt-5-mini", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert 0 < found["dollars"]["low"] < found["dollars"]["high"]
     assert found["models"] == ["openai/gpt-5-mini"]
 
 
-def test_the_table_fits_a_terminal() -> None:
+def test_the_table_fits_a_terminal(cli) -> None:
     """It is read in 80 columns."""
-    done = CliRunner().invoke(app, ["estimate", str(TICKETS)])
+    done = cli("estimate", str(TICKETS))
     assert done.exit_code == 0, done.output
     assert "At most 12 steps on simulated/tickets" in done.stdout
     assert max(map(len, done.stdout.split("\n"))) <= 80
 
 
-def test_in_a_narrow_terminal_the_parts_stand_below_each_other(monkeypatch) -> None:
+def test_in_a_narrow_terminal_the_parts_stand_below_each_other(cli, monkeypatch) -> None:
     """Lines that wrap make no table."""
     monkeypatch.setenv("COLUMNS", "40")
-    done = CliRunner().invoke(app, ["estimate", str(TICKETS)])
+    done = cli("estimate", str(TICKETS))
     assert done.exit_code == 0, done.output
     assert "forward\n  calls " in done.stdout
     table = done.stdout.partition("\ncost")[0]
     assert max(map(len, table.split("\n"))) <= 40
 
 
-def test_limits_per_minute_say_how_long_it_takes_at_least(small) -> None:
+def test_limits_per_minute_say_how_long_it_takes_at_least(cli, small) -> None:
     """Who is allowed ten requests a minute wants to know that it takes hours, before it does."""
-    plain = json.loads(CliRunner().invoke(app, ["estimate", str(small()), "--json"]).stdout)
+    plain = json.loads(cli("estimate", str(small()), "--json").stdout)
     assert plain["seconds"] is None
     calls, tokens = (sum(part["high"] for part in plain[key].values()) for key in ("calls", "input_tokens"))
     tokens += sum(part["high"] for part in plain["output_tokens"].values())
     forward = 'forward = "simulated/tickets"'
     for rate, expected in (("requests_per_minute = 10", calls * 6), ("tokens_per_minute = 1e5", tokens * 6e-4)):
         folder = small((forward, f"{forward}\n{rate}"))
-        found = json.loads(CliRunner().invoke(app, ["estimate", str(folder), "--json"]).stdout)
+        found = json.loads(cli("estimate", str(folder), "--json").stdout)
         assert found["seconds"]["high"] == pytest.approx(expected)
         assert 0 < found["seconds"]["low"] < found["seconds"]["high"]
-    shown = CliRunner().invoke(app, ["estimate", str(folder)]).stdout
+    shown = cli("estimate", str(folder)).stdout
     assert "at the limits per minute of [models], or more" in shown
     assert max(map(len, shown.split("\n"))) <= 80
 
@@ -85,10 +83,10 @@ def test_each_model_has_its_own_limit_per_minute() -> None:
     assert seconds_at(Models(forward="a"), result) is None
 
 
-def test_controls_are_estimated() -> None:
+def test_controls_are_estimated(cli) -> None:
     """Two further searches with as many calls as the optimizer's at most, and at least their validation."""
-    without = json.loads(CliRunner().invoke(app, ["estimate", str(TICKETS), "--json"]).stdout)["calls"]
-    with_them = json.loads(CliRunner().invoke(app, ["estimate", str(TICKETS), "--controls", "--json"]).stdout)["calls"]
+    without = json.loads(cli("estimate", str(TICKETS), "--json").stdout)["calls"]
+    with_them = json.loads(cli("estimate", str(TICKETS), "--controls", "--json").stdout)["calls"]
     assert with_them["backward"] == without["backward"]
     assert with_them["forward"]["low"] == without["forward"]["low"] + 2 * 87
     before = sum(found["high"] for found in without.values())
@@ -96,7 +94,7 @@ def test_controls_are_estimated() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
-def test_a_program_that_cannot_read_a_placeholder_says_what_to_do(small, optimizer: str) -> None:
+def test_a_program_that_cannot_read_a_placeholder_says_what_to_do(cli, small, optimizer: str) -> None:
     """Its own error says nothing of the answer that nobody gave."""
     text = (TICKETS / "config.toml").read_text(encoding="utf-8")
     program = text[text.index("[program]") : text.index("[data]")]
@@ -111,7 +109,7 @@ def test_a_program_that_cannot_read_a_placeholder_says_what_to_do(small, optimiz
         "        return int(self.chat(ticket=ticket).data)\n",
         encoding="utf-8",
     )
-    done = CliRunner().invoke(app, ["estimate", str(folder), "--optimizer", optimizer])
+    done = cli("estimate", str(folder), "--optimizer", optimizer)
     assert done.exit_code == 2
     assert "strict.py:7, in forward: ValueError" in done.stderr
     assert "puts '?' in the place of an answer" in done.stderr

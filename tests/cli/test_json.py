@@ -40,9 +40,10 @@ def explained(heading: str) -> set[str]:
         ("shrink RUN`", ("shrink", "RUN", "--max-tries", "1", "--budget-calls", "200")),
     ],
 )
-def test_the_page_says_what_is_in_it(cli: Any, trained: tuple[Path, Any], heading: str, args: tuple[str, ...]) -> None:
+def test_the_page_says_what_is_in_it(cli: Any, run: Any, heading: str, args: tuple[str, ...]) -> None:
     """A key that nobody explains is of no use to a script."""
-    result = cli(*[str(trained[0]) if arg == "RUN" else arg for arg in args], "--json")
+    path = run()
+    result = cli(*[str(path) if arg == "RUN" else arg for arg in args], "--json")
     assert set(json.loads(result.stdout)) <= explained(heading)
 
 

@@ -78,6 +78,40 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
     assert done.stderr == "error: nothing: there is no such run folder\n"
 
 
+def test_what_is_imported_is_not_looked_through_again(tmp_path: Path) -> None:
+    """The collector is off while packages are imported, leaves them alone then, and collects what comes after."""
+    script = """
+import gc, sys
+from textgrad_engine.__main__ import main
+
+seen = []
+sys.meta_path.insert(0, type("Looks", (), {"find_spec": lambda *_: seen.append(gc.isenabled())}))
+sys.argv = ["textgrad-engine", "--version"]
+try:
+    main()
+finally:
+    print(seen[1], gc.get_freeze_count() > 10_000, gc.isenabled())
+"""
+    assert python(tmp_path, "-c", script).stdout.splitlines()[-1] == "False True True"
+
+
+@pytest.mark.parametrize("command", ["", "train", "show"])
+def test_help_builds_no_checks_of_a_config(tmp_path: Path, command: str) -> None:
+    """They take long, and only who reads a config needs them."""
+    script = f"""
+import sys
+from textgrad_engine.__main__ import main
+
+sys.argv = ["textgrad-engine", *{command.split()!r}, "--help"]
+try:
+    main()
+finally:
+    from textgrad_engine.cli.config import Config
+    print(Config.__pydantic_complete__)
+"""
+    assert python(tmp_path, "-c", script).stdout.splitlines()[-1] == "False"
+
+
 _INTERRUPTED_AT = """
 import os, runpy, signal, sys
 

@@ -96,6 +96,19 @@ def test_on_windows_a_terminal_needs_no_term(monkeypatch: pytest.MonkeyPatch) ->
         assert not output.moves_its_cursor()
 
 
+def test_a_cell_of_a_notebook_has_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would show hundreds of bars below each other; colors it has."""
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Terminal("utf-8"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-color")
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    assert output.moves_its_cursor()
+    monkeypatch.setenv("JPY_PARENT_PID", "42")
+    assert not output.moves_its_cursor()
+    assert output.colors()
+
+
 def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """As that of Windows does where nobody has told it otherwise."""
     for name in ("stdout", "stderr"):
@@ -107,6 +120,20 @@ def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rich.console, "detect_legacy_windows", lambda: True)
     assert not output.colors()
     assert not output.moves_its_cursor()
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": ""}, False), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_colors_in_a_pipe(
+    cli: Any, trained: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], wanted: bool
+) -> None:
+    """For `show RUN | less -R`; a patch has none, as `patch` could not read it."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in cli("show", trained[0]).stdout) == wanted
+    assert "\x1b[" not in cli("diff", trained[0]).stdout
 
 
 @pytest.mark.parametrize("command", ["train", "show", "resume"])

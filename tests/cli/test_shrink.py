@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +13,6 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import check_shrunk
 from textgrad_engine.testing import LoopbackServer
-
-
-@pytest.fixture
-def run(trained: tuple[Path, Any], tmp_path: Path) -> Callable[[], Path]:
-    """A copy of a run beside its config's folder, so that the data is found."""
-
-    def make() -> Path:
-        path = trained[0].parent / tmp_path.name
-        shutil.copytree(trained[0], path)
-        return path
-
-    return make
 
 
 def test_a_killed_run(cli: Any, run: Any) -> None:

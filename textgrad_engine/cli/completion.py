@@ -4,16 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from textgrad_engine.cli.optimizers import NAMES
+from textgrad_engine.cli.output import FAILED, complain
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import FOLDS, read_run
 
-__all__ = ["configs", "optimizers", "parameters", "run_folders"]
+__all__ = ["InstallsCompletion", "configs", "optimizers", "parameters", "run_folders"]
+
+_INSTALL = "--install-completion"
+
+
+class InstallsCompletion(TyperGroup):
+    """The program, whose option ``--install-completion`` says what is in its way, and what it needs afterwards."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before the command; that one writes to the home folder, and ends the program."""
+        name, installs = str(self.name), _INSTALL in args  # reading takes them out
+        if installs and shutil.which(name) is None:
+            complain(f"note: zsh and fish ask {name} by its name, so have it on the PATH: source .venv/bin/activate")
+        try:
+            return super().parse_args(ctx, args)
+        except (OSError, UnicodeError, RuntimeError) as error:
+            if not installs:
+                raise
+            complain(
+                f"error: the shell's files cannot be changed: {_reason(error)}; repair that, or have your shell load "
+                f"what `{name} --show-completion` prints"
+            )
+            raise typer.Exit(FAILED) from None
+
+
+def _reason(error: Exception) -> str:
+    """What was in the way, with the file where one is known."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {(error.strerror or str(error)).lower()}"
+    return str(error)
 
 
 def run_folders(incomplete: str) -> list[str]:
@@ -54,7 +88,28 @@ def _below(incomplete: str, wanted: Callable[[Path], bool]) -> list[str]:
                 found.append(os.path.join(folder, path.name))
             else:
                 found += [os.path.join(folder, path.name, each.name) for each in _listed(path) if wanted(each)]
-    return sorted(each for each in found if each.isprintable())
+    return _as_typed(sorted(each for each in found if each.isprintable()))
+
+
+def _as_typed(paths: list[str]) -> list[str]:
+    """Paths as the shell that asks puts them into the line, by what Typer's scripts make of them.
+
+    Bash puts in what it is given, so that a space has to be escaped, unless the line has an open quote there. Zsh
+    loses quotes; where nothing is offered it completes paths by itself.
+    """
+    shell = os.environ.get("_TEXTGRAD_ENGINE_COMPLETE", "").removeprefix("complete_")
+    if shell == "zsh":
+        return [path for path in paths if not set(path) & set("'\"")]
+    if shell != "bash" or os.environ.get("COMP_WORDS", "").rpartition("\n")[2][:1] in ("'", '"'):
+        return paths
+    return [_Escaped(re.sub(r"([^\w@%+=:,./-])", r"\\\1", path)) for path in paths]
+
+
+class _Escaped(str):
+    """A path as bash reads it. Typer keeps what begins with the unfinished word, which has no backslashes."""
+
+    def startswith(self, *_: Any) -> bool:
+        return True
 
 
 def _listed(folder: Path) -> Iterator[Path]:

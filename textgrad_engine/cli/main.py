@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import diff, estimate, evaluate, init, report, resume, show, shrink, train
+from textgrad_engine.cli.completion import InstallsCompletion
 from textgrad_engine.cli.output import epilog, epilog_of_reading, version, width
 from textgrad_engine.cli.streams import ending, open_streams
 
@@ -15,6 +16,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="textgrad-engine",
+    cls=InstallsCompletion,
     help="Make LLM prompts better from examples, and prove it on held-out data.",
     epilog=epilog(also="4 the score is below eval --at-least; "),
     no_args_is_help=True,

@@ -312,16 +312,29 @@ def at_terminal() -> bool:
 
 
 def colors() -> bool:
-    """Whether stdout is a terminal that wants colors (https://no-color.org), and takes them as escape codes."""
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return at_terminal() and wanted and not _prints_codes()
+    """Whether stdout takes colors as escape codes: a terminal, unless it or NO_COLOR says otherwise; or by FORCE_COLOR.
+
+    As of https://no-color.org and https://force-color.org; who sets both wants none.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):  # such as for `show RUN | less -R`
+        return True
+    return at_terminal() and os.environ.get("TERM") != "dumb" and not _prints_codes()
 
 
 def moves_its_cursor() -> bool:
-    """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set."""
+    """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set.
+
+    A cell of a notebook (``!textgrad-engine train``) says that it is one, and would show all states of a bar.
+    """
     unset = "" if os.name == "nt" else "dumb"
-    able = os.environ.get("TERM", unset) not in ("dumb", "unknown")
+    able = os.environ.get("TERM", unset) not in ("dumb", "unknown") and _OF_A_KERNEL not in os.environ
     return sys.stderr.isatty() and able and not _prints_codes()
+
+
+_OF_A_KERNEL = "JPY_PARENT_PID"
+"""Jupyter tells its kernels by it who began them, and so what they begin; a terminal of Jupyter's has it not."""
 
 
 def _prints_codes() -> bool:

@@ -35,7 +35,8 @@ __all__ = [
 class Section(BaseModel):
     """A table: frozen, and strict about names and types."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    # What checks a table is built when the first one is read: `--help` and shells that complete read none.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 _Column = Annotated[str, AfterValidator(composed)]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.templates import unfilled
 
 __all__ = ["as_plain", "is_nan", "unfit"]
 
@@ -37,6 +38,8 @@ def unfit(value: Any) -> str:
         return "nan, as tables have it in an empty field; give it a value, '' for none" if is_nan(value) else ""
     if isinstance(value, Mapping) and value.get("type") in ("image_url", "input_audio", "file"):
         return "a content part, which is no text; put it among the content of a message: ops.chat_completion"
+    if why := unfilled(value):
+        return f'a template string (t"…"), which is no text: {why}'
     kind = "an object" if isinstance(value, Mapping) else f"a value of the type {type(value).__name__}"
     return f"{kind}, which is no text; write it as one"
 

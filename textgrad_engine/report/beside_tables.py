@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.beside import Beside, Side, Texts
 from textgrad_engine.report.pairing import Pairing
-from textgrad_engine.report.printing import hanging, indented, padded, printed, styled, unwrapped
+from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled, unwrapped
 from textgrad_engine.report.view import measured, said
 from textgrad_engine.report.words import count, duration, money, plural
 
@@ -78,7 +78,7 @@ def _scores(found: Beside) -> RenderableType:
         row = pick(first), pick(second)
         if row != (None, None):
             table.add_row(name, *map(measured, row), style="bold" if name.endswith("best") else None)
-    return padded(table, 2)
+    return padded(fitted(table), 2)
 
 
 _ROWS: dict[str, Any] = {
@@ -120,7 +120,7 @@ def _settings(found: Beside) -> Iterator[RenderableType]:
         table.add_column(name, overflow="fold")
     for each in found.settings:
         table.add_row(styled(each.name), styled(_value(each.first)), styled(_value(each.second)))
-    yield padded(table, 2)
+    yield padded(fitted(table), 2)
 
 
 def _value(value: Any) -> str:
@@ -145,7 +145,7 @@ def _usage(found: Beside) -> RenderableType:
     for name in names:
         table.add_row(styled(name), *(cell for side in found.sides for cell in _used(side, name)))
     table.add_row("all", *(cell for side in found.sides for cell in _used(side, "all")), style="bold")
-    return padded(table, 2)
+    return padded(fitted(table), 2)
 
 
 def _used(side: Side, purpose: str) -> tuple[str, str, str]:

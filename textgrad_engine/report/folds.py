@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
-from textgrad_engine.report.printing import hanging, indented, printed, styled
+from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled
 from textgrad_engine.report.view import looked_at_before, measured, remark_on, said
 from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
 from textgrad_engine.store import Folds, typed
@@ -18,6 +18,7 @@ from textgrad_engine.train.statistics import needed_n
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
 __all__ = [
     "advice_of",
@@ -43,11 +44,7 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
     found, head = folds.found, headline_of(folds)
     parts: list[RenderableType] = [styled(f"{title}: {head}" if title else capital(head), "bold"), ""]
     if found.folds:
-        parts.append(styled(f"  {'':11}{'tested on':<12}{'seed prompt':<23}best prompt"))
-    parts += [styled(_row(f"fold {number}", each)) for number, each in enumerate(found.folds, 1)]
-    if found.seed is not None and found.best is not None:
-        every = f"  {'all':11}{len(found.seed):<12}{measured(found.seed):<23}{measured(found.best)}"
-        parts.append(styled(every, "bold"))
+        parts.append(padded(fitted(_scores(found)), 2))
     if verdict := verdict_of(folds):
         parts.append(hanging(f"  {'verdict':11}", "", verdict, "bold"))
     if found.folds:
@@ -82,11 +79,25 @@ def verdict_of(folds: Folds) -> str:
     return f"{said(found.comparison)} on {'all folds' if tested == folds.folds else f'{tested} of {folds.folds} folds'}"
 
 
-def _row(name: str, each: TrainResult) -> str:
+def _scores(found: CrossValidation) -> Table:
+    from rich.table import Table  # heavy, and wanted only when something is shown
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("", min_width=8, no_wrap=True)
+    for name in ("tested on", "seed prompt", "best prompt", ""):
+        table.add_column(name, no_wrap=True)
+    for number, each in enumerate(found.folds, 1):
+        table.add_row(f"fold {number}", *_tested_on(each))
+    if found.seed is not None and found.best is not None:
+        table.add_row("all", str(len(found.seed)), measured(found.seed), measured(found.best), "", style="bold")
+    return table
+
+
+def _tested_on(each: TrainResult) -> tuple[str, str, str, str]:
     if each.seed_test is None or each.best_test is None:
-        return f"  {name:11}not tested"
-    means = f"{score(each.seed_test.mean):<23}{score(each.best_test.mean)}"
-    return f"  {name:11}{len(each.best_test):<12}{means}{'' if each.best != each.seed else '   (the seed prompt)'}"
+        return "not tested", "", "", ""
+    kept = "" if each.best != each.seed else "(the seed prompt)"
+    return str(len(each.best_test)), score(each.seed_test.mean), score(each.best_test.mean), kept
 
 
 def _tested(found: CrossValidation) -> int:

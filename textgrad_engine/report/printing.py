@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Column, Table
     from rich.text import Text
 
-__all__ = ["JOINERS", "WIDEST", "group", "hanging", "harmless", "indented", "padded", "printed", "styled", "unwrapped"]
+__all__ = [
+    "JOINERS",
+    "WIDEST",
+    "fitted",
+    "group",
+    "hanging",
+    "harmless",
+    "indented",
+    "padded",
+    "printed",
+    "styled",
+    "unwrapped",
+]
 
 JOINERS = "\u200c\u200d"
 """They are needed to write Persian and Hindi, and in emoji; they can hide nothing and turn nothing around."""
@@ -81,6 +94,54 @@ def padded(what: RenderableType, by: int) -> RenderableType:
     return Padding(what, (0, 0, 0, by))
 
 
+def fitted(table: Table) -> RenderableType:
+    """A table that loses no cell where there is no room for it: its columns come closer, or its rows become lists.
+
+    Each entry of such a list is called by the name of its column, and what stands in columns without one comes first.
+    """
+    return _Fitted(table)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = self.table.columns
+        words = sum(_needed(column, console, options) for column in columns)
+        widest = self.table.padding[1]
+        gap = min(widest, (options.max_width - words) // len(columns))
+        if gap < 1:
+            yield from self._lists()
+            return
+        self.table.padding = (0, gap, 0, 0)
+        yield self.table
+        self.table.padding = (0, widest, 0, 0)
+
+    def _lists(self) -> Iterator[RenderableType]:
+        columns = self.table.columns
+        longest = max(len(str(column.header)) for column in columns[1:])
+        for row, cells in zip(self.table.rows, zip(*[map(str, column.cells) for column in columns])):
+            said = [(column, cell) for column, cell in zip(columns[1:], cells[1:]) if cell]
+            first = f"{columns[0].header} {cells[0]}".strip()
+            style = str(row.style or "")
+            yield hanging("", "  ", ", ".join([first, *(cell for column, cell in said if not column.header)]), style)
+            for column, cell in said:
+                if column.header:
+                    mark = f"  {column.header!s:<{longest}}  "
+                    yield hanging(mark, "", cell, str(column.style or style))
+
+
+def _needed(column: Column, console: Console, options: ConsoleOptions) -> int:
+    """Columns of the terminal that one of a table must have, or cells would be cut off, and words broken."""
+    from rich.measure import Measurement
+
+    wide = options.update(max_width=10_000)
+    sizes = [Measurement.get(console, wide, cell) for cell in (column.header, *column.cells)]
+    most = max(size.maximum if column.no_wrap else size.minimum for size in sizes)
+    return max(column.min_width or 0, min(most, column.max_width or most))
+
+
 def group(parts: Sequence[RenderableType]) -> RenderableType:
     """Several things below each other."""
     from rich.console import Group
@@ -102,6 +163,7 @@ def printed(parts: Sequence[RenderableType], width: int, color: bool) -> str:
         file=StringIO(),
         width=min(width, WIDEST),
         force_terminal=color,
+        force_jupyter=False,  # in a notebook it would show the parts there, and give back an empty text
         color_system="standard" if color else None,
         no_color=not color,
         highlight=False,

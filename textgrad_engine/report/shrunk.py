@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from textgrad_engine.optim.sentences import places_of
-from textgrad_engine.report.printing import hanging, indented, padded, printed, styled
+from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled
 from textgrad_engine.report.view import said
 from textgrad_engine.report.words import cost, count, interval, plural, score
 from textgrad_engine.train import ShrinkResult
@@ -56,13 +56,13 @@ def _scores(result: ShrinkResult) -> RenderableType:
     from rich.table import Table  # heavy, and wanted only when something is shown
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     table.add_column("tokens", justify="right")
-    table.add_column("validation")
+    table.add_column("validation", no_wrap=True)
     rows = zip(("whole prompt", "short prompt"), result.tokens, (result.before_val, result.after_val))
     for name, size, found in rows:
         table.add_row(name, count(size), f"{score(found.mean)} {interval(found.interval)}")
-    return padded(table, 2)
+    return padded(fitted(table), 2)
 
 
 def _front(result: ShrinkResult) -> Iterator[RenderableType]:
@@ -78,4 +78,4 @@ def _front(result: ShrinkResult) -> Iterator[RenderableType]:
         known = {"short prompt": result.after, "whole prompt": result.before}
         which = next((name for name, texts in known.items() if texts == point.texts), "")
         table.add_row(count(point.tokens), score(point.score), which)
-    yield padded(table, 2)
+    yield padded(fitted(table), 2)

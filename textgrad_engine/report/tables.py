@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial
-from textgrad_engine.report.printing import group, hanging, indented, padded, printed, styled
+from textgrad_engine.report.printing import fitted, group, hanging, indented, padded, printed, styled
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
@@ -90,7 +90,7 @@ def _tools(rows: Sequence[ToolRow]) -> Iterator[RenderableType]:
         table.add_row(styled(row.name), count(row.calls), count(row.failed) if row.failed else "")
     yield styled("What the tools gave", "bold")
     yield ""
-    yield padded(table, 2)
+    yield padded(fitted(table), 2)
     yield ""
     for row in rows[:SHOWN_TOOLS]:
         for problem, times in row.problems.most_common(2):
@@ -148,7 +148,7 @@ def _steps(run: Run) -> RenderableType:
         train = "" if step.train_mean is None else score(step.train_mean)
         val = _tried(step) if step.val_mean is None else score(step.val_mean)
         table.add_row(str(step.step), train, val, "kept" if step.kept else "")
-    return padded(table, 2)
+    return padded(fitted(table), 2)
 
 
 def _tried(step: StepEnded) -> str:
@@ -303,14 +303,14 @@ def _scores(view: View) -> RenderableType:
     table.add_column("")
     table.add_column("seed prompt", no_wrap=True)
     table.add_column("best prompt", no_wrap=True, style=best)
-    table.add_column("", style="dim")
+    table.add_column("", no_wrap=True, style="dim")
     for row in view.scores:
         table.add_row(row.name, row.seed, row.best, row.size)
     grid = Table.grid(padding=(0, 3, 0, 0))
     grid.add_column(width=10)
     grid.add_column()
     grid.add_row("verdict", styled(view.verdict, best))
-    return padded(group([table, grid]), 2)
+    return padded(group([fitted(table), grid]), 2)
 
 
 def _usage(view: View) -> RenderableType:
@@ -330,7 +330,7 @@ def _usage(view: View) -> RenderableType:
             duration(view.seconds) if last else "",
             style="bold" if last else None,
         )
-    return padded(table, 2)
+    return padded(fitted(table), 2)
 
 
 def _front(result: TrainResult) -> Iterator[RenderableType]:
@@ -350,7 +350,7 @@ def _front(result: TrainResult) -> Iterator[RenderableType]:
         took = ["" if point.latency is None else f"{point.latency:.2f} s"] if timed else []
         style = "bold" if which == "best prompt" else ""
         table.add_row(count(point.tokens), score(point.score), *took, which, style=style)
-    yield padded(table, 2)
+    yield padded(fitted(table), 2)
 
 
 def _controls(view: View, calls: int) -> Iterator[RenderableType]:
@@ -369,7 +369,7 @@ def _controls(view: View, calls: int) -> Iterator[RenderableType]:
         if row.usage is not None:
             used = [count(row.usage.calls), short(row.usage.total_tokens), money(row.usage.dollars)]
         table.add_row(styled(row.name), row.val, row.test, *used, style="bold" if row is view.controls[-1] else "")
-    yield padded(table, 2)
+    yield padded(fitted(table), 2)
     yield ""
     for said in view.against:
         yield hanging("  ", "  ", said)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 __all__ = ["Connection", "Response", "Server", "events_of", "json_bytes", "refusal"]
 
@@ -57,8 +57,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's do not say that they are
         self.server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
