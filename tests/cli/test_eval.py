@@ -235,7 +235,7 @@ def test_the_budget_of_the_run_was_the_runs(cli: Any, run: Path) -> None:
     (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
     result = cli("eval", run)
     assert result.exit_code == 0, result.output
-    assert "its [budget] was the run's" in " ".join(cli("eval", "--help").stdout.split())
+    assert "its [budget] is for train, and does not hold here" in " ".join(cli("eval", "--help").stdout.split())
 
 
 def test_a_spent_budget_scores_what_was_answered(cli: Any, run: Path) -> None:
@@ -319,3 +319,57 @@ def test_the_first_look_at_the_test_split_is_counted_as_one(cli: Any, run: Path)
     (run / "events.jsonl").write_text("".join(events[:tested]))
     said = " ".join(cli("eval", run).stdout.split())
     assert "The test split was opened once so far. The more often" in said
+
+
+# the prompt of a config
+
+
+def test_a_config_is_evaluated_before_there_is_a_run(cli: Any, run: Path, figures: Any, small: Any) -> None:
+    """How good is my prompt today? On the validation examples, as nothing is to be chosen by the others."""
+    done = cli("eval", TICKETS)
+    assert done.exit_code == 0, done.output
+    assert f"{figures(run)['seed_val']:.3f}" in done.stdout
+    assert "the config's prompt on val.jsonl (the config's validation split)" in done.stdout
+    folder = small()
+    before = sorted(path.name for path in folder.iterdir())
+    assert cli("eval", folder / "config.toml", "--quiet").exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == before
+    without = small(('val = "val.jsonl"\n', ""))
+    document = json.loads(cli("eval", without, "--json").stdout)
+    assert (document["config"], document["prompt"], document["data"]) == (str(without), "config", "train.jsonl")
+    assert (document["split"], document["test_openings"]) == ("train", None)
+
+
+def test_a_look_at_the_test_examples_of_a_config_is_told(cli: Any, figures: Any, run: Path, tmp_path: Path) -> None:
+    """Nobody counts it, and it flatters what is then changed; some of them in another file do, too."""
+    done = cli("eval", TICKETS, "--data", TICKETS / "test.jsonl")
+    assert f"{figures(run)['seed_test']:.3f}" in done.stdout
+    assert "These are test examples of the config." in " ".join(done.stdout.split())
+    some = (TICKETS / "test.jsonl").read_text(encoding="utf-8").splitlines()[:5]
+    (tmp_path / "some.jsonl").write_text("\n".join(some) + "\n", encoding="utf-8")
+    done = cli("eval", TICKETS, "--data", tmp_path / "some.jsonl")
+    assert "(5 rows of the config's test split)" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("option", ["--seed-prompt", "--shrunk"])
+def test_a_config_has_one_prompt(cli: Any, option: str) -> None:
+    """The options that name another are refused."""
+    done = cli("eval", TICKETS, option)
+    assert done.exit_code == 2
+    assert f"{option} is for runs" in done.stderr
+
+
+def test_the_budget_of_a_config_is_for_training(cli: Any, small: Any) -> None:
+    """And the least score is looked at as for a run."""
+    folder = small(("calls = 5000", "calls = 3"))
+    assert cli("eval", folder, "--at-least", "0.01").exit_code == 0
+    assert cli("eval", folder, "--at-least", "0.99").exit_code == 4
+    assert cli("eval", folder, "--budget-calls", "3").exit_code == 3
+
+
+def test_a_config_that_is_wrong_says_where(cli: Any, small: Any) -> None:
+    """As for train."""
+    folder = small(('target = "queue"', 'target = "que"'))
+    done = cli("eval", folder)
+    assert done.exit_code == 2
+    assert "did you mean 'queue'?" in done.stderr

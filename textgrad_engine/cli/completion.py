@@ -18,7 +18,7 @@ from textgrad_engine.cli.output import FAILED, complain
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import FOLDS, read_run
 
-__all__ = ["InstallsCompletion", "configs", "optimizers", "parameters", "run_folders"]
+__all__ = ["InstallsCompletion", "configs", "optimizers", "parameters", "run_folders", "runs_and_configs"]
 
 _INSTALL = "--install-completion"
 
@@ -58,6 +58,11 @@ def run_folders(incomplete: str) -> list[str]:
 def configs(incomplete: str) -> list[str]:
     """The folders with a ``config.toml``, and other ``.toml`` files, where a path leads to or one folder below."""
     return _below(incomplete, _is_config)
+
+
+def runs_and_configs(incomplete: str) -> list[str]:
+    """Both of them."""
+    return sorted({*run_folders(incomplete), *configs(incomplete)})
 
 
 def optimizers(incomplete: str) -> list[str]:

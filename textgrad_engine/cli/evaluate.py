@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import run_data
+from textgrad_engine.cli import completion, run_data
 from textgrad_engine.cli.evaluating import Asked, Done, carried_out, checked
 from textgrad_engine.cli.evaluation_words import as_document, in_one_line, in_words, short_of
 from textgrad_engine.cli.options import (
@@ -19,7 +19,6 @@ from textgrad_engine.cli.options import (
     ModelName,
     ModelPrices,
     Quiet,
-    RunPath,
     TokensLimit,
 )
 from textgrad_engine.cli.output import (
@@ -32,20 +31,32 @@ from textgrad_engine.cli.output import (
     write,
     write_json,
 )
+from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import Run, append_evaluation, is_folds, read_folds, read_run, typed, whole_of
+from textgrad_engine.store import append_evaluation
 
 __all__ = ["evaluate"]
 
 
 @command
 def evaluate(
-    run: RunPath,
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="A run folder that train wrote, e.g. runs/tickets-1; or a config, for the prompt that it begins with.",
+            show_default=False,
+            autocompletion=completion.runs_and_configs,
+        ),
+    ],
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", metavar="FILE", help="The examples (.jsonl, .json, .csv). Default: the run's test split."
+            "--data",
+            metavar="FILE",
+            help="The examples (.jsonl, .json, .csv). Default: the test split of a "
+            "run, the validation split of a config.",
         ),
     ] = None,
     seed_prompt: Annotated[
@@ -81,56 +92,42 @@ def evaluate(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Evaluate the best prompt of a run: mean score with its 95% interval; of `train --folds` that of the final run.
+    """Evaluate the best prompt of a run, or the prompt of a config: mean score with its 95% interval.
 
-    Models, metric and seed are those of the run's config; its [budget] was the run's, and does not hold here: the
-    options do. Each time the test split is opened, that is counted. Where the budget is spent, or after Ctrl-C, the
-    score is that of what was answered, with what the rest could make of it.
+    Of train --folds it is that of the final run. Models, metric and seed are those of the config; its [budget] is for
+    train, and does not hold here: the options do. Each time a run's test split is opened, that is counted. Where the
+    budget is spent, or after Ctrl-C, the score is that of what was answered, with what the rest could make of it.
     """
     limits = (budget, budget_calls, budget_tokens)
     asked = Asked(data, repeats, clusters, at_least, model, base_url, price, limits)
     with checking():
-        found = _run_in(run, data)
-        prompt, texts = _texts(found, seed_prompt=seed_prompt, shrunk=shrunk)
-        task = checked(found, asked, prompt, texts)
-        append_evaluation(found.path, {"event": run_data.EVALUATION_STARTED, **task.about})
+        subject = _subject(run, data, seed_prompt=seed_prompt, shrunk=shrunk)
+        task = checked(subject, asked)
+        if subject.run is not None:
+            append_evaluation(subject.path, {"event": run_data.EVALUATION_STARTED, **task.about})
     done = carried_out(task, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
-        stack.callback(append_evaluation, found.path, {"event": run_data.EVALUATION_ENDED, **done.entry})
+        if subject.run is not None:
+            stack.callback(append_evaluation, subject.path, {"event": run_data.EVALUATION_ENDED, **done.entry})
         if as_json:
-            write_json(as_document(found, done))
+            write_json(as_document(subject, done))
         elif done.evaluation is not None:
-            write(in_one_line(found, done, done.evaluation) if quiet else in_words(found, done, done.evaluation))
+            write(in_one_line(subject, done, done.evaluation) if quiet else in_words(subject, done, done.evaluation))
     _end(done, len(task.dataset), at_least)
 
 
-def _run_in(path: Path, data: Path | None) -> Run:
-    """The run in a folder; of a cross-validation the final one, which no example of its own tests.
+def _subject(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) -> Subject:
+    """What is evaluated.
 
     Raises:
-        RunError: there is none, or it has nothing to test it on.
+        TextgradError: it is not there, or cannot be used.
     """
-    found = read_folds(path).final() if is_folds(path) else read_run(path)
-    if data is None and whole_of(found.path) is not None and found.path.resolve().name == "final":
-        raise RunError(
-            f"{path}: no example tests the final prompt, as it was trained on all of them; name others with --data "
-            "FILE. What prompts made in the same way score on examples that they have not seen is in "
-            f"`textgrad-engine show {typed(whole_of(found.path) or path)}`"
-        )
-    return found
-
-
-def _texts(run: Run, *, seed_prompt: bool, shrunk: bool) -> tuple[str, dict[str, str]]:
-    """Which texts of a run are evaluated, in a word, and the texts by name.
-
-    Raises:
-        RunError: two were asked for, or they are not there.
-    """
-    if seed_prompt and shrunk:
-        raise RunError("--seed-prompt and --shrunk name two prompts; leave one of them out")
-    if shrunk:
-        return "shrunk", run.shrunk()
-    return ("seed", run.seed) if seed_prompt else ("best", run.best)
+    if (own := prompt_of_config(path)) is None:
+        return prompt_of_run(path, data, seed_prompt=seed_prompt, shrunk=shrunk)
+    if seed_prompt or shrunk:
+        option = "--seed-prompt" if seed_prompt else "--shrunk"
+        raise RunError(f"{path}: {option} is for runs; a config has one prompt, and that is evaluated without it")
+    return own
 
 
 def _end(done: Done, examples: int, at_least: float | None) -> None:

@@ -1,10 +1,10 @@
-"""An evaluation of a run's prompt: what is asked for, its checks, and how it is carried out."""
+"""An evaluation of a prompt: what is asked for, its checks, and how it is carried out."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,10 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.config_data import check_columns
-from textgrad_engine.cli.folds import part_of
 from textgrad_engine.cli.options import limits_of, price_of
 from textgrad_engine.cli.progress import score_bar
-from textgrad_engine.data import Dataset, load
+from textgrad_engine.cli.subject import Subject
+from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm import Model
 from textgrad_engine.llm.response import Usage
@@ -24,7 +23,6 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.slots import composed
-from textgrad_engine.store import Run
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt, scale_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
@@ -65,7 +63,7 @@ class Task:
         about: what ``evals.jsonl`` says of it beforehand.
     """
 
-    run: Run
+    subject: Subject
     config: Config
     program: Module
     metric: Callable[..., Variable]
@@ -85,7 +83,8 @@ class Done:
         ended: the spent budget or the stop that ended it; None where all was asked.
         entry: what ``evals.jsonl`` says of it.
         used: by the models.
-        openings: how often the run's test split was looked at with it; None where it did not look at it.
+        openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
+            config, where nobody counts.
     """
 
     evaluation: Evaluation | None
@@ -95,34 +94,28 @@ class Done:
     openings: int | None
 
 
-def checked(run: Run, asked: Asked, prompt: str, texts: Mapping[str, str]) -> Task:
+def checked(subject: Subject, asked: Asked) -> Task:
     """Check all that can be checked before a model is asked.
 
     Args:
-        run: the run.
+        subject: what is evaluated.
         asked: what the command line asks for.
-        prompt: what the texts are called: ``"best"``, ``"seed"`` or ``"shrunk"``.
-        texts: by dotted name.
 
     Raises:
         TextgradError: something cannot be used.
     """
     limits = limits_of(*asked.limits)
     config = runs.changed(
-        runs.config_of(run, texts),
-        model=asked.model,
-        base_url=asked.base_url,
-        price=price_of(asked.price),
-        limits=limits,
+        subject.config, model=asked.model, base_url=asked.base_url, price=price_of(asked.price), limits=limits
     )
-    path, dataset = _dataset(config, run, asked.data)
+    name, dataset = subject.dataset(asked.data)
     clusters = asked.clusters
     if clusters is not None:
         dataset.require(clusters := composed(clusters))
     elif config.data.clusters in dataset.columns:
         clusters = config.data.clusters
     program = build.make_program(config)
-    runs.load_texts(program, texts, run.path)
+    runs.load_texts(program, subject.texts, subject.path)
     metric = build.make_metric(config)
     if asked.at_least is not None:
         _check_least(asked.at_least, (0.0, 1.0) if config.metric.kind == "exact_match" else scale_of(metric))
@@ -131,27 +124,15 @@ def checked(run: Run, asked: Asked, prompt: str, texts: Mapping[str, str]) -> Ta
     with build.prompts_of(config):
         pass
     about = {
-        "data": str(path),
-        "split": run_data.split_of(run, dataset),
-        "rows": run_data.rows_of_splits(run, dataset),
+        "data": name,
+        "split": run_data.split_of(subject.kept, dataset),
+        "rows": run_data.rows_of_splits(subject.kept, dataset),
         "digest": run_data.digest_of(dataset),
-        "prompt": prompt,
+        "prompt": subject.prompt,
         "models": config.models.roles(),
         "seed": config.seed,
     }
-    return Task(run, config, program, metric, models, dataset, asked.repeats, clusters, about)
-
-
-def _dataset(config: Config, run: Run, data: Path | None) -> tuple[str, Dataset]:
-    """What the data is called, and its examples; of a run of a cross-validation those of its fold."""
-    if data is None and (part := part_of(config, run)) is not None:
-        return part.name, Dataset(part.test or ())
-    if data is None and config.data.test is None:
-        raise RunError("the run's config names no test split; name a file with --data FILE")
-    path = data if data is not None else config.file(config.data.test or "")
-    dataset = load(path)
-    check_columns(config, dataset)
-    return str(path) if data is not None else str(config.data.test), dataset
+    return Task(subject, config, program, metric, models, dataset, asked.repeats, clusters, about)
 
 
 def _check_least(least: float, scale: tuple[float, float] | None) -> None:
@@ -162,7 +143,7 @@ def _check_least(least: float, scale: tuple[float, float] | None) -> None:
     """
     low, high = scale or (-math.inf, math.inf)
     if not math.isfinite(least) or not low <= least <= high:
-        raise RunError(f"--at-least {least:g}: give a score from {low:g} to {high:g}, as the run's metric has them")
+        raise RunError(f"--at-least {least:g}: give a score from {low:g} to {high:g}, as the metric has them")
 
 
 def carried_out(task: Task, *, quiet: bool) -> Done:
@@ -191,5 +172,6 @@ def carried_out(task: Task, *, quiet: bool) -> Done:
         "usage": usage_as_json(used.total),
         "seconds": round(time.monotonic() - began, 3),
     }
-    openings = run_data.openings(task.run) + 1 if run_data.opens_test(entry) else None
+    run = task.subject.run
+    openings = run_data.openings(run) + 1 if run is not None and run_data.opens_test(entry) else None
     return Done(evaluation, ended, entry, used.total, openings)

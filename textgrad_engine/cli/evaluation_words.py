@@ -12,17 +12,17 @@ from textgrad_engine.cli.evaluating import Done
 from textgrad_engine.cli.output import (
     width,
 )
+from textgrad_engine.cli.subject import Subject
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.view import lost, size
 from textgrad_engine.report.words import cost, count, duration, interval, plural, score
-from textgrad_engine.store import Run
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.scores import ALIKE
 
 __all__ = ["as_document", "in_one_line", "in_words", "short_of"]
 
 
-def as_document(run: Run, done: Done) -> dict[str, Any]:
+def as_document(subject: Subject, done: Done) -> dict[str, Any]:
     """What ``--json`` prints: the entry of ``evals.jsonl``, and what each example got."""
     scores: list[dict[str, Any]] = []
     if (evaluation := done.evaluation) is not None:
@@ -32,21 +32,23 @@ def as_document(run: Run, done: Done) -> dict[str, Any]:
         ]
         for item, samples in zip(scores, evaluation.samples):
             item["samples"] = samples
-    return {"run": str(run.path), **done.entry, "test_openings": done.openings, "scores": scores}
+    whose = "config" if subject.run is None else "run"
+    return {whose: str(subject.path), **done.entry, "test_openings": done.openings, "scores": scores}
 
 
-def in_one_line(run: Run, done: Done, evaluation: Evaluation) -> str:
+def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """What ``--quiet`` prints."""
-    return f"{run.path}: {done.entry['prompt']} prompt {_measured(evaluation)} on {done.entry['data']}"
+    return f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}"
 
 
-def in_words(run: Run, done: Done, evaluation: Evaluation) -> str:
+def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """The score, with all that one must know to judge it."""
     entry = done.entry
-    where = _shared(entry, run_data.SPLITS, "the run's") or "no split of the run"
+    whose = "config" if subject.run is None else "run"
+    where = _shared(entry, run_data.SPLITS, f"the {whose}'s") or f"no split of the {whose}"
     lines = [
         "",
-        f"{run.path}: {entry['prompt']} prompt on {entry['data']} ({where})",
+        f"{subject.path}: {_prompt_of(subject)} on {entry['data']} ({where})",
         "",
         f"  score   {_measured(evaluation)}   {size(evaluation)}",
         *_spread(evaluation),
@@ -55,6 +57,10 @@ def in_words(run: Run, done: Done, evaluation: Evaluation) -> str:
         *_remarks(entry, evaluation, done.openings),
     ]
     return "\n".join(lines)
+
+
+def _prompt_of(subject: Subject) -> str:
+    return "the config's prompt" if subject.run is None else f"{subject.prompt} prompt"
 
 
 def _measured(evaluation: Evaluation) -> str:
@@ -105,7 +111,12 @@ def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None
             f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
             "flatters."
         )
-    if entry["prompt"] != "seed" and (worked := _shared(entry, ("train", "val"), "its")):
+    if entry["prompt"] == "config" and run_data.opens_test(entry):
+        remarks.append(
+            "These are test examples of the config. A prompt that is changed after a look at them is flattered by "
+            "them, and no run counts this look; the validation examples are for that."
+        )
+    if entry["prompt"] not in ("seed", "config") and (worked := _shared(entry, ("train", "val"), "its")):
         remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
     for remark in remarks:
         yield ""

@@ -249,6 +249,7 @@ def _told(folder: Path, data: Path, parts: Mapping[str, Rows], shows: str, *, lo
         said.append("Exact match wants an answer to the letter, and these are long: see [metric] in config.toml.")
     place = typed(folder)
     steps = [
+        (f"textgrad-engine eval {place}", "# how good the prompt is now"),
         (f"textgrad-engine estimate {place}", "# what it would cost"),
         (f"textgrad-engine train {place}{folds}", "# a better prompt, if there is one"),
     ]

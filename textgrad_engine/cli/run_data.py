@@ -21,6 +21,7 @@ __all__ = [
     "SPLITS",
     "check_splits",
     "digest_of",
+    "kept_of",
     "openings",
     "looks_at",
     "opens_test",
@@ -63,23 +64,32 @@ def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None])
             )
 
 
-def split_of(run: Run, dataset: Dataset) -> str | None:
-    """Which of the run's splits a dataset is: "train", "val", "test", or None."""
-    known: Mapping[str, str] = (run.config or {}).get("digests", {})
+def kept_of(splits: Mapping[str, Dataset | None]) -> dict[str, dict[str, str]]:
+    """What is kept of data to tell it from other data: a digest of each split, and one of each of their rows."""
+    there = {name: rows for name, rows in splits.items() if rows is not None}
+    return {
+        "digests": {name: digest_of(rows) for name, rows in there.items()},
+        "rows": {name: " ".join(row_digests(rows)) for name, rows in there.items()},
+    }
+
+
+def split_of(kept: Mapping[str, Any], dataset: Dataset) -> str | None:
+    """Which split a dataset is, of those of which `kept_of` was kept: "train", "val", "test", or None."""
+    known: Mapping[str, str] = kept.get("digests", {})
     digest = digest_of(dataset)
     return next((name for name, its in known.items() if its == digest), None)
 
 
-def rows_of_splits(run: Run, dataset: Dataset) -> dict[str, int]:
-    """How many rows of a dataset are of which of the run's splits, of those of which there are any.
+def rows_of_splits(kept: Mapping[str, Any], dataset: Dataset) -> dict[str, int]:
+    """How many rows of a dataset are of which split, of those of which there are any.
 
     What is one of the splits as a whole counts as that one only. Runs of before that was kept know whole splits only.
     """
-    if (split := split_of(run, dataset)) is not None:
+    if (split := split_of(kept, dataset)) is not None:
         return {split: len(dataset)}
     asked = row_digests(dataset)
-    kept: Mapping[str, str] = (run.config or {}).get("rows", {})
-    known = {name: set(digests.split()) for name, digests in kept.items()}
+    rows: Mapping[str, str] = kept.get("rows", {})
+    known = {name: set(digests.split()) for name, digests in rows.items()}
     counts = {name: sum(digest in digests for digest in asked) for name, digests in known.items()}
     return {name: number for name, number in counts.items() if number}
 

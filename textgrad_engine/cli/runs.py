@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import version
-from textgrad_engine.cli.run_data import SPLITS, digest_of, looks_at, row_digests
+from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
 from textgrad_engine.cli.settings import Budget, ModelPrice
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
@@ -107,9 +107,8 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         "version": version(),
         "folder": _from(path, config.folder),
         **asdict(way),
-        "digests": {name: digest_of(rows) for name, rows in splits.items() if rows is not None},
+        **kept_of(splits),
         "looks_before": looks_at(splits.get("test"), path),
-        "rows": {name: " ".join(row_digests(rows)) for name, rows in splits.items() if rows is not None},
         "config": _portable(config.model_dump(mode="json", by_alias=True)),
     }
 

@@ -1,0 +1,109 @@
+"""What ``eval`` evaluates: a prompt of a run, or the one that a config begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.cli import run_data, runs
+from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config_data import check_columns, read_data
+from textgrad_engine.cli.folds import part_of
+from textgrad_engine.data import Dataset, load
+from textgrad_engine.errors import RunError
+from textgrad_engine.store import Run, is_folds, read_folds, read_run, typed, whole_of
+
+__all__ = ["Subject", "prompt_of_config", "prompt_of_run"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is evaluated.
+
+    Attributes:
+        path: the run folder, or the config, as it was named.
+        config: says program, metric and models.
+        prompt: what the texts are called: ``"best"``, ``"seed"`` or ``"shrunk"`` of a run, ``"config"`` of a config.
+        texts: by dotted name; those that are not there stay as the config has them.
+        kept: what tells the splits from other data, as ``config.json`` of a run has it.
+        run: the run; None for a config.
+    """
+
+    path: Path
+    config: Config
+    prompt: str
+    texts: Mapping[str, str]
+    kept: Mapping[str, Any]
+    run: Run | None = None
+
+    def dataset(self, data: Path | None) -> tuple[str, Dataset]:
+        """What the examples are called, and they themselves.
+
+        Args:
+            data: the file; None for the test examples of a run (of one of a cross-validation those of its fold), and
+                for the validation examples of a config, as nothing is to be chosen by its test examples.
+
+        Raises:
+            TextgradError: the file cannot be read or used, or the run has no test examples.
+        """
+        if data is not None:
+            name, file = str(data), data
+        elif self.run is None:
+            name = self.config.data.val or self.config.data.train
+            file = self.config.file(name)
+        elif (part := part_of(self.config, self.run)) is not None:
+            return part.name, Dataset(part.test or ())
+        elif self.config.data.test is None:
+            raise RunError("the run's config names no test split; name a file with --data FILE")
+        else:
+            name, file = self.config.data.test, self.config.file(self.config.data.test)
+        dataset = load(file)
+        check_columns(self.config, dataset)
+        return name, dataset
+
+
+def prompt_of_config(path: Path) -> Subject | None:
+    """The prompt that a config begins with; None where a path leads to none, or to a run that keeps one.
+
+    Raises:
+        TextgradError: the config or its data cannot be used.
+    """
+    if path.suffix.lower() != ".toml" and (is_folds(path) or not (path / "config.toml").is_file()):
+        return None
+    if (path / "events.jsonl").is_file():
+        return None
+    config = load_config(path)
+    splits = dict(zip(run_data.SPLITS, read_data(config)))
+    if config.data.val is None:
+        splits["val"] = None
+    return Subject(path, config, "config", {}, run_data.kept_of(splits))
+
+
+def prompt_of_run(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) -> Subject:
+    """A prompt of the run in a folder; of a cross-validation that of its final run.
+
+    Args:
+        path: the folder.
+        data: the file of the examples, if one was named.
+        seed_prompt: take the prompt of before the run.
+        shrunk: take the short one that `shrink` wrote.
+
+    Raises:
+        RunError: there is no run, or no such prompt; two were asked for; or there is nothing to test it on.
+    """
+    if seed_prompt and shrunk:
+        raise RunError("--seed-prompt and --shrunk name two prompts; leave one of them out")
+    run = read_folds(path).final() if is_folds(path) else read_run(path)
+    if data is None and whole_of(run.path) is not None and run.path.resolve().name == "final":
+        raise RunError(
+            f"{path}: no example tests the final prompt, as it was trained on all of them; name others with --data "
+            "FILE. What prompts made in the same way score on examples that they have not seen is in "
+            f"`textgrad-engine show {typed(whole_of(run.path) or path)}`"
+        )
+    if shrunk:
+        prompt, texts = "shrunk", run.shrunk()
+    else:
+        prompt, texts = ("seed", run.seed) if seed_prompt else ("best", run.best)
+    return Subject(run.path, runs.config_of(run, texts), prompt, texts, run.config or {}, run)
