@@ -192,9 +192,12 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
             price = asked.prices[name].given() if name in asked.prices else None
             try:
                 model = config.model(name)
-                of_endpoint = asked.headers and needs_key and isinstance(model, str) and not embedded
-                if of_endpoint and headers is None:
-                    headers = _headers(config)
+            except (ImportError, TypeError) as error:
+                _fail(config, option, role, name, f": {error}")
+            of_endpoint = asked.headers and needs_key and isinstance(model, str) and not embedded
+            if of_endpoint and headers is None:
+                headers = _headers(config)
+            try:
                 made[name] = resolve(
                     model,
                     base_url=asked.base_url,
@@ -204,7 +207,7 @@ def make_models(config: Config, option: str | None = None, *, needs_key: bool = 
                     headers=headers if of_endpoint else None,
                     **settings,
                 )
-            except (ImportError, ModelError, TypeError, ValueError) as error:  # also a setting that the API lacks
+            except (ModelError, TypeError, ValueError) as error:  # also a setting that the API lacks
                 _fail(config, option, role, name, f": {error}")
         roles[role] = made[name]
         inside = innermost(roles[role])
