@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import func, llm, ops
 from textgrad_engine.llm import Completion, Usage
-from textgrad_engine.llm.places import in_place, numbering_places
+from textgrad_engine.llm.places import in_place, numbering_places, trying
 from textgrad_engine.llm.usage import call_place
 from textgrad_engine.testing import FunctionModel
 
@@ -170,10 +171,45 @@ def test_places_are_counted_by_part_example_item_and_tool() -> None:
     assert place(one) == ()
     with numbering_places():
         assert [place(one), place(one), place(other), place(other, one), place(one)] == [
-            (0, 0), (0, 1), (1, 0), (0, 0), (0, 2),
+            (0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 0, 0), (0, 0, 2),
         ]  # fmt: skip
-        assert place(one, example="e1") == (0, 0)
-        assert func.pmap(lambda _: [place(one), place(one)])(range(3)) == [[(0, 0), (0, 1)]] * 3
+        assert place(one, example="e1") == (0, 0, 0)
+        assert func.pmap(lambda _: [place(one), place(one)])(range(3)) == [[(0, 0, 0), (0, 0, 1)]] * 3
         with numbering_places():
-            assert place(one) == (0, 0)
+            assert place(one) == (0, 0, 0)
+            with trying(["Be brief."]):
+                (texts, *rest) = place(one)
+            assert texts
+            assert rest == [0, 1]
     assert call_place.get() == ()
+
+
+def test_candidates_of_a_search_do_not_get_each_others_results(tmp_path: Path) -> None:
+    """What a tool gives may depend on the texts that are tried, and its call does not say so."""
+    tried: ContextVar[str] = ContextVar("tried")
+
+    def look() -> str:
+        """Look it up."""
+        ran.append(tried.get())
+        return f"seen with {tried.get()}"
+
+    def each(order: list[str]) -> dict[str, str]:
+        def run(text: str) -> str:
+            tried.set(text)
+            with trying([text]), numbering_places():
+                return str(ask("the same", look).data)
+
+        return {text: copy_context().run(run, text) for text in order}
+
+    ran: list[str] = []
+    path = tmp_path / "tape.jsonl"
+    with tg.use_models(forward=FunctionModel(acting)), llm.record(path):
+        before = each(["a", "b", "c"])
+    with llm.replay(path) as tape:
+        assert each(["c", "a", "b"]) == before
+    assert tape.left == 0
+    assert ran == ["a", "b", "c"]
+    assert without(path, lambda line: line.get("text") == "seen with a") == 1
+    with llm.replay(path):
+        assert each(["a", "c", "b"]) == before
+    assert ran == ["a", "b", "c", "a"]

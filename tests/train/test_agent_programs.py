@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from pydantic import BaseModel
 
 import textgrad_engine as tg
-from textgrad_engine import nn, ops, optim
+from textgrad_engine import llm, nn, ops, optim
 from textgrad_engine.llm import Completion, Request, Usage
 from textgrad_engine.testing import FunctionModel
 
@@ -267,3 +268,23 @@ def test_each_prompt_learns_its_own_lesson(name: str, optimizer: str) -> None:
         allowed = [line for role, line in task.lessons.items() if role in parameter.role]
         assert set(lines) <= set(allowed), text
     assert {line for text in first.best.values() for line in text.split("\n")} >= set(task.lessons.values())
+
+
+def test_what_an_agent_says_with_some_texts_is_not_given_to_a_candidate_with_others(tmp_path: Path) -> None:
+    """Candidates of one phase call it alike, and it says something else with each; a replay knows which is whose."""
+    task = TASKS["supervisor"]
+    loud = ("You research.\nrule: shout", "You write.", "You supervise.")
+    plain = ("You research.", "You write.", "You supervise.")
+    both = ("You research.\nrule: shout", "You write.\nrule: exclaim", "You supervise.")
+
+    def scores(candidates: list[tuple[str, ...]]) -> dict[tuple[str, ...], list[float | None]]:
+        rows = [{"q": row["q"], "target": row["q"].upper()} for row in task.rows]
+        objective = tg.train.Objective(task.program(), nn.ExactMatch(), rows[:8], rows[8:12])
+        return dict(zip(candidates, objective.matrix(candidates, range(4))))
+
+    with tg.use_models(forward=model_of(task)), llm.record(tmp_path / "tape.jsonl"):
+        found = scores([plain, loud, both])
+    assert [found[texts] for texts in (plain, loud, both)] == [[0.0] * 4, [1.0] * 4, [0.0] * 4]
+    with llm.replay(tmp_path / "tape.jsonl") as tape:
+        assert scores([loud, both, plain]) == found
+    assert tape.left == 0

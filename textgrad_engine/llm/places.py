@@ -6,7 +6,8 @@ NOTE [The place of a conversation]
     recorded of a conversation says which one it is: the number of its part among those whose tools have the same names,
     and the number of the conversation among those of that part. Both are counted where the program asks, not when a
     model does, and begin anew in each run of a program on an example, in each item of a `pmap`, and inside of each call
-    of a tool.
+    of a tool. A search runs a program with other texts than its own, several at a time. What a tool gives may depend on
+    them, as it may ask the program's own parts, so a place says with which texts, too.
 
     What is recorded of one conversation is not given to another. In a coroutine, such as an `async` tool, the order in
     which a program asks may depend on who answered first: there parts are told apart, and their conversations are not.
@@ -17,16 +18,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 
 from textgrad_engine.llm.usage import call_item, call_place
 
-__all__ = ["Place", "in_place", "numbering_places", "same_place"]
+__all__ = ["Place", "in_place", "numbering_places", "same_place", "trying"]
 
 Place = tuple[int, ...]
-"""The number of a part and that of one of its conversations, as far as they are known; () outside of conversations."""
+"""What stands for the texts that are tried, 0 for the program's own; then the number of a part and that of one of its
+conversations, as far as that is known. () outside of conversations."""
 
 Functions = tuple[Callable[..., object], ...]
 
@@ -56,7 +59,7 @@ def numbering_places() -> Iterator[None]:
     Example:
         >>> with numbering_places(), in_place((print,)):
         ...     call_place.get()
-        (0, 0)
+        (0, 0, 0)
     """
     token = _places.set(_Places())
     try:
@@ -78,19 +81,29 @@ def in_place(functions: Functions, example: str = "") -> Iterator[None]:
         yield
         return
     names = tuple([function.__name__ for function in functions])
-    token = call_place.set(places.next((example, call_item.get(), names), functions))
+    token = call_place.set((_texts.get(), *places.next((example, call_item.get(), names), functions)))
     try:
         yield
     finally:
         call_place.reset(token)
 
 
+@contextlib.contextmanager
+def trying(texts: Iterable[str]) -> Iterator[None]:
+    """Inside the block, a program is run with these texts in the place of its own."""
+    token = _texts.set(int.from_bytes(hashlib.sha256(repr(tuple(texts)).encode()).digest()[:6]))
+    try:
+        yield
+    finally:
+        _texts.reset(token)
+
+
 def same_place(recorded: Place, asked: Place) -> bool:
     """Whether what was recorded of a conversation may be that of another, as far as is known of the two.
 
     Example:
-        >>> same_place((0, 1), (0, 0)), same_place((0,), (0, 0)), same_place((1,), (0, 0)), same_place((), (0, 0))
-        (False, True, False, True)
+        >>> same_place((0, 0, 1), (0, 0, 0)), same_place((0, 0), (0, 0, 1)), same_place((), (0, 0, 0))
+        (False, True, True)
     """
     return all(known == own for known, own in zip(recorded, asked))
 
@@ -103,4 +116,5 @@ def _in_coroutine() -> bool:
     return True
 
 
+_texts: ContextVar[int] = ContextVar("textgrad_engine_texts_tried", default=0)
 _places: ContextVar[_Places | None] = ContextVar("textgrad_engine_places", default=None)

@@ -228,7 +228,7 @@ class ToolsOnRecord:
         with self._lock:
             found = self._waiting(call, example, item, place)
             if not found and elsewhere:
-                part = place[:1]
+                part = place[:2]
                 found = self._waiting(call, example, item, part) or self._waiting(call, None, item, part)
             if not found:
                 return None

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
+from textgrad_engine.llm.places import trying
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
@@ -90,7 +91,8 @@ class Trials:
         """
         values = frozen_beside(self._program, leaves) | leaves
         rows = [self._rows["train"][position] for position in positions]
-        return self._begin(lambda number: self._run(rows[number], values, leaves if noted else None), len(rows))
+        with trying([str(leaf.data) for leaf in leaves.values()]):
+            return self._begin(lambda number: self._run(rows[number], values, leaves if noted else None), len(rows))
 
     def read(
         self,
@@ -125,7 +127,7 @@ class Trials:
 
         def start(number: int) -> _Started:
             texts, split, position, index = keys[number]
-            with no_grad(), sampling(index), self._known.phase_of(texts):
+            with no_grad(), sampling(index), self._known.phase_of(texts), trying(texts):
                 values = leaves[texts]
                 return self._run(self._rows[split][position], values, values if noted else None)
 
