@@ -186,7 +186,8 @@ def carry_out_folds(
                 rows=" ".join(row_digests(every)),
                 digest=digest_of(every),
             )
-    before = read_folds(path).looks_before
+    with checking():
+        before, shares = read_folds(path).looks_before, FoldsWriter(path)
     looks = looked_at_before(before) if before else ""
     say("\n".join([f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]), quiet)
     for sentence in (foreseen_of_folds(config, job.program, job.metric, every), looks):
@@ -204,7 +205,7 @@ def carry_out_folds(
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
     with build.surroundings(config, job.models, cache=cache):
-        fit_parts(parts, fit, FoldsWriter(path))
+        fit_parts(parts, fit, shares)
 
 
 def _folder_of(

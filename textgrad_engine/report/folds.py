@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,12 +42,14 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
     """
     found, head = folds.found, headline_of(folds)
     parts: list[RenderableType] = [styled(f"{title}: {head}" if title else capital(head), "bold"), ""]
+    wide = width >= _TABLE
     if found.folds:
-        parts.append(styled(f"  {'':11}{'tested on':<12}{'seed prompt':<23}best prompt"))
-    parts += [styled(_row(f"fold {number}", each)) for number, each in enumerate(found.folds, 1)]
+        heads = ("seed prompt", "best prompt") if wide else ("seed", "best")
+        parts.append(styled(_cells("", "tested on", heads, wide)))
+    parts += [styled(_row(f"fold {number}", each, wide)) for number, each in enumerate(found.folds, 1)]
     if found.seed is not None and found.best is not None:
-        every = f"  {'all':11}{len(found.seed):<12}{measured(found.seed):<23}{measured(found.best)}"
-        parts.append(styled(every, "bold"))
+        means = [measured(each) if wide else score(each.mean) for each in (found.seed, found.best)]
+        parts.append(styled(_cells("all", str(len(found.seed)), means, wide), "bold"))
     if verdict := verdict_of(folds):
         parts.append(hanging(f"  {'verdict':11}", "", verdict, "bold"))
     if found.folds:
@@ -82,11 +84,21 @@ def verdict_of(folds: Folds) -> str:
     return f"{said(found.comparison)} on {'all folds' if tested == folds.folds else f'{tested} of {folds.folds} folds'}"
 
 
-def _row(name: str, each: TrainResult) -> str:
+_TABLE = 70
+"""Columns that the table takes with its intervals."""
+
+
+def _cells(name: str, tested: str, scores: Sequence[str], wide: bool) -> str:
+    seed, best = scores
+    return f"  {name:11}{tested:<12}{seed:<{23 if wide else 8}}{best}"
+
+
+def _row(name: str, each: TrainResult, wide: bool) -> str:
     if each.seed_test is None or each.best_test is None:
         return f"  {name:11}not tested"
-    means = f"{score(each.seed_test.mean):<23}{score(each.best_test.mean)}"
-    return f"  {name:11}{len(each.best_test):<12}{means}{'' if each.best != each.seed else '   (the seed prompt)'}"
+    means = [score(found.mean) for found in (each.seed_test, each.best_test)]
+    kept = "" if each.best != each.seed else f"{'   ' if wide else ' '}(the seed prompt)"
+    return f"{_cells(name, str(len(each.best_test)), means, wide)}{kept}"
 
 
 def _tested(found: CrossValidation) -> int:
