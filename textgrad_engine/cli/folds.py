@@ -89,7 +89,7 @@ def part_of(config: Config, run: Run) -> Part | None:
     folds = read_folds(whole)
     every, parts = parts_for(config, build.make_program(config), read_data(config), folds.folds)
     check_as_before(folds, every, parts)
-    return next(part for part in parts if part.name == run.path.resolve().name)
+    return next((part for part in parts if part.name == run.path.resolve().name), None)
 
 
 def parts_for(
