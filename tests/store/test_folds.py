@@ -12,7 +12,7 @@ import textgrad_engine as tg
 from textgrad_engine import optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.account import UNLIMITED, Amount
-from textgrad_engine.store import FoldsWriter, is_folds, read_folds, way_on_with, write_folds
+from textgrad_engine.store import FoldsWriter, is_folds, read_folds, read_run, way_on_with, write_folds
 from textgrad_engine.testing import simulated_task
 from textgrad_engine.train.shares import OnRecord, Share
 
@@ -106,3 +106,12 @@ def test_a_run_is_told_what_goes_on_with_all_of_them_though_another_is_damaged(t
     assert way_on_with(tmp_path / "a").startswith("`textgrad-engine resume ")
     with pytest.raises(RunError, match="fold-1"):
         read_folds(tmp_path / "a")
+
+
+def test_folders_of_cross_validations_are_offered_where_a_name_is_wrong(tmp_path: Path) -> None:
+    """As those of runs are; and one that is taken for a run says what it is."""
+    write_folds(tmp_path / "a", ["x", "y"], folds=2, clusters=())
+    with pytest.raises(RunError, match=r"there is no such run folder; .* has a$"):
+        read_run(tmp_path / "b")
+    with pytest.raises(RunError, match="the folder of a cross-validation, which read_folds reads"):
+        read_run(tmp_path / "a")
