@@ -101,6 +101,16 @@ def test_what_the_examples_do_not_tell_is_left_to_the_reader(
     assert ("The prompt to use: the seed prompt The folds' prompts did no better" in said) == (use == "seed")
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_the_table_fits(tmp_path: Path, width: int) -> None:
+    """A row that is broken belongs to nothing."""
+    lines = render_folds(made(tmp_path / "run"), width=width).split("\n")
+    rows = [line for line in lines if line.startswith("  fold ")]
+    assert [row.split()[:5] for row in rows] == [["fold", str(n), "8", "0.000", "1.000"] for n in (1, 2, 3)]
+    assert max(map(len, lines)) <= width
+    assert (" [" in next(line for line in lines if line.startswith("  all "))) == (width >= 70)
+
+
 def test_of_what_was_not_begun_nothing_is_said(tmp_path: Path) -> None:
     """No verdict, and no prompt to use."""
     write_folds(tmp_path / "run", ["a", "b"], folds=2, clusters=())

@@ -11,8 +11,10 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import optim
 from textgrad_engine.errors import RunError
-from textgrad_engine.store import is_folds, read_folds, write_folds
+from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.store import FoldsWriter, is_folds, read_folds, read_run, way_on_with, write_folds
 from textgrad_engine.testing import simulated_task
+from textgrad_engine.train.shares import OnRecord, Share
 
 
 def test_what_python_made_is_read_as_what_the_command_line_made(tmp_path: Path) -> None:
@@ -54,7 +56,16 @@ def test_a_folder_in_which_nothing_was_begun(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"folds": 1}, {"folds": "many"}, {"ids": 3}, {"rows": "abc"}, {"looks_before": None}, {"clusters": 0}, "no JSON"],
+    [
+        {"folds": 1},
+        {"folds": "many"},
+        {"ids": 3},
+        {"rows": "abc"},
+        {"looks_before": None},
+        {"clusters": 0},
+        "no JSON",
+        "[]",
+    ],
 )
 def test_what_was_damaged_is_named(tmp_path: Path, change: Any) -> None:
     """With the file."""
@@ -63,3 +74,44 @@ def test_what_was_damaged_is_named(tmp_path: Path, change: Any) -> None:
     file.write_text(change if isinstance(change, str) else json.dumps(json.loads(file.read_text()) | change))
     with pytest.raises(RunError, match=r"folds\.json: was damaged"):
         read_folds(tmp_path)
+
+
+def test_what_a_run_was_given_is_read_back(tmp_path: Path) -> None:
+    """And nothing is written where nothing is limited."""
+    vast = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
+    FoldsWriter(tmp_path).keep_share("fold-1", Share(vast, vast))
+    assert not list(tmp_path.iterdir())
+    given = Share(Amount(100, UNLIMITED, 5 * 10**12), Amount(25, UNLIMITED, 10**12))
+    FoldsWriter(tmp_path).keep_share("fold-1", given)
+    (tmp_path / "fold-1").mkdir()
+    (tmp_path / "fold-1/events.jsonl").write_bytes(b"")
+    (tmp_path / "fold-1/completions.jsonl").write_bytes(b"")
+    assert FoldsWriter(tmp_path).on_record("fold-1") == OnRecord(share=given)
+    assert FoldsWriter(tmp_path).on_record("fold-2") == OnRecord()
+
+
+@pytest.mark.parametrize("content", ["no JSON", "[1]", '{"fold-1": {"free": [1]}}', '{"fold-1": 3}'])
+def test_shares_that_were_damaged_are_named_with_the_repair(tmp_path: Path, content: str) -> None:
+    """They can be done without."""
+    (tmp_path / "shares.json").write_text(content)
+    with pytest.raises(RunError, match=r"shares\.json: was damaged .* or delete it"):
+        FoldsWriter(tmp_path)
+
+
+def test_a_run_is_told_what_goes_on_with_all_of_them_though_another_is_damaged(tmp_path: Path) -> None:
+    """What goes on is known without the runs."""
+    write_folds(tmp_path / "a", ["x", "y"], folds=2, clusters=())
+    (tmp_path / "a/fold-1").mkdir()
+    (tmp_path / "a/fold-1/events.jsonl").write_text("damaged\n")
+    assert way_on_with(tmp_path / "a").startswith("`textgrad-engine resume ")
+    with pytest.raises(RunError, match="fold-1"):
+        read_folds(tmp_path / "a")
+
+
+def test_folders_of_cross_validations_are_offered_where_a_name_is_wrong(tmp_path: Path) -> None:
+    """As those of runs are; and one that is taken for a run says what it is."""
+    write_folds(tmp_path / "a", ["x", "y"], folds=2, clusters=())
+    with pytest.raises(RunError, match=r"there is no such run folder; .* has a$"):
+        read_run(tmp_path / "b")
+    with pytest.raises(RunError, match="the folder of a cross-validation, which read_folds reads"):
+        read_run(tmp_path / "a")

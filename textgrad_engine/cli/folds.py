@@ -89,7 +89,7 @@ def part_of(config: Config, run: Run) -> Part | None:
     folds = read_folds(whole)
     every, parts = parts_for(config, build.make_program(config), read_data(config), folds.folds)
     check_as_before(folds, every, parts)
-    return next(part for part in parts if part.name == run.path.resolve().name)
+    return next((part for part in parts if part.name == run.path.resolve().name), None)
 
 
 def parts_for(
@@ -186,7 +186,8 @@ def carry_out_folds(
                 rows=" ".join(row_digests(every)),
                 digest=digest_of(every),
             )
-    before = read_folds(path).looks_before
+    with checking():
+        before, shares = read_folds(path).looks_before, FoldsWriter(path)
     looks = looked_at_before(before) if before else ""
     about = [f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]
     say("\n".join([*about, *runs.prices_in_words(config)]), quiet)
@@ -205,7 +206,7 @@ def carry_out_folds(
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
     with build.surroundings(config, job.models, cache=cache):
-        fit_parts(parts, fit, FoldsWriter(path))
+        fit_parts(parts, fit, shares)
 
 
 def _folder_of(

@@ -9,7 +9,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.store import Run, read_folds, read_run, typed, whole_of
+from textgrad_engine.store import Run, read_run, typed, way_on_with, whole_of
 
 __all__ = ["begun", "best_files", "goes_on", "how_it_ended", "left_in"]
 
@@ -66,7 +66,7 @@ def _way_on(run: Run) -> str:
     """The command that goes on with a run, and what it does."""
     what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
     if (whole := whole_of(run.path)) is not None:
-        return f"{read_folds(whole).way_on} goes on with all the runs there"
+        return f"{way_on_with(whole)} goes on with all the runs there"
     if run.config is None:
         return f"tg.Trainer(run_dir=..., resume=True) {what}"
     return f"`textgrad-engine resume {typed(run.path)}` {what}"

@@ -160,7 +160,7 @@ def beside_of(first: Run | Folds, second: Run | Folds, openings: tuple[int, int]
         settings=tuple(_settings(first, second)) if not unknown else (),
         unknown=_unknown(unknown),
         texts=tuple(_texts(first, second)),
-        remarks=(*_of_folds(several), *_remarks(first, second, sides, pairings)),
+        remarks=(*_of_folds(several, test), *_remarks(first, second, sides, pairings)),
     )
 
 
@@ -206,16 +206,14 @@ def run_of(folds: Folds) -> Run:
     return Run(folds.path, config, result if found.runs else None, seed, best, (), steps, (), evals)
 
 
-def _of_folds(several: tuple[Run | Folds, Run | Folds]) -> Iterator[str]:
+def _of_folds(several: tuple[Run | Folds, Run | Folds], test: Pairing) -> Iterator[str]:
     names = [name for name, each in zip("AB", several) if isinstance(each, Folds)]
     if not names:
         return
     are = "are cross-validations" if len(names) > 1 else "is a cross-validation"
-    yield (
-        f"{' and '.join(names)} {are}: tested were the folds' prompts, each on examples that it was trained without. "
-        "So the difference is one of what optimizing makes of examples. It is not that of the final prompts, whose "
-        "lines are compared below, and which no example tests."
-    )
+    each = f"{' and '.join(names)} {are}: tested were the folds' prompts, each on examples that it was trained without."
+    difference = "" if test.comparison is None else " So the difference is one of what optimizing makes of examples."
+    yield f"{each}{difference} The final prompts, whose lines are compared below, are tested by no example."
 
 
 def _unknown(names: list[str]) -> str:

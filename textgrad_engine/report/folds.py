@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,6 +151,8 @@ def advice_of(folds: Folds, path: Path) -> list[str]:
 def _enough(found: CrossValidation) -> str:
     """How many examples would show the difference that was seen, in words; "" where no number would."""
     assert found.comparison is not None
+    if found.comparison.clusters:  # it would take more of these
+        return ""
     pairs = zip(*(() if each is None else each.scores for each in (found.seed, found.best)))
     changes = [after - before for before, after in pairs if before is not None and after is not None]
     if len(changes) < 2 or not (spread := statistics.stdev(changes)):

@@ -9,7 +9,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, write_shrunk
 from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write_atomically
 from textgrad_engine.store.finished import FinishedRun
-from textgrad_engine.store.folds import Folds, FoldsWriter, is_folds, read_folds, write_folds
+from textgrad_engine.store.folds import Folds, FoldsWriter, is_folds, read_folds, way_on_with, write_folds
 from textgrad_engine.store.journal import RunFolder
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.reader import Run, read_run
@@ -42,6 +42,7 @@ __all__ = [
     "result_from_json",
     "result_to_json",
     "typed",
+    "way_on_with",
     "whole_of",
     "write_atomically",
     "write_folds",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from textgrad_engine.train import CrossValidation
 from textgrad_engine.train.crossval import Part, pooled
 from textgrad_engine.train.shares import OnRecord, Share
 
-__all__ = ["Folds", "FoldsWriter", "is_folds", "read_folds", "write_folds"]
+__all__ = ["Folds", "FoldsWriter", "is_folds", "read_folds", "way_on_with", "write_folds"]
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ class Folds:
     @property
     def way_on(self) -> str:
         """What goes on with it, as it is typed."""
-        if self.from_python:
-            return "tg.cross_validate(..., trainer=tg.Trainer(run_dir=..., resume=True))"
-        return f"`textgrad-engine resume {typed(self.path)}`"
+        return way_on_with(self.path, self.from_python)
 
     @functools.cached_property
     def found(self) -> CrossValidation:
@@ -136,20 +134,51 @@ def read_folds(path: str | Path) -> Folds:
         RunError: a file is missing or damaged.
     """
     path = Path(path)
+    kept = _kept(path)
+    runs = {
+        name: read_run(path / name)
+        for name in _names(kept.folds, kept.has_final)
+        if (path / name / "events.jsonl").is_file()
+    }
+    return replace(kept, runs=runs)
+
+
+def way_on_with(path: Path, from_python: bool | None = None) -> str:
+    """What goes on with the cross-validation in a folder, as it is typed; its runs are not looked at.
+
+    Args:
+        path: the folder.
+        from_python: whether Python made it; None where that is not known yet.
+
+    Raises:
+        RunError: ``folds.json`` is missing or damaged.
+    """
+    if _kept(path).from_python if from_python is None else from_python:
+        return "tg.cross_validate(..., trainer=tg.Trainer(run_dir=..., resume=True))"
+    return f"`textgrad-engine resume {typed(path)}`"
+
+
+def _kept(path: Path) -> Folds:
+    """What ``folds.json`` says, without any run."""
     try:
         kept = json.loads((path / FOLDS).read_bytes())
-        number, ids, clusters = int(kept["folds"]), tuple(kept["ids"]), tuple(kept["clusters"])
-        before = int(kept.get("looks_before", 0))
-        rows, digest = tuple(str(kept.get("rows", "")).split()), str(kept.get("digest", ""))
+        rows, number, ids = tuple(str(kept.get("rows", "")).split()), int(kept["folds"]), tuple(kept["ids"])
         if number < 2 or len(rows) not in (0, len(ids)):
             raise ValueError(f"{number} folds, {len(rows)} digests of {len(ids)} examples")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return Folds(
+            path=path,
+            folds=number,
+            ids=ids,
+            clusters=tuple(kept["clusters"]),
+            looks_before=int(kept.get("looks_before", 0)),
+            rows=rows,
+            digest=str(kept.get("digest", "")),
+            runs={},
+            has_final=kept.get("final") is not False,
+            from_python=kept.get("python") is True,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{path / FOLDS}: was damaged ({error}); restore it") from None
-    has_final, from_python = kept.get("final") is not False, kept.get("python") is True
-    runs = {
-        name: read_run(path / name) for name in _names(number, has_final) if (path / name / "events.jsonl").is_file()
-    }
-    return Folds(path, number, ids, clusters, before, rows, digest, runs, has_final, from_python)
 
 
 class FoldsWriter:

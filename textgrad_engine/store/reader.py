@@ -162,6 +162,8 @@ def read_run(path: str | Path) -> Run:
     if not (path / "events.jsonl").is_file():
         several = next((path / name for name in ("final", "fold-1") if (path / name).is_dir()), None)
         inner = "what `train` wrote" if several is None else f"one of the runs in it, such as {several}"
+        if (path / FOLDS).is_file():
+            raise RunError(f"{path}: this is the folder of a cross-validation, which read_folds reads; or name {inner}")
         raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name {inner}")
     locked = is_locked(path)
     notes: list[str] = []

@@ -182,8 +182,9 @@ def cross_validate(
     For somebody who has too few examples for a test set. Each fold of them is tested once, with what a run made of the
     others; the verdict is of the pairs of all folds together. See the note in this module for what that estimates.
     It costs as many runs as there are folds, and one more. A budget around it is shared out: each run may use an equal
-    part of what is left. With ``Trainer(run_dir=...)`` each run has its folder in there, ``fold-1`` to ``final``; with
-    ``resume=True`` what was paid for is not paid for again.
+    part of what is left. With ``Trainer(run_dir=...)`` each run has its folder in there, ``fold-1`` to ``final``, and
+    `store.read_folds`, `show`, `report` and `diff` read the whole; with ``resume=True`` what was paid for is not paid
+    for again, and no run is given less of a budget than before.
 
     Args:
         start: makes a new program, with the same seed texts each time, and an optimizer of its parameters; called for
