@@ -92,6 +92,12 @@ def test_within_quotes_bash_is_offered_paths_as_they_are(spaced: Path, quote: st
     ]
 
 
+def test_bash_completes_a_word_before_one_in_quotes(spaced: Path) -> None:
+    """The cursor need not be at the end of the line."""
+    words = {"COMP_WORDS": "textgrad-engine\ndiff\nit\n'my runs/first run'", "COMP_CWORD": "2"}
+    assert offered(spaced, "bash", **words) == "it\\'s\\ \\$5\n"
+
+
 def test_bash_completes_a_path_with_spaces(spaced: Path) -> None:
     """By the script that is installed, up to the word that the program would be given."""
     if (bash := shutil.which("bash")) is None:
@@ -127,7 +133,7 @@ def test_zsh_is_not_offered_what_its_script_loses_quotes_of(spaced: Path) -> Non
     assert '"my runs/first run"' in offered(spaced, "zsh", _TYPER_COMPLETE_ARGS="textgrad-engine show my")
 
 
-def installed(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def installed(home: Path, stdout: int = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[str]:
     """How installing it for bash into a home ends."""
     return subprocess.run(
         [sys.executable, "-m", "textgrad_engine", "--install-completion", "bash"],
@@ -138,7 +144,8 @@ def installed(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
             "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
             **env,
         },
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         check=False,
     )
@@ -164,6 +171,19 @@ def test_a_file_of_the_shell_that_is_no_text(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "error: the shell's files cannot be changed: 'utf-8' codec can't decode" in done.stderr
     assert (tmp_path / ".bashrc").read_bytes() == b"# \xff\n"
+
+
+def test_nobody_reads_what_installing_says(tmp_path: Path) -> None:
+    """It is installed all the same, and nothing is wrong with the shell's files."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = installed(tmp_path, stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.returncode == 141
+    assert "cannot be changed" not in done.stderr
+    assert (tmp_path / ".bash_completions" / "textgrad-engine.sh").is_file()
 
 
 def test_installing_says_that_the_program_must_be_on_the_path(tmp_path: Path) -> None:

@@ -60,8 +60,11 @@ def test_an_error_is_a_document_too(cli: Any, tmp_path: Path) -> None:
 def test_what_code_of_the_users_prints_is_not_among_it(cli: Any, small: Any, tmp_path: Path) -> None:
     """Where it is imported, and where it runs."""
     folder = small(('name = "exact_match"', 'function = "loud:score"\npurpose = "sameness"'), rows=4)
-    (folder / "loud.py").write_text(
-        "print('imported')\ndef score(prediction, target):\n    print('scored')\n    return prediction == target\n"
+    (folder / "loud.py").write_text(  # flushed, as the runner of click before 8.2 reads no buffer of stderr
+        "print('imported', flush=True)\n"
+        "def score(prediction, target):\n"
+        "    print('scored', flush=True)\n"
+        "    return prediction == target\n"
     )
     result = cli("train", folder, "--run-dir", tmp_path / "run", "--json")
     assert result.exit_code == 0

@@ -114,6 +114,6 @@ def test_a_run_with_it_is_estimated_trained_resumed_and_evaluated(cli: Any, fold
     (run / "events.jsonl").write_text("".join(events[:-1]), encoding="utf-8")
     resumed = cli("resume", run)
     assert resumed.exit_code == 0, resumed.output
-    assert "had been paid for before" in resumed.output
+    assert "had been paid for before" in resumed.stderr
     evaluated = json.loads(cli("eval", run, "--json").stdout)
     assert evaluated["models"] == {"forward": "own:model"}

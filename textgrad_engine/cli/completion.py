@@ -34,7 +34,7 @@ class InstallsCompletion(TyperGroup):
         try:
             return super().parse_args(ctx, args)
         except (OSError, UnicodeError, RuntimeError) as error:
-            if not installs:
+            if not installs or isinstance(error, BrokenPipeError):  # who reads what is printed has gone
                 raise
             complain(
                 f"error: the shell's files cannot be changed: {_reason(error)}; repair that, or have your shell load "
@@ -105,9 +105,16 @@ def _as_typed(paths: list[str]) -> list[str]:
     shell = os.environ.get("_TEXTGRAD_ENGINE_COMPLETE", "").removeprefix("complete_")
     if shell == "zsh":
         return [path for path in paths if not set(path) & set("'\"")]
-    if shell != "bash" or os.environ.get("COMP_WORDS", "").rpartition("\n")[2][:1] in ("'", '"'):
+    if shell != "bash" or _word().startswith(("'", '"')):
         return paths
     return [_Escaped(re.sub(r"([^\w@%+=:,./-])", r"\\\1", path)) for path in paths]
+
+
+def _word() -> str:
+    """The word that bash completes, as it was typed; "" where it does not say."""
+    with contextlib.suppress(KeyError, ValueError, IndexError):
+        return os.environ["COMP_WORDS"].split("\n")[int(os.environ["COMP_CWORD"])]
+    return ""
 
 
 class _Escaped(str):
