@@ -272,7 +272,7 @@ def test_a_secret_that_a_tool_gives_is_written_nowhere(
     again = Leaky(same)
     trained(RunFolder(path, resume=True), acting, again)
     assert len(again.done) == (calls_in(path) - known).total()
-    assert "raised KeyError: '[redacted]'" in caplog.text
+    assert "raised KeyError: \"'[redacted]'\"" in caplog.text
     assert SECRET not in caplog.text
     assert "[redacted]" in (path / "tools.jsonl").read_text(encoding="utf-8")
     assert not [file for file in path.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
