@@ -90,7 +90,7 @@ class Prompt:
 
     def _broken(self, error: Exception) -> str:
         """What is wrong, with the line of the file; never the values of the slots, which may be anybody's data."""
-        line, detail = getattr(error, "line", None), getattr(error, "detail", None) or str(error)
+        line, detail = getattr(error, "line", None), getattr(error, "detail", None) or str(error).partition("\n")[0]
         if line is None:
             return f"{self.path}: {detail}"
         text = _text_of(self.path)
