@@ -183,6 +183,38 @@ def test_what_python_made_of_an_answer_is_joined_to_it() -> None:
     assert len(team.heard()["agent.system"]) == 1
 
 
+@pytest.mark.parametrize("when", ["by a tool of the same turn", "later"])
+def test_a_note_that_was_changed_since_is_refused(when: str) -> None:
+    """The model was told the old text, so the critic is not shown the new one in its place."""
+    notes = nn.Parameter("Old.", role="notes")
+
+    def write() -> None:
+        with tg.no_grad():
+            notes.data = "New."
+
+    async def recall() -> tg.Variable:
+        """Give the notes."""
+        return notes
+
+    async def remember() -> str:
+        """Write the notes."""
+        await asyncio.sleep(0)
+        if when != "later":
+            write()
+        return "done"
+
+    boss = nn.ChatCompletion("{q}", system="boss.", tools=[recall, remember])
+    world = World(boss=[calling(("recall", {}), ("remember", {}))])
+    with tg.use_models(forward=FunctionModel(world)):
+        answer = boss(q="What?")
+        assert answer.data == "Old. + done"
+        if when == "later":
+            write()
+        with pytest.raises(AutogradError, match="'notes' was changed after it was used"):
+            answer.backward("Shorter.")
+    assert world.critic == []
+
+
 def test_an_agent_of_an_agent_hears_too() -> None:
     """Tools that have tools; the deepest is told what was said of what it gave."""
 
