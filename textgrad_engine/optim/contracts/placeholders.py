@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from textgrad_engine.optim.contracts.base import say
@@ -49,7 +50,7 @@ class Placeholders:
             )
         names = tuple(dict.fromkeys([composed(str(name)) for name in names]))
         # A set is in another order in each process, and what is asked is to be the same on `resume`.
-        object.__setattr__(self, "kept", tuple(sorted(names)) if isinstance(kept, Set) else names)
+        object.__setattr__(self, "kept", tuple(sorted(names)) if isinstance(kept, AbstractSet) else names)
 
     def describe(self, before: str) -> str:
         """Names the placeholders."""
