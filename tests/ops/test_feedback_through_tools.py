@@ -16,6 +16,7 @@ import textgrad_engine as tg
 from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm import Completion, Usage
+from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.testing import FunctionModel
 
 
@@ -376,3 +377,24 @@ def test_a_replay_runs_such_a_tool_again_and_asks_nobody(tmp_path: Path) -> None
     with llm.replay(tmp_path / "tape.jsonl") as tape, tg.no_grad():
         assert str(again(q="Where?").data) == "0 o'clock"
     assert ran == ["research", "clock", "research"]
+
+
+def test_an_evaluation_and_a_pass_that_ask_alike_get_what_was_theirs(tmp_path: Path) -> None:
+    """Whichever comes first: what was given without a graph would keep feedback from the agent."""
+
+    def asked(*graphs: bool) -> dict[str, list[Any]]:
+        team, answers = Team(), list[tg.Variable]()
+        for graph in graphs:
+            with tg.set_grad_enabled(graph), numbering_places():  # as a run does for each example
+                answers.append(team(q="Where?"))
+            assert answers[-1].data == "agent. Rome"
+        answers[graphs.index(True)].backward("Name the river.")
+        return team.heard()
+
+    tape = tmp_path / "tape.jsonl"
+    with tg.use_models(forward=FunctionModel(World(boss=[ONCE]))), llm.record(tape):
+        first = asked(False, True)
+    assert len(first["agent.system"]) == 1
+    with llm.replay(tape) as replayed:
+        assert asked(True, False) == first
+    assert replayed.left == 0
