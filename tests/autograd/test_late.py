@@ -11,7 +11,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import Function, Variable, dispatch
 from textgrad_engine.autograd.late import FOUND, finding_inputs, late_input, may_find_inputs
-from textgrad_engine.errors import DispatchError
+from textgrad_engine.errors import AutogradError, DispatchError
 
 
 def leaf(text: str) -> Variable:
@@ -33,7 +33,7 @@ class Gather(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
-        said = [f"{note}: {grad_out.data}" for _, note in ctx.late]
+        said = [f"{note}: {grad_out.data}" for _, note in ctx.late_inputs]
         assert len(ctx.needs_input_grad) == 2 + len(said)
         return (f"own: {grad_out.data}" if ctx.needs_input_grad[0] else None, None, *said)
 
@@ -113,6 +113,17 @@ def test_what_wants_no_feedback_is_not_found() -> None:
     assert not result.requires_grad
     late_input(one)
     assert FOUND.get() is None
+
+
+def test_one_that_was_changed_since_is_refused() -> None:
+    """As any input is: feedback on what it was does not fit what it is."""
+    one = leaf("one")
+    result = Gather.apply("x", finding(one))
+    assert result.data == "x one"
+    one.data = "another"
+    with pytest.raises(AutogradError, match="'one' was changed after it was used"):
+        result.backward("no")
+    assert heard(one) == [[]]
 
 
 def test_operations_on_the_way_are_recorded_if_it_is() -> None:

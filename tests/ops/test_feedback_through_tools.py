@@ -16,6 +16,7 @@ import textgrad_engine as tg
 from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm import Completion, Usage
+from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.testing import FunctionModel
 
 
@@ -183,6 +184,38 @@ def test_what_python_made_of_an_answer_is_joined_to_it() -> None:
     assert len(team.heard()["agent.system"]) == 1
 
 
+@pytest.mark.parametrize("when", ["by a tool of the same turn", "later"])
+def test_a_note_that_was_changed_since_is_refused(when: str) -> None:
+    """The model was told the old text, so the critic is not shown the new one in its place."""
+    notes = nn.Parameter("Old.", role="notes")
+
+    def write() -> None:
+        with tg.no_grad():
+            notes.data = "New."
+
+    async def recall() -> tg.Variable:
+        """Give the notes."""
+        return notes
+
+    async def remember() -> str:
+        """Write the notes."""
+        await asyncio.sleep(0)
+        if when != "later":
+            write()
+        return "done"
+
+    boss = nn.ChatCompletion("{q}", system="boss.", tools=[recall, remember])
+    world = World(boss=[calling(("recall", {}), ("remember", {}))])
+    with tg.use_models(forward=FunctionModel(world)):
+        answer = boss(q="What?")
+        assert answer.data == "Old. + done"
+        if when == "later":
+            write()
+        with pytest.raises(AutogradError, match="'notes' was changed after it was used"):
+            answer.backward("Shorter.")
+    assert world.critic == []
+
+
 def test_an_agent_of_an_agent_hears_too() -> None:
     """Tools that have tools; the deepest is told what was said of what it gave."""
 
@@ -344,3 +377,24 @@ def test_a_replay_runs_such_a_tool_again_and_asks_nobody(tmp_path: Path) -> None
     with llm.replay(tmp_path / "tape.jsonl") as tape, tg.no_grad():
         assert str(again(q="Where?").data) == "0 o'clock"
     assert ran == ["research", "clock", "research"]
+
+
+def test_an_evaluation_and_a_pass_that_ask_alike_get_what_was_theirs(tmp_path: Path) -> None:
+    """Whichever comes first: what was given without a graph would keep feedback from the agent."""
+
+    def asked(*graphs: bool) -> dict[str, list[Any]]:
+        team, answers = Team(), list[tg.Variable]()
+        for graph in graphs:
+            with tg.set_grad_enabled(graph), numbering_places():  # as a run does for each example
+                answers.append(team(q="Where?"))
+            assert answers[-1].data == "agent. Rome"
+        answers[graphs.index(True)].backward("Name the river.")
+        return team.heard()
+
+    tape = tmp_path / "tape.jsonl"
+    with tg.use_models(forward=FunctionModel(World(boss=[ONCE]))), llm.record(tape):
+        first = asked(False, True)
+    assert len(first["agent.system"]) == 1
+    with llm.replay(tape) as replayed:
+        assert asked(True, False) == first
+    assert replayed.left == 0

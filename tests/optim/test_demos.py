@@ -146,6 +146,14 @@ def test_of_a_vote_one_that_won_is_shown() -> None:
     assert (found.inputs, found.answer) == ((("mail", "sample 1"),), "billing")
 
 
+@pytest.mark.parametrize(("won", "lost"), [("5", "-5"), ("C", "C++"), ("15", "1.5"), ("Billing", "billing.")])
+def test_what_differs_from_the_answer_in_signs_alone_is_shown_only_for_want_of_the_answer(won: str, lost: str) -> None:
+    """Signs may be all that tells a wrong vote from the right one."""
+    votes = tuple(Asked((0,), (("mail", f"sample {n}"),), said) for n, said in enumerate((won, won, lost)))
+    found = [Run(Examples.whole(0, won), asked).of_text(0) for asked in (votes, (Asked((1,), (), "?"), votes[2]))]
+    assert [each and each.answer for each in found] == [won, lost]
+
+
 def test_a_call_that_was_given_nothing_shows_nothing() -> None:
     """An answer to no question teaches nothing."""
     assert Run(Examples.whole(0, "b"), (Asked((0,), (), "a"), Asked((1,), (), "b"))).of_text(0) is None

@@ -15,6 +15,7 @@ from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
+    from textgrad_engine.autograd.late import LateInput
     from textgrad_engine.autograd.layers import Layer
 
 __all__ = ["Context", "ExampleContexts", "any_context"]
@@ -31,13 +32,13 @@ class Context:
         needs_input_grad: for each argument of forward, whether a gradient for it is wanted.
         primals: in a `jvp` rule, the arguments of forward.
         example: the name of the example that the call belongs to, "" when it has none.
-        late: what forward came upon, each with the note that it gave (NOTE [Late inputs] in ``late.py``).
+        late: what forward came upon (NOTE [Late inputs] in ``late.py``); rules read it as `late_inputs`.
     """
 
     needs_input_grad: tuple[bool, ...] = ()
     primals: tuple[Any, ...] = ()
     example: str = ""
-    late: tuple[tuple[Variable, Any], ...] = ()
+    late: tuple[LateInput, ...] = ()
     _saved: tuple[Any, ...] = ()
     _versions: tuple[int | None, ...] = ()
     _constants: tuple[Variable, ...] = ()
@@ -119,6 +120,17 @@ class Context:
             return found.data if isinstance(found, Variable) else found
         _refuse_edit(value, version)
         return value.data
+
+    @property
+    def late_inputs(self) -> tuple[tuple[Variable, Any], ...]:
+        """What forward came upon, in order, each with the note that it gave.
+
+        Raises:
+            AutogradError: one was changed after its use.
+        """
+        for variable, _, version in self.late:
+            _refuse_edit(variable, version)
+        return tuple([(each.variable, each.note) for each in self.late])
 
     def leaf_ids(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """What tells apart the leaves among some of the values that were saved, by their places."""

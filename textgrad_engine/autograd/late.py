@@ -19,7 +19,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
@@ -28,9 +28,24 @@ from textgrad_engine.autograd.variable import Variable
 if TYPE_CHECKING:
     from textgrad_engine.autograd.context import Context
 
-__all__ = ["FOUND", "LateNode", "finding_inputs", "late_input", "may_find_inputs"]
+__all__ = ["FOUND", "LateInput", "LateNode", "finding_inputs", "late_input", "may_find_inputs"]
 
-FOUND: ContextVar[list[tuple[Variable, Any]] | None] = ContextVar("textgrad_engine_late_inputs", default=None)
+
+class LateInput(NamedTuple):
+    """What a forward came upon.
+
+    Attributes:
+        variable: the value.
+        note: what the rule needs to know of it.
+        version: that of the value then; feedback on it does not fit a later one.
+    """
+
+    variable: Variable
+    note: Any
+    version: int
+
+
+FOUND: ContextVar[list[LateInput] | None] = ContextVar("textgrad_engine_late_inputs", default=None)
 """What the forward has come upon in which code runs; None where nothing is recorded."""
 
 
@@ -54,11 +69,11 @@ def late_input(variable: Variable, note: Any = None) -> None:
 
     Args:
         variable: the value.
-        note: what the rule needs to know of it; it finds both in ``ctx.late``.
+        note: what the rule needs to know of it; it finds both in ``ctx.late_inputs``.
     """
     found = FOUND.get()
     if found is not None and variable._requires_grad:
-        found.append((variable, note))
+        found.append(LateInput(variable, note, variable._version))
 
 
 class LateNode(FunctionNode):
@@ -83,7 +98,7 @@ class LateNode(FunctionNode):
         self._edges, self._whole = edges, False
 
     def _extend(self, ctx: Context | None) -> None:
-        if ctx is not None and (late := [variable._gradient_edge() for variable, _ in ctx.late]):
+        if ctx is not None and (late := [each.variable._gradient_edge() for each in ctx.late]):
             first = len(self._edges)
             self.layout = (*self.layout, *range(first, first + len(late)))
             ctx.needs_input_grad = (*ctx.needs_input_grad, *[True] * len(late))

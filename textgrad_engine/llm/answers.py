@@ -129,6 +129,8 @@ class Equal:
     count: int = 0
     models: set[str] = field(default_factory=set)
     waiting: dict[str, dict[Hashable, deque[Answer]]] = field(default_factory=dict)
+    inside: dict[tuple[str, str], list[deque[Answer]]] = field(default_factory=dict)
+    """Those that were made inside of calls of tools, by example and call: of one request there may be thousands."""
 
 
 class Answers:
@@ -189,7 +191,9 @@ class Answers:
             if equal is None:
                 return None
             own = equal.waiting.get(example, {})  # of thousands, where all examples ask for the same
-            found = _first(own.values(), rank)
+            found = _first(equal.inside.get((example, tool), ()), rank) if (tool := call_tool.get()) else None
+            if found is None:
+                found = _first(own.values(), rank)
             if found is None and elsewhere:
                 found = _first((queue for group in equal.waiting.values() for queue in group.values()), rank)
             if found is None:
@@ -221,7 +225,12 @@ class Answers:
             self._left += 1
 
     def _queue(self, equal: Equal, answer: Answer) -> deque[Answer]:
-        return equal.waiting.setdefault(answer.example, {}).setdefault(self._place(answer), deque())
+        queues, place = equal.waiting.setdefault(answer.example, {}), self._place(answer)
+        if place not in queues:
+            queues[place] = deque()
+            if answer.tool:
+                equal.inside.setdefault((answer.example, answer.tool), []).append(queues[place])
+        return queues[place]
 
     async def play(
         self, answer: Answer, model: Budgeted, request: Request, given: Callable[[], None] = lambda: None

@@ -223,7 +223,8 @@ class ToolsOnRecord:
         def rank(each: ToolOnRecord) -> Any:
             record = each.record
             other = record.item != item, record.place != place, record.tool != inside_of
-            return (each.phase != phase, *other, each.nth)
+            # What was given where nothing is recorded has no graph, and what has one would be run where none is needed.
+            return (each.phase != phase, *other, record.result.through != call.recorded, each.nth)
 
         with self._lock:
             found = self._waiting(call, example, item, place)

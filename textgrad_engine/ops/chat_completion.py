@@ -245,7 +245,7 @@ def _with_turns(ctx: Any, saved: Sequence[Any]) -> _Turns:
     names = ["turn"] * count
     needs = [*ctx.needs_input_grad[2 : 2 + first], *[False] * count]
     arguments = {}
-    for number, (given, (turn, tool)) in enumerate(ctx.late, 2 + first):
+    for number, (given, (turn, tool)) in enumerate(ctx.late_inputs, 2 + first):
         texts[turn], names[turn] = given, f"{tool}_result"
         needs[first + turn] = ctx.needs_input_grad[number]
         arguments[first + turn] = number

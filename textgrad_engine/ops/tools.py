@@ -148,6 +148,8 @@ class Tools:
         try:
             with finding_inputs():
                 result = await dispatch.called(tool, **given)
+            if isinstance(result, Variable):  # as it is now: another tool may write into it
+                result = result._alias()
             if all(type(leaf) in _PLAIN for leaf in pytree.leaves(result)):
                 text = as_text(result)  # at once, as a tool is run again that was done and is not on record
             else:  # what is in it may have to be waited for

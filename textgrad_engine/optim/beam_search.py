@@ -243,11 +243,11 @@ class BeamSearch(PopulationSearcher):
                 outcomes.append(Outcome(draft, reasons[draft.number]))
             else:
                 why, leads = refused.get(arm) or self._place(arm), arm if arm == first else None
-                outcomes.append(Outcome(draft, why, leads, self.population.compared(arm, before)))
+                outcomes.append(Outcome(draft, why, leads, self.population.compared(arm, before, objective.clusters)))
         if first is not None and first not in (before, *arms.values()):
             again = Draft(self._next_number(), "selection", self.population.candidates[first])
             why = f"on more examples, an earlier text is {self._place(first)}"
-            outcomes.append(Outcome(again, why, first, self.population.compared(first, before)))
+            outcomes.append(Outcome(again, why, first, self.population.compared(first, before, objective.clusters)))
         return outcomes
 
     # Expansion.

@@ -188,7 +188,7 @@ class BootstrapDemos(PopulationSearcher):
             self.population.score(objective, [arm], range(len(objective.val)))
         except UNANSWERED as error:
             return (lost(draft, error),)
-        race = self.population.compared(arm, self._best)
+        race = self.population.compared(arm, self._best, objective.clusters)
         mean = self.population.mean(arm)
         if self.population.lead(arm, self._best) > 0:
             return (Outcome(draft, f"the best on validation ({mean:.3f})", arm, race),)

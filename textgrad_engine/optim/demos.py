@@ -87,14 +87,15 @@ class Run:
         if self._is_by_one_call_of(position):
             return self.whole
         own = [each for each in self.asked if position in each.texts]
-        shown = ([each for each in own if self._is_end(each)] or own)[-1:]
+        shown = (self._ends(own) or own)[-1:]
         return replace(self.whole, inputs=shown[0].given, answer=shown[0].answer) if shown and shown[0].given else None
 
-    def _is_end(self, call: Asked) -> bool:
-        """Whether a call's answer is the program's, but for case and punctuation."""
-        answers = call.answer.strip(), self.whole.answer.strip()
-        letters = ["".join(filter(str.isalnum, answer.casefold())) for answer in answers]
-        return answers[0] == answers[1] or (letters[0] == letters[1] != "")
+    def _ends(self, calls: Sequence[Asked]) -> list[Asked]:
+        """Those of some calls that answer what the program does; without any, those that do but for case and signs."""
+        said = self.whole.answer.strip()
+        letters = _letters_of(said)
+        same = [call for call in calls if call.answer.strip() == said]
+        return same or [call for call in calls if letters and _letters_of(call.answer) == letters]
 
     def _is_by_one_call_of(self, position: int) -> bool:
         """Whether nothing else than one call, which uses a text as far as one can see, makes the answer."""
@@ -102,16 +103,22 @@ class Run:
             return not self.asked
         (call,) = self.asked
         # Where Python puts a prompt into a text, or asks in a way of its own, nobody knows who uses it.
-        return not call.texts or (position in call.texts and self._is_end(call))
+        return not call.texts or (position in call.texts and bool(self._ends(self.asked)))
 
     def withheld(self, position: int) -> frozenset[str] | None:
         """The fields that the call is not given which uses a text and gives the program's answer; None without one."""
         if self._is_by_one_call_of(position):
             return frozenset()
-        last = next((each for each in reversed(self.asked) if self._is_end(each)), None)
-        if last is None or position not in last.texts:
+        ends = self._ends(self.asked)
+        if not ends or position not in ends[-1].texts:
             return None
-        return frozenset([name for name, text in self.whole.inputs if not any(text in own for _, own in last.given)])
+        return frozenset(
+            [name for name, text in self.whole.inputs if not any(text in own for _, own in ends[-1].given)]
+        )
+
+
+def _letters_of(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 @dataclass(frozen=True)

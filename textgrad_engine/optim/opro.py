@@ -184,7 +184,7 @@ class OPRO(PopulationSearcher):
             why = f"scores {self._marks[arm]:.3f}" if arm in self._marks else "no answer was to be had with it"
             if arm in self._marks and self._marks[arm] > record:
                 why += ", the highest so far" if arm == first else ", higher than all before"
-            race = self.population.compared(arm, before)
+            race = self.population.compared(arm, before, objective.clusters)
             if arm in refused:
                 why = refused[arm]
             elif arm == first and race is not None:

@@ -310,7 +310,7 @@ class ParetoSearch(PopulationSearcher):
         population = self.population
         number = population.add(draft.candidate)
         population.score(objective, [number], range(len(objective.val)))
-        race = population.compared(number, self._best)
+        race = population.compared(number, self._best, objective.clusters)
         mean = population.mean(number)
         if population.lead(number, self._best) > 0:
             return Outcome(draft, f"{why}, and the best on validation ({mean:.3f})", number, race)

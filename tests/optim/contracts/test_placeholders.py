@@ -70,6 +70,21 @@ def test_one_of_the_user_s_own_stands_for_the_one_that_always_holds() -> None:
     assert contracts_for([own, "Be kind."], 9)[1:3] == (MaxTokens(9), own)
     assert Placeholders() in contracts_for([], 9)
     assert Placeholders() not in contracts_for([], 9, template=False)
-    for wrong in ("ticket", [1]):
+    for wrong in ("ticket", [1], 5):
         with pytest.raises(TypeError, match="names of slots, such as"):
             Placeholders(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["{ticket}", "", "e-mail"])
+def test_a_name_that_no_slot_can_have_is_refused(name: str) -> None:
+    """No text could keep it."""
+    with pytest.raises(ValueError, match="a slot's name is letters"):
+        Placeholders([name])
+
+
+def test_names_are_compared_as_names_of_slots_are_and_said_in_one_order() -> None:
+    """A set is in another order in each process, so that a run could not be resumed."""
+    assert Placeholders(["cafe\u0301"]).problem("{caf\u00e9}", "{cafe\u0301}") is None
+    names = [f"slot_{n}" for n in range(9)]
+    assert Placeholders(set(names)).kept == tuple(names)
+    assert Placeholders(names[::-1]).kept == tuple(names[::-1])

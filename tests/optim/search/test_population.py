@@ -61,12 +61,26 @@ def test_a_comparison_reads_as_a_race() -> None:
     """The journal shows which examples changed, and how sure the difference is."""
     population = of("x", "y", "z")
     population.scores = [{0: 0.0, 1: 0.0, 2: 1.0}, {0: 1.0, 1: 1.0, 2: 0.0}, {}]
-    record = population.compared(1, 0)
+    record = population.compared(1, 0, ())
     assert record is not None
     assert (record.examples, record.gained, record.lost) == (("a", "b", "c"), ("a", "b"), ("c",))
     assert record.difference == pytest.approx(1 / 3)
     assert 0.5 < record.probability < 0.95
-    assert population.compared(2, 0) is None
+    assert population.compared(2, 0, ()) is None
+
+
+def test_a_comparison_knows_clusters() -> None:
+    """One document that got better with all of its questions says less than as many documents would."""
+    population = Population(tuple(map(str, range(24))))
+    for text in "xy":
+        population.add(Candidate((text,), ((None,),)))
+    population.scores = [dict.fromkeys(range(24), 0.0), {n: float(n < 8) for n in range(24)}]
+    apart = population.compared(1, 0, ())
+    together = population.compared(1, 0, [str(n // 8) for n in range(24)])
+    assert apart is not None
+    assert together is not None
+    assert (apart.outcome, together.outcome) == ("better", "no difference")
+    assert together.probability < 0.9 < 0.99 < apart.probability
 
 
 def test_scores_of_another_scale_are_known_by_their_spread() -> None:

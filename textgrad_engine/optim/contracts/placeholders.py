@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from textgrad_engine.optim.contracts.base import say
-from textgrad_engine.slots import slots_of
+from textgrad_engine.slots import SLOT_NAMES, composed, slots_of
 
 __all__ = ["Placeholders"]
 
@@ -25,7 +26,8 @@ class Placeholders:
             a program, or LaTeX. None stands for those of the old text.
 
     Raises:
-        TypeError: `kept` is a single text, or no text is in it.
+        TypeError: `kept` is a single text, or something else than texts is in it.
+        ValueError: a text in it cannot be the name of a slot.
 
     Example:
         >>> print(Placeholders().problem("Sort {ticket}.", "Sort the ticket."))
@@ -36,11 +38,19 @@ class Placeholders:
     kept: Iterable[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.kept is not None:
-            names = () if isinstance(self.kept, str) else tuple(self.kept)
-            if isinstance(self.kept, str) or not all(isinstance(name, str) for name in names):
-                raise TypeError(f"Placeholders takes the names of slots, such as ['ticket'], got {self.kept!r:.80}")
-            object.__setattr__(self, "kept", names)
+        kept: object = self.kept
+        if kept is None:
+            return
+        names = tuple(kept) if isinstance(kept, Iterable) and not isinstance(kept, str | bytes) else (None,)
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"Placeholders takes the names of slots, such as ['ticket'], got {kept!r:.80}")
+        if wrong := [name for name in names if not composed(str(name)).isidentifier()]:
+            raise ValueError(
+                f"Placeholders takes the names of slots without braces; {SLOT_NAMES}; got {wrong[0]!r:.80}"
+            )
+        names = tuple(dict.fromkeys([composed(str(name)) for name in names]))
+        # A set is in another order in each process, and what is asked is to be the same on `resume`.
+        object.__setattr__(self, "kept", tuple(sorted(names)) if isinstance(kept, AbstractSet) else names)
 
     def describe(self, before: str) -> str:
         """Names the placeholders."""

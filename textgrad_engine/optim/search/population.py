@@ -123,16 +123,21 @@ class Population:
                 left.extend(self.candidates[parent].parents)
         return found
 
-    def compared(self, number: int, over: int) -> RaceRecord | None:
+    def compared(self, number: int, over: int, clusters: Sequence[str]) -> RaceRecord | None:
         """A candidate beside another on all that it was run on, as a race would put it; None when that is nothing.
 
         It decides nothing, so nobody pays for measuring the noise of scores for it.
+
+        Args:
+            number: of the candidate.
+            over: the number of the other.
+            clusters: of the validation examples (`Objective.clusters`).
         """
         positions = sorted(self.scores[number])
         if not positions:
             return None
         rows = [[self.scores[each].get(position) for position in positions] for each in (over, number)]
-        race = Race([positions], first=len(positions), scale=self.scale)
+        race = Race([positions], first=len(positions), scale=self.scale, clusters=clusters)
         return run_race(race, self.val, lambda some: rows)
 
     def top(self, beside: Iterable[float | None] = ()) -> float:
