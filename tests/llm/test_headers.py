@@ -106,11 +106,14 @@ def test_a_header_may_stand_in_the_place_of_the_key(router, ask, send, monkeypat
     assert route.calls[0].request.headers.get_list("authorization") == ["Basic dXNlcjpwYXNz"]
 
 
-def test_a_redirect_takes_no_header_to_another_host(router, ask, send):
+@pytest.mark.parametrize(
+    "place", ["https://elsewhere.example.net", "http://gateway.example.com", "https://gateway.example.com:8443"]
+)
+def test_a_redirect_takes_no_header_elsewhere(router, ask, send, place):
     """The HTTP package holds back the key alone; the secret of a gateway went wherever an answer pointed."""
-    there = "https://elsewhere.example.net/v1/chat/completions"
+    there = f"{place}/v1/chat/completions"
+    route = router.post(there).mock(return_value=httpx.Response(200, json=ANSWER))  # first: the other has no port
     router.post(URL).mock(return_value=httpx.Response(307, headers={"location": there}))
-    route = router.post(there).mock(return_value=httpx.Response(200, json=ANSWER))
     headers = {"X-Gateway-Key": SECRET, "x-team": "search"}
     send(OpenAIModel("m", base_url=GATEWAY, api_key="k-0123456789", headers=headers), ask())
     got = route.calls[0].request.headers
