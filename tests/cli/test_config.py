@@ -232,6 +232,14 @@ PROBLEMS = {
         GOOD + '[models.headers]\nx-team = "sk-abcdefghijklmnopqrstu"\n',
         r":31: models\.headers\.x-team: a key does not belong",
     ),
+    "header that is a secret by its form": (
+        GOOD + '[models.headers]\nx-upstream = "Bearer abcdef0123456789abcdef"\n',
+        r":31: models\.headers\.x-upstream: a key does not belong",
+    ),
+    "header with a password": (
+        GOOD + '[models.headers]\nx-upstream = "https://ann:pw1@host/v1"\n',
+        r":31: models\.headers\.x-upstream: a key does not belong",
+    ),
     "secret for the name of a variable": (
         GOOD + '[models.headers]\nx-gateway-key = {env = "sk-abcdefghijklmnopqrstu"}\n',
         r":31: models\.headers\.x-gateway-key\.env: a key does not belong",

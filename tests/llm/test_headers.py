@@ -130,7 +130,9 @@ def test_a_redirect_on_the_same_host_keeps_them(router, ask, send):
     assert route.calls[0].request.headers["x-team"] == "search"
 
 
-@pytest.mark.parametrize("name", ["x-portkey-api-key", "Helicone-Auth", "cf-aig-authorization", "api-key", "X_TOKEN"])
+@pytest.mark.parametrize(
+    "name", ["x-portkey-api-key", "Helicone-Auth", "cf-aig-authorization", "api-key", "X_TOKEN", "X-AuthToken"]
+)
 def test_a_secret_is_one_by_its_name(name):
     """In Python a value comes from `os.environ` as a plain text."""
     model = OpenAIModel("m", base_url=GATEWAY, headers={name: f"Bearer {SECRET}"})
@@ -138,6 +140,15 @@ def test_a_secret_is_one_by_its_name(name):
         assert SECRET not in said
         assert name in said
     assert {f"Bearer {SECRET}", SECRET} <= set(secrets_of(resolve(model)))
+
+
+@pytest.mark.parametrize("value", ["Bearer abcdef0123456789abcdef", "https://ann:pw1@host/v1", "sk-0123456789abcdef01"])
+def test_a_secret_is_one_by_its_form(value):
+    """Whatever the name of the header that passes it on."""
+    model = OpenAIModel("m", base_url=GATEWAY, headers={"x-upstream": value})
+    for said in (repr(model), str(vars(model)), str(model.cache_key)):
+        assert value not in said
+    assert value in secrets_of(resolve(model))
 
 
 def test_what_is_no_secret_is_shown_and_not_taken_out_of_texts():
