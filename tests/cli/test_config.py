@@ -232,6 +232,14 @@ PROBLEMS = {
         GOOD + '[models.headers]\nx-team = "sk-abcdefghijklmnopqrstu"\n',
         r":31: models\.headers\.x-team: a key does not belong",
     ),
+    "header that is a secret by its form": (
+        GOOD + '[models.headers]\nx-upstream = "Bearer abcdef0123456789abcdef"\n',
+        r":31: models\.headers\.x-upstream: a key does not belong",
+    ),
+    "header with a password": (
+        GOOD + '[models.headers]\nx-upstream = "https://ann:pw1@host/v1"\n',
+        r":31: models\.headers\.x-upstream: a key does not belong",
+    ),
     "secret for the name of a variable": (
         GOOD + '[models.headers]\nx-gateway-key = {env = "sk-abcdefghijklmnopqrstu"}\n',
         r":31: models\.headers\.x-gateway-key\.env: a key does not belong",
@@ -728,6 +736,7 @@ def test_what_belongs_to_an_endpoint_or_a_model_does_not_go_to_another(tmp_path:
     kept = {"x-team": "search", "x-gateway-key": {"env": "GATEWAY_KEY"}}
     assert config.models.headers == config.with_overrides(model="m").models.headers == kept
     assert config.with_overrides(base_url=config.models.base_url).models.headers == kept
+    assert config.with_overrides(base_url=f"{config.models.base_url}/").models.headers == kept
     assert config.with_overrides(base_url="http://localhost:1/v1").models.headers == {}
     m, mini = ModelPrice(input=1, output=2), ModelPrice(input=3, output=4)
     assert config.models.prices == {"m": m, "openai/gpt-5-mini": mini}

@@ -72,6 +72,15 @@ def test_errors_about_options_name_the_option(cli: Any, small: Any) -> None:
     result = cli("train", small(), "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "1")
     assert result.stderr.startswith("error: --budget 1: the price of 'm' is not known")
     assert "limit calls or tokens with --budget-calls or --budget-tokens instead" in result.stderr
+    assert "for every model" not in result.stderr
+    folder = small()
+    config = (folder / "config.toml").read_text("utf-8")
+    config = config.replace(
+        'forward = "simulated/tickets"', 'forward = "m"\njudge = "n"\nbase_url = "http://127.0.0.1:1/v1"'
+    )
+    (folder / "config.toml").write_text(config, "utf-8")
+    result = cli("train", folder, "--budget", "1")
+    assert "for every model, or its own as [models.prices." in result.stderr
     result = cli("train", small(), "--budget", "inf")
     assert result.stderr == "error: --budget inf: name a number of dollars, or leave it out for no limit\n"
 

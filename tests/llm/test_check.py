@@ -198,6 +198,11 @@ def test_thoughts_with_nothing_behind_them_are_no_answer():
         ("</think> ends them.", "</think> ends them.", None),
         ("```html\n<p>a</p>\n</think>\n</body>\n```", "```html\n<p>a</p>\n</think>\n</body>\n```", None),
         ("```\na</think>b\n```", "```\na</think>b\n```", None),
+        ('Say "billing."</think>billing', "billing", 'Say "billing."'),
+        ('Shipping? No.</think>"billing"', '"billing"', "Shipping? No."),
+        ("Two lines.</think>```python\nx\n```", "```python\nx\n```", "Two lines."),
+        ("They want no ``` here.\n</think>\n\nbilling", "billing", "They want no ``` here."),
+        ("```\nshipping? No.\n</think>\n\nbilling", "billing", "```\nshipping? No."),
     ],
 )
 def test_thoughts_before_a_plain_answer_are_no_part_of_it(run, ask, text, bare, thoughts):

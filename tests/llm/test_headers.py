@@ -106,11 +106,14 @@ def test_a_header_may_stand_in_the_place_of_the_key(router, ask, send, monkeypat
     assert route.calls[0].request.headers.get_list("authorization") == ["Basic dXNlcjpwYXNz"]
 
 
-def test_a_redirect_takes_no_header_to_another_host(router, ask, send):
+@pytest.mark.parametrize(
+    "place", ["https://elsewhere.example.net", "http://gateway.example.com", "https://gateway.example.com:8443"]
+)
+def test_a_redirect_takes_no_header_elsewhere(router, ask, send, place):
     """The HTTP package holds back the key alone; the secret of a gateway went wherever an answer pointed."""
-    there = "https://elsewhere.example.net/v1/chat/completions"
+    there = f"{place}/v1/chat/completions"
+    route = router.post(there).mock(return_value=httpx.Response(200, json=ANSWER))  # first: the other has no port
     router.post(URL).mock(return_value=httpx.Response(307, headers={"location": there}))
-    route = router.post(there).mock(return_value=httpx.Response(200, json=ANSWER))
     headers = {"X-Gateway-Key": SECRET, "x-team": "search"}
     send(OpenAIModel("m", base_url=GATEWAY, api_key="k-0123456789", headers=headers), ask())
     got = route.calls[0].request.headers
@@ -127,7 +130,9 @@ def test_a_redirect_on_the_same_host_keeps_them(router, ask, send):
     assert route.calls[0].request.headers["x-team"] == "search"
 
 
-@pytest.mark.parametrize("name", ["x-portkey-api-key", "Helicone-Auth", "cf-aig-authorization", "api-key", "X_TOKEN"])
+@pytest.mark.parametrize(
+    "name", ["x-portkey-api-key", "Helicone-Auth", "cf-aig-authorization", "api-key", "X_TOKEN", "X-AuthToken"]
+)
 def test_a_secret_is_one_by_its_name(name):
     """In Python a value comes from `os.environ` as a plain text."""
     model = OpenAIModel("m", base_url=GATEWAY, headers={name: f"Bearer {SECRET}"})
@@ -135,6 +140,15 @@ def test_a_secret_is_one_by_its_name(name):
         assert SECRET not in said
         assert name in said
     assert {f"Bearer {SECRET}", SECRET} <= set(secrets_of(resolve(model)))
+
+
+@pytest.mark.parametrize("value", ["Bearer abcdef0123456789abcdef", "https://ann:pw1@host/v1", "sk-0123456789abcdef01"])
+def test_a_secret_is_one_by_its_form(value):
+    """Whatever the name of the header that passes it on."""
+    model = OpenAIModel("m", base_url=GATEWAY, headers={"x-upstream": value})
+    for said in (repr(model), str(vars(model)), str(model.cache_key)):
+        assert value not in said
+    assert value in secrets_of(resolve(model))
 
 
 def test_what_is_no_secret_is_shown_and_not_taken_out_of_texts():

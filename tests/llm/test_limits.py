@@ -422,6 +422,26 @@ def test_a_quota_that_is_back_too_late_fails_what_is_queued(run, ask):
     assert len(model.requests) < 12
 
 
+@pytest.mark.parametrize("seconds", [5, 60, 290])
+def test_a_quota_of_which_nothing_comes_back_fails_what_is_queued(run, ask, seconds):
+    """Somebody else may use up all that comes back: a thousand calls found that out one by one, for days."""
+
+    async def answer(request):
+        await asyncio.sleep(0.1)
+        raise QuotaExhausted("a day's", status=429, retry_after=seconds)
+
+    async def main():
+        model = FunctionModel(answer)
+        stack = Retry(Limit(model, 16, max_quota_wait=300))
+        asked = await asyncio.gather(*(stack.complete(ask()) for _ in range(1000)), return_exceptions=True)
+        return asked, len(model.requests), now()
+
+    answers, sent, ended = run(main())
+    assert all(isinstance(each, QuotaExhausted) for each in answers)
+    assert 300 < ended < 1000
+    assert sent < 100
+
+
 @pytest.mark.parametrize("calls", [1, 300])
 def test_an_endpoint_that_never_comes_is_given_up_however_many_calls_wait_for_it(run, ask, calls):
     """A server that says that it loads its model is asked every 15 s, by one call: 300 took two hours to fail."""

@@ -159,3 +159,20 @@ def test_the_longest_of_several_waits_counts_and_what_is_sent_is_taken_from_all(
     allowance.take(300)
     assert allowance.wait(tokens=10, now=0.0) == pytest.approx(1.0)
     assert allowance.wait(tokens=310, now=0.0) == pytest.approx(31.0)
+
+
+def test_a_number_too_small_to_be_divided_is_none():
+    """It failed all calls to the endpoint, as nothing came back in any time."""
+    learned = Learned("x-ratelimit-remaining-requests")
+    said = {"limit": "5e-324", "remaining": "0", "reset": "1d"}
+    learned.hear({f"x-ratelimit-{word}-requests": value for word, value in said.items()}, in_flight=0.0, now=0.0)
+    assert learned.wait(1, now=0.0) == pytest.approx(60)
+
+
+def test_a_moment_beyond_a_day_is_no_reset():
+    """As with seconds: a clock that is wrong, or a hostile endpoint, would stretch a limit per minute over a year."""
+    learned = Learned("anthropic-ratelimit-requests-remaining")
+    moment = (datetime.now(UTC) + timedelta(days=365)).isoformat()
+    said = {"limit": "60", "remaining": "0", "reset": moment}
+    learned.hear({f"anthropic-ratelimit-requests-{word}": value for word, value in said.items()}, 0.0, now=0.0)
+    assert learned.wait(1, now=0.0) == pytest.approx(1)

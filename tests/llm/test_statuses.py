@@ -28,6 +28,7 @@ from textgrad_engine.llm.statuses import error_of, reported, retry_after
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "Mon, 01 Jan 99999999999999 00:00:00 GMT"}, None),
         ({}, None),
     ],
 )
@@ -157,3 +158,12 @@ def test_the_wait_in_a_header_says_when_a_days_limit_is_back():
     assert error_of(429, day, {"retry-after": "577"}, "m", "w").retry_after == 577.0
     money = '{"error": {"code": "insufficient_quota"}}'
     assert error_of(429, money, {"retry-after": "5"}, "m", "w").retry_after is None
+
+
+@pytest.mark.parametrize("wait", ["1e12", "1e99", "Mon, 01 Jan 2100 00:00:00 GMT"])
+def test_a_days_limit_is_not_back_in_years(wait):
+    """No calendar has such a moment: the failure of the endpoint became a ValueError."""
+    error = error_of(429, '{"error": {"message": "on requests per day (RPD)"}}', {"retry-after": wait}, "m", "w")
+    assert type(error) is QuotaExhausted
+    assert error.retry_after is None
+    assert "`resume` goes on with a run later" in str(error)

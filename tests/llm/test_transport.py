@@ -31,9 +31,9 @@ def test_hundreds_at_once_each_get_their_own_answer(ask, monkeypatch, wide):
     monkeypatch.setattr("textgrad_engine.llm.clients.has_aiohttp", lambda: wide)
     made = []
 
-    def connected(*args, wide, own):
+    def connected(*args, wide, **others):
         made.append(wide)
-        return connect(*args, wide=wide, own=own)
+        return connect(*args, wide=wide, **others)
 
     monkeypatch.setattr("textgrad_engine.llm.clients.connect", connected)
     here, arrived = [], asyncio.Event()

@@ -263,12 +263,15 @@ def check_prices(config: Config, roles: dict[str, Model], option: float | None =
     for model in roles.values():
         if price_of(model, Usage(input_tokens=1, output_tokens=1, calls=1)) is None:
             problem = f"the price of {innermost(model).name!r} is not known, so a limit in dollars cannot be kept"
+            names = config.models.roles()
+            name = next(name for role, name in names.items() if roles[role] is model)
             if option is not None:
+                others = len(set(names.values())) > 1
+                each = f" for every model, or its own as [models.prices.{quoted(name)}] in the config" if others else ""
                 raise ConfigError(
                     f"--budget {option:g}: {problem}; state it with --price input=0.4,output=1.6, dollars per million "
-                    "tokens, or limit calls or tokens with --budget-calls or --budget-tokens instead"
+                    f"tokens{each}, or limit calls or tokens with --budget-calls or --budget-tokens instead"
                 )
-            name = next(name for role, name in config.models.roles().items() if roles[role] is model)
             config.fail(
                 f"[budget] dollars: {problem}; state it, as [models.prices.{quoted(name)}] with input = 0.4 and "
                 "output = 1.6, dollars per million tokens, or limit calls or tokens there instead",

@@ -164,7 +164,7 @@ def price_of(said: str | None) -> ModelPrice | None:
         except ValueError:
             raise ConfigError(f"--price {said!r}: {name} = {value!r} is no number; {_PRICE}") from None
         if not 0 <= given[name] < math.inf:
-            raise ConfigError(f"--price {said!r}: {name} is dollars per million tokens, and must not be negative")
+            raise ConfigError(f"--price {said!r}: {name} is dollars per million tokens, a number that is not negative")
     if not {"input", "output"} <= given.keys():
         raise ConfigError(f"--price {said!r}: {_PRICE}; input and output must be there")
     return ModelPrice(**given)

@@ -9,7 +9,7 @@ from typing import Any
 
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.llm.headers import holds_secret
+from textgrad_engine.llm.headers import is_secret_header
 
 __all__ = ["refuse_secrets"]
 
@@ -33,7 +33,10 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
         here = (*keys, key)
         looks = isinstance(value, str) and re.fullmatch(r"sk-[\w-]{16,}", value.strip())
         header = keys[:2] == ("models", "headers")
-        named = isinstance(key, str) and (isinstance(value, str) and holds_secret(key) if header else _is_secret(key))
+        if header:
+            named = isinstance(value, str) and is_secret_header(str(key), value)
+        else:
+            named = isinstance(key, str) and _is_secret(key)
         if looks or named:
             dotted = ".".join(map(str, here))
             instead = (

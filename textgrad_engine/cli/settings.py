@@ -179,7 +179,8 @@ class Models(Section):
             new = dict.fromkeys(("backward", "optimizer", "judge", "context"))
             new |= {"forward": model, "prices": {name: own for name, own in self.prices.items() if name == model}}
         if base_url is not None:
-            new |= {"base_url": base_url, "headers": self.headers if base_url == self.base_url else {}}
+            same = self.base_url is not None and base_url.rstrip("/") == self.base_url.rstrip("/")
+            new |= {"base_url": base_url, "headers": self.headers if same else {}}
         made = self.model_copy(update=new)
         if price is None:
             return made

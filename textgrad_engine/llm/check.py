@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, NoReturn
@@ -267,12 +268,17 @@ def _is_spoken_of(before: str, behind: str) -> bool:
     """
     if not behind.strip():
         return bool(before.strip()) and not before.endswith("\n")
-    in_sentence = before.endswith(_QUOTES) or behind.startswith((" ", "\t", *_QUOTES, *_STOPS))
-    return (in_sentence and not before.endswith("\n")) or before.count("```") % 2 == 1
+    quoted = before.endswith(_QUOTES) and behind.startswith(_QUOTES)  # one side alone may be of thoughts, or the answer
+    in_sentence = quoted or _GOES_ON.match(behind) is not None
+    in_code = len(_FENCE.findall(before)) % 2 == 1 and _FENCE.search(behind) is not None
+    return (in_sentence and not before.endswith("\n")) or in_code
 
 
 _QUOTES = tuple("`'\"(\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb")
-_STOPS = tuple(".,;:!?)")
+_GOES_ON = re.compile("[`'\"\u2018\u2019\u201c\u201d\u00ab\u00bb]*(?:[ \\t.,;:!?)]|$)")
+"""How a sentence goes on behind a mark, which may have closed a quotation."""
+
+_FENCE = re.compile("^ {0,3}```", re.MULTILINE)
 _THINKS, _THOUGHT = "<think>", "</think>"
 
 

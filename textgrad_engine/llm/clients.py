@@ -51,7 +51,8 @@ class Clients:
                 import openai
 
                 self.raw, self.events = httpx2.Response, openai.AsyncStream[Any]
-                http = connect(host, timeout, wide=wide, own=frozenset(map(str.lower, headers)))
+                own = frozenset(map(str.lower, headers))
+                http = connect(host, timeout, wide=wide, own=own, base_url=base_url)
                 client = openai.AsyncOpenAI(
                     api_key=key.get_secret_value(),
                     base_url=base_url,

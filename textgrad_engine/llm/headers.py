@@ -7,11 +7,13 @@ from collections.abc import Mapping
 
 from pydantic import SecretStr
 
+from textgrad_engine.llm.redact import redacted
+
 __all__ = [
     "Headers",
     "check_headers",
     "concealed_headers",
-    "holds_secret",
+    "is_secret_header",
     "plain",
     "problem_of_name",
     "problem_of_value",
@@ -37,16 +39,19 @@ _SECRET = frozenset(
 )
 """Words in the names of headers whose values are secrets."""
 
+_SECRETS = ("apikey", "accesskey", "authkey", "secretkey", "auth", "password", "secret", "token")
+"""Ends of such words, as in X-AuthToken."""
+
 
 def concealed_headers(headers: Headers | None) -> dict[str, str | SecretStr]:
-    """Headers with what is a secret by its name as a `SecretStr`.
+    """Headers with what is a secret by its name, or looks like one, as a `SecretStr`.
 
     Example:
         >>> concealed_headers({"x-team": "search", "x-gateway-api-key": "k-0123"})
         {'x-team': 'search', 'x-gateway-api-key': SecretStr('**********')}
     """
     return {
-        name: SecretStr(value) if isinstance(value, str) and holds_secret(str(name)) else value
+        name: SecretStr(value) if isinstance(value, str) and is_secret_header(str(name), value) else value
         for name, value in (headers or {}).items()
     }
 
@@ -100,14 +105,17 @@ def problem_of_value(value: object) -> str:
     return "" if good else "has a value that is not plain ASCII in one line, without spaces around it"
 
 
-def holds_secret(name: str) -> bool:
-    """Whether the header of that name has a secret in it, as far as its name tells.
+def is_secret_header(name: str, value: str) -> bool:
+    """Whether a header has a secret in it, as far as its name or the form of its value tells.
 
     Example:
-        >>> [name for name in ("x-portkey-provider", "x-portkey-api-key", "helicone-auth") if holds_secret(name)]
-        ['x-portkey-api-key', 'helicone-auth']
+        >>> is_secret_header("x-portkey-provider", "openai"), is_secret_header("x-portkey-api-key", "a")
+        (False, True)
+        >>> is_secret_header("x-upstream", "https://ann:pw@host/v1")
+        True
     """
-    return not _SECRET.isdisjoint(re.split(r"[^a-z0-9]+", name.lower()))
+    words = re.split(r"[^a-z0-9]+", name.lower())
+    return any(word in _SECRET or word.endswith(_SECRETS) for word in words) or redacted(value) != value
 
 
 def plain(headers: Headers) -> dict[str, str]:

@@ -53,7 +53,8 @@ class Limit(Wrapper):
       flight reach the server; after that calls go out one by one until one succeeds.
     - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
     - A day's quota of which some is back soon is waited for, as long as the endpoint says (`max_quota_wait`); the calls
-      after that go out as far apart.
+      after that go out as far apart. What is queued fails where none of it has come back in all that time, or in five
+      minutes where these are longer.
     - A `Stop` that is set fails the queued calls at once.
 
     Args:
@@ -264,9 +265,13 @@ class _Gate:
             self._pause(min(error.retry_after, self._max_pause))
 
     def _wait_for_quota(self, error: QuotaExhausted, sent: float, name: str) -> None:
-        seconds = error.retry_after or 0.0
+        seconds, now = error.retry_after or 0.0, self.now()
+        if self._absent_since is None:
+            self._absent_since = now
+        elif now - self._absent_since > max(_PATIENCE, self._max_quota_wait):
+            self._fail_queue(error)
         self._pace, self._paced = max(self._pace, seconds), _PACED
-        self.window.congested(sent, self.now(), self.in_flight)
+        self.window.congested(sent, now, self.in_flight)
         self._pause(seconds)
         if not self._told:
             self._told = True

@@ -84,7 +84,7 @@ class OpenAIModel:
         price: what it costs; without it, what `set_price` or genai-prices says.
         headers: sent with each request to this endpoint, for gateways that want some, such as
             ``{"x-portkey-provider": "openai", "x-portkey-api-key": SecretStr(...)}``. What is a `SecretStr`, or a
-            secret by its name, is shown and written down nowhere; the others tell answers in a cache apart.
+            secret by its name or form, is shown and written down nowhere; the others tell answers in a cache apart.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 
     Raises:

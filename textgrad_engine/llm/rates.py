@@ -158,7 +158,7 @@ class Learned:
         # again errs on the slow side, by what is in flight, and the next answer puts it right.
         self._left, self._limit, self._at = left - in_flight, max(limit, 1.0), now
         missing = max(limit - left, 0.0)
-        self._rate = missing / reset if reset and missing else self._limit / self._window
+        self._rate = missing / reset if reset and missing > 1e-9 else self._limit / self._window
 
     def wait(self, amount: float, now: float) -> float:
         """Seconds until there should be `amount` left; 0.0 when there is, or when nothing was ever said."""
@@ -187,13 +187,14 @@ _WINDOWS = {"-hour": 3600.0, "-day": 86400.0}
 
 
 def _until(text: str | None, clock: Callable[[], float] = time.time) -> float | None:
-    """Seconds until a reset, which Anthropic says as a moment; None where nothing is said that can be read."""
+    """Seconds until a reset, which Anthropic says as a moment; None where none within a day is said."""
     found = duration(text)
     if found is None and text and len(text) <= _LONGEST and "T" in text:
         with contextlib.suppress(ValueError, OverflowError):
             moment = datetime.fromisoformat(text.strip())
             if moment.tzinfo is not None:
-                return max(0.0, moment.timestamp() - clock())
+                seconds = max(0.0, moment.timestamp() - clock())
+                return seconds if seconds <= _DAY else None
     return found
 
 

@@ -116,6 +116,9 @@ _ROLLS = re.compile(r"per day \((?:tpd|rpd)\)")
 """A limit of which some comes back all the time, as the wait that is named with it says: OpenAI's and Groq's. Gemini
 names half a minute, and midnight is meant."""
 
+_DAY = 86400.0
+"""Seconds after which all of a day's limit is back, whatever wait is named with it."""
+
 _A_MINUTE = re.compile(r"per[-_ ]?min|\b(?:tpm|rpm)\b|per[-_ ]?second|byminute")
 
 _LOADING = re.compile(r"loading model|currently loading|model is loading")
@@ -186,7 +189,7 @@ def _meant(status: int, refusal: Refusal, wait: float | None, about: str, asked:
 
 def _until_back(refusal: Refusal, named: float | None) -> float | None:
     """Seconds until something of what is used up may be used again; None where nothing says that."""
-    return named if _ROLLS.search(refusal.all) else None
+    return named if named is not None and named <= _DAY and _ROLLS.search(refusal.all) else None
 
 
 def _of_a_day(wait: float | None, clock: Callable[[], float] = time.time) -> str:
@@ -360,7 +363,7 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         except ValueError:
             try:
                 seconds = parsedate_to_datetime(value).timestamp() - now()
-            except ValueError:
+            except (ValueError, OverflowError):  # the latter for a year of many digits
                 continue
         if seconds == seconds and seconds != float("inf"):  # "nan" and "inf" are numbers for float()
             return max(0.0, seconds)

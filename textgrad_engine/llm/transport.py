@@ -34,7 +34,7 @@ _POOL = 8
 """Connections in each of the small pools."""
 
 
-def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = ()) -> Any:
+def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = (), base_url: str = "") -> Any:
     """An HTTP client for the SDK, without a limit of its own: `Limit` decides how many calls run at once.
 
     Bodies are read up to a size only, see `bodies`.
@@ -43,7 +43,8 @@ def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = ())
         host: where the requests will go.
         timeout: seconds to wait for data that does not come.
         wide: use aiohttp.
-        own: names of headers that are for this host alone, in lower case; a redirect does not take them elsewhere.
+        own: names of headers that are for this endpoint alone, in lower case; a redirect does not take them elsewhere.
+        base_url: the address of the endpoint, where there are such headers.
     """
     import httpx2  # with openai, most of a second: paid at the first call, not at import
     import openai
@@ -55,7 +56,7 @@ def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = ())
         "headers": {"accept-encoding": PACKING},
         "trust_env": not local,  # a proxy of the environment cannot reach this machine's own servers
     }
-    bound, leave = bounded(), [_left_behind(host, own)] if own else []
+    bound, leave = bounded(), [_left_behind(base_url, own)] if own else []
     if wide:
         # 0 is aiohttp's word for "no limit"; left out, it would be 100
         return openai.DefaultAioHttpClient(
@@ -140,15 +141,26 @@ def _pools(limits: Any) -> Any:
     return Pools()
 
 
-def _left_behind(host: str, names: Collection[str]) -> Callable[[Any], Awaitable[None]]:
-    """A hook for requests that takes these headers away where one goes to another host than that."""
+def _left_behind(base_url: str, names: Collection[str]) -> Callable[[Any], Awaitable[None]]:
+    """A hook for requests that takes these headers away of one that goes elsewhere, as HTTP packages do with a key.
+
+    Elsewhere is another host, another port, and the same host without encryption.
+    """
+    import httpx2
+
+    home = _origin(httpx2.URL(base_url))
+    homes = {home, ("https", home[1], 443)} if home[::2] == ("http", 80) else {home}
 
     async def leave(request: Any) -> None:
-        if request.url.host != host:
+        if _origin(request.url) not in homes:
             for name in names:
                 request.headers.pop(name, None)
 
     return leave
+
+
+def _origin(url: Any) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
 async def _guard(request: Any) -> None:
