@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli.completion import run_folders
+from textgrad_engine.store.lock import Lock
 from textgrad_engine.testing import simulated_task
 
 PROMPT = simulated_task(rules=4, seed=1, train=1, val=1, test=1).seed_prompt
@@ -333,9 +334,38 @@ def test_what_is_gone_is_bought_again_with_anyway(cli: Any, home: Path) -> None:
 def test_what_ended_before_its_first_call_is_begun_anew(cli: Any, home: Path) -> None:
     """It was killed in the moment in which its folder was made."""
     run = killed_in_its_second_fold(cli)
+    shutil.rmtree(run / "fold-2")
     (run / "fold-1/config.json").unlink()
+    for name in ("events", "completions"):
+        (run / f"fold-1/{name}.jsonl").write_bytes(b"")
+    (run / "fold-1/result.json").unlink()
     refused = cli("resume", run)
     assert (refused.exit_code, "no fold was begun and nothing was paid for" in refused.stderr) == (2, True)
+
+
+def test_what_was_paid_for_is_not_called_nothing(cli: Any, home: Path) -> None:
+    """Any fold's config is that of all, and where none is left, nobody is told to remove the folder."""
+    run = killed_in_its_second_fold(cli)
+    kept = (run / "fold-2/config.json").read_bytes()
+    shutil.rmtree(run / "fold-1")
+    (run / "fold-2/config.json").unlink()
+    refused = cli("resume", run)
+    assert (refused.exit_code, "restore that of one of them" in refused.stderr) == (2, True)
+    (run / "fold-2/config.json").write_bytes(kept)
+    goes_on = cli("resume", run, "--budget-calls", 100_000, "--json")
+    assert goes_on.exit_code == 0, goes_on.stderr
+    assert json.loads(goes_on.stdout)["status"] == "finished"
+
+
+def test_while_one_goes_on_nobody_else_does(cli: Any, home: Path) -> None:
+    """Also where its first folds are finished: what is given of the budget is told to one of two alone."""
+    run = killed_in_its_second_fold(cli)
+    shares = (run / "shares.json").read_bytes()
+    held = Lock(run / "fold-2")
+    refused = cli("resume", run, "--budget-calls", 100_000)
+    held.release()
+    assert (refused.exit_code, "is at work on this run" in refused.stderr) == (2, True)
+    assert (run / "shares.json").read_bytes() == shares
 
 
 def test_a_fold_that_was_killed_at_its_beginning_goes_on(cli: Any, home: Path) -> None:

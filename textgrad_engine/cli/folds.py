@@ -35,6 +35,7 @@ from textgrad_engine.store import (
     FoldsWriter,
     Run,
     RunFolder,
+    check_unlocked,
     read_folds,
     read_run,
     whole_of,
@@ -59,18 +60,24 @@ __all__ = [
 
 
 def first_of(folds: Folds) -> Run:
-    """The first run of a cross-validation, whose config is that of all.
+    """The first run of a cross-validation that keeps its config, which is that of all.
 
     Raises:
-        RunError: it was not begun.
+        RunError: none was begun, or none keeps it; or somebody is at work on one.
     """
-    run = folds.runs.get("fold-1")
-    if run is None or (run.config is None and not folds.from_python):
+    for each in folds.runs.values():
+        check_unlocked(each.path)
+    runs = [run for run in folds.runs.values() if run.config is not None or folds.from_python]
+    if runs:
+        return runs[0]
+    if any(any(run.completions()) for run in folds.runs.values()):
         raise RunError(
-            f"{folds.path}: no fold was begun and nothing was paid for, so there is nothing to go on with; remove the "
-            f"folder, and begin with `textgrad-engine train CONFIG --folds {folds.folds}`"
+            f"{folds.path}: none of its runs has a config.json, and some were paid for; restore that of one of them"
         )
-    return run
+    raise RunError(
+        f"{folds.path}: no fold was begun and nothing was paid for, so there is nothing to go on with; remove the "
+        f"folder, and begin with `textgrad-engine train CONFIG --folds {folds.folds}`"
+    )
 
 
 def part_of(config: Config, run: Run) -> Part | None:
