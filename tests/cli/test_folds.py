@@ -357,6 +357,28 @@ def test_what_was_paid_for_is_not_called_nothing(cli: Any, home: Path) -> None:
     assert json.loads(goes_on.stdout)["status"] == "finished"
 
 
+def test_what_goes_on_keeps_the_settings_that_it_was_begun_with(cli: Any, home: Path) -> None:
+    """In each of its runs: `diff` shows no setting that nobody changed."""
+    text = (home / "config.toml").read_text().replace(f"system = {json.dumps(PROMPT)}", "system_file = 'prompt.txt'")
+    (home / "prompt.txt").write_text(PROMPT)
+    (home / "parcels.toml").write_text(text)
+    cli("train", "parcels.toml", "--folds", 2, "--run-dir", "runs/whole", "--quiet")
+    cli("train", "parcels.toml", "--folds", 2, "--run-dir", "runs/cut", "--quiet")
+    shutil.rmtree(home / "runs/cut/final")
+    (home / "runs/cut/fold-2/result.json").unlink()
+    assert cli("resume", "runs/cut", "--quiet").exit_code == 0
+    for name in ("fold-1", "fold-2", "final"):
+        one, other = (json.loads((home / f"runs/{run}/{name}/config.json").read_text()) for run in ("whole", "cut"))
+        for each in (one, other):
+            each.pop("looks_before")
+        assert one == other
+    assert json.loads(cli("diff", "runs/whole", "runs/cut", "--json").stdout)["settings"] == {}
+    shutil.rmtree(home / "runs/cut/final")
+    shown = " ".join(cli("diff", "runs/whole", "runs/cut").stdout.split())
+    assert "Best prompts: nothing to compare, as one has none" in shown
+    assert "compared below" not in shown
+
+
 def test_while_one_goes_on_nobody_else_does(cli: Any, home: Path) -> None:
     """Also where its first folds are finished: what is given of the budget is told to one of two alone."""
     run = killed_in_its_second_fold(cli)

@@ -165,6 +165,7 @@ def carry_out_folds(
     name: str,
     cache: Cache | None,
     quiet: bool,
+    begun: Run | None = None,
     anyway: bool = False,
 ) -> None:
     """Train and test fold by fold, then train on all examples; what is in the folder already is not paid for again.
@@ -178,6 +179,7 @@ def carry_out_folds(
         name: what it is called.
         cache: where answers are kept, if anywhere.
         quiet: show nothing.
+        begun: where a cross-validation goes on, a run of it, whose config is kept for all.
         anyway: where a run goes on, pay for what has changed or is gone.
     """
     every, parts = parts_for(config, job.program, tuple(job.splits.values()), folds)
@@ -207,7 +209,7 @@ def carry_out_folds(
         program = build.make_program(config)
         optimizer = build.make_optimizer(config, program, part.train, feedback=way.feedback)
         with checking():
-            folder = _folder_of(config, path / part.name, part, way, before, anyway)
+            folder = _folder_of(config, path / part.name, part, way, before, begun, anyway)
         with progress_for(quiet) as progress, refusing_changes(folder):
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
@@ -217,13 +219,16 @@ def carry_out_folds(
 
 
 def _folder_of(
-    config: Config, path: Path, part: Part, way: runs.Way, before: int, anyway: bool
+    config: Config, path: Path, part: Part, way: runs.Way, before: int, begun: Run | None, anyway: bool
 ) -> RunFolder | FinishedRun:
     """The run folder of a part: a new one, one that goes on, or one that is finished."""
     splits = {"train": part.train, "val": part.val, "test": part.test}
     described = runs.describe(
         config, path, {key: None if rows is None else Dataset(rows) for key, rows in splits.items()}, way
     )
+    if begun is not None:  # the config that a run goes on with has the seed prompt in it, and another name
+        kept = runs.with_limits(begun, config)
+        described.update({"name": runs.name_in(begun), "config": kept["config"]})
     described["looks_before"] = before  # at examples of all folds: the other folds lie beside this one
     if (path / "events.jsonl").is_file():
         found = read_run(path)
