@@ -194,7 +194,24 @@ def test_few_examples_stay_together_and_go_through_folds(init: Init) -> None:
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in Path("task").iterdir()) == ["config.toml", "prompt.txt", "train.jsonl"]
     assert "textgrad-engine train task --folds 5" in done.stdout
+    said = [line.split("  #")[0].split()[1:] for line in done.stdout.splitlines() if line.startswith("  textgrad-")]
+    assert [each[0] for each in said] == ["eval", "estimate", "train"]
+    assert [CliRunner().invoke(app, each).exit_code for each in said] == [0, 0, 0]
     assert CliRunner().invoke(app, ["train", "task", "--folds", "2", "--quiet"]).exit_code == 0
+
+
+def test_too_few_for_folds_are_told_so(init: Init) -> None:
+    """And not only by the command that is named."""
+    done = init(tickets(3), "--target", "queue", *MODEL)
+    assert "But --folds 5: 3 examples with inputs of their own cannot be dealt" in " ".join(done.stdout.split())
+
+
+def test_what_is_said_fits_a_narrow_terminal(init: Init, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is broken nowhere."""
+    monkeypatch.setenv("COLUMNS", "50")
+    done = init(tickets(9), "--target", "queue", *MODEL)
+    assert max(map(len, done.stdout.splitlines())) <= 50
+    assert "  textgrad-engine train task --folds 5\n" in done.stdout
 
 
 def test_equal_inputs_and_clusters_are_in_one_part(init: Init) -> None:

@@ -13,8 +13,9 @@ import typer
 
 from textgrad_engine import templates
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config import Config, load_config
 from textgrad_engine.cli.config_data import not_compared, read_data
+from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.options import BaseUrl, Seed
 from textgrad_engine.cli.output import OK, checking, command, width, write
@@ -24,6 +25,7 @@ from textgrad_engine.data.load import missing_file, read_text
 from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 from textgrad_engine.store.files import typed
@@ -33,6 +35,9 @@ __all__ = ["init"]
 
 ENOUGH = 100
 """Fewer examples than this are not cut into three parts: `train --folds` tests all of them (`docs/search.md`)."""
+
+FOLDS = 5
+"""So many are named to whoever has few examples."""
 
 PARTS = {"train": 0.3, "val": 0.3, "test": 0.4}
 """How the others are cut: what can be shown depends on the number of test examples."""
@@ -103,8 +108,10 @@ def init(
         files["config.toml"] = _config(shown, target, clusters, list(parts), model, base_url, seed or 0)
         with _made(folder, files):
             config = load_config(folder)
-            *_, test = read_data(config)
-            shows = foreseen(config, build.make_program(config), build.make_metric(config), test)
+            splits, program = read_data(config), build.make_program(config)
+            shows = foreseen(config, program, build.make_metric(config), splits[-1])
+            if len(parts) == 1:
+                shows = _why_no_folds(config, program, splits)
     write(_told(folder, data, parts, shows, long=_are_long(table, target)))
     raise typer.Exit(OK)
 
@@ -280,6 +287,15 @@ def _made(folder: Path, files: Mapping[str, str]) -> Iterator[None]:
         undo.pop_all()
 
 
+def _why_no_folds(config: Config, program: Module, splits: Sequence[Dataset | None]) -> str:
+    """Why so few examples cannot be trained with `--folds` either, as a sentence; "" where they can."""
+    try:
+        parts_for(config, program, splits, FOLDS)
+    except ConfigError as error:
+        return f"But {error}."
+    return ""
+
+
 def _are_long(table: Dataset, target: str) -> bool:
     lengths = sorted(len(str(row[target])) for row in table)
     return lengths[len(lengths) // 2] > LONG
@@ -292,18 +308,21 @@ def _told(folder: Path, data: Path, parts: Mapping[str, Rows], shows: str, *, lo
     if len(parts) > 1:
         said = [f"{made}: {', '.join([f'{len(part)} in {name}' for name, part in parts.items()])}."]
     else:
-        said, folds = [f"{made}, uncut, as they are few: with --folds all of them test."], " --folds 5"
-        shows = ""
+        said = [f"{made}, uncut, as they are few: with --folds all of them test."]
+        folds = f" --folds {FOLDS}"
     said += [shows] if shows else []
     if long:
         said.append("Exact match wants an answer to the letter, and these are long: see [metric] in config.toml.")
     place = typed(folder)
     steps = [
         (f"textgrad-engine eval {place}", "# how good the prompt is now"),
-        (f"textgrad-engine estimate {place}", "# what it would cost"),
+        (f"textgrad-engine estimate {place}{folds}", "# what it would cost"),
         (f"textgrad-engine train {place}{folds}", "# a better prompt, if there is one"),
     ]
     longest = max(len(line) for line, _ in steps)
     lines = [line for each in said for line in textwrap.wrap(each, min(width(), 80))]
-    lines += ["", "Look at prompt.txt and config.toml, then:", ""]
-    return "\n".join([*lines, *(f"  {line:{longest}}  {what}" for line, what in steps)])
+    lines += ["", *textwrap.wrap("Look at prompt.txt and config.toml, then:", width()), ""]
+    beside = [f"  {line:{longest}}  {what}" for line, what in steps]
+    if max(map(len, beside)) > width():
+        beside = [each for line, what in steps for each in (f"  {what}", f"  {line}")]
+    return "\n".join([*lines, *beside])
