@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli.completion import run_folders
+from textgrad_engine.store.lock import Lock
 from textgrad_engine.testing import simulated_task
 
 PROMPT = simulated_task(rules=4, seed=1, train=1, val=1, test=1).seed_prompt
@@ -333,9 +334,60 @@ def test_what_is_gone_is_bought_again_with_anyway(cli: Any, home: Path) -> None:
 def test_what_ended_before_its_first_call_is_begun_anew(cli: Any, home: Path) -> None:
     """It was killed in the moment in which its folder was made."""
     run = killed_in_its_second_fold(cli)
+    shutil.rmtree(run / "fold-2")
     (run / "fold-1/config.json").unlink()
+    for name in ("events", "completions"):
+        (run / f"fold-1/{name}.jsonl").write_bytes(b"")
+    (run / "fold-1/result.json").unlink()
     refused = cli("resume", run)
     assert (refused.exit_code, "no fold was begun and nothing was paid for" in refused.stderr) == (2, True)
+
+
+def test_what_was_paid_for_is_not_called_nothing(cli: Any, home: Path) -> None:
+    """Any fold's config is that of all, and where none is left, nobody is told to remove the folder."""
+    run = killed_in_its_second_fold(cli)
+    kept = (run / "fold-2/config.json").read_bytes()
+    shutil.rmtree(run / "fold-1")
+    (run / "fold-2/config.json").unlink()
+    refused = cli("resume", run)
+    assert (refused.exit_code, "restore that of one of them" in refused.stderr) == (2, True)
+    (run / "fold-2/config.json").write_bytes(kept)
+    goes_on = cli("resume", run, "--budget-calls", 100_000, "--json")
+    assert goes_on.exit_code == 0, goes_on.stderr
+    assert json.loads(goes_on.stdout)["status"] == "finished"
+
+
+def test_what_goes_on_keeps_the_settings_that_it_was_begun_with(cli: Any, home: Path) -> None:
+    """In each of its runs: `diff` shows no setting that nobody changed."""
+    text = (home / "config.toml").read_text().replace(f"system = {json.dumps(PROMPT)}", "system_file = 'prompt.txt'")
+    (home / "prompt.txt").write_text(PROMPT)
+    (home / "parcels.toml").write_text(text)
+    cli("train", "parcels.toml", "--folds", 2, "--run-dir", "runs/whole", "--quiet")
+    cli("train", "parcels.toml", "--folds", 2, "--run-dir", "runs/cut", "--quiet")
+    shutil.rmtree(home / "runs/cut/final")
+    (home / "runs/cut/fold-2/result.json").unlink()
+    assert cli("resume", "runs/cut", "--quiet").exit_code == 0
+    for name in ("fold-1", "fold-2", "final"):
+        one, other = (json.loads((home / f"runs/{run}/{name}/config.json").read_text()) for run in ("whole", "cut"))
+        for each in (one, other):
+            each.pop("looks_before")
+        assert one == other
+    assert json.loads(cli("diff", "runs/whole", "runs/cut", "--json").stdout)["settings"] == {}
+    shutil.rmtree(home / "runs/cut/final")
+    shown = " ".join(cli("diff", "runs/whole", "runs/cut").stdout.split())
+    assert "Best prompts: nothing to compare, as one has none" in shown
+    assert "compared below" not in shown
+
+
+def test_while_one_goes_on_nobody_else_does(cli: Any, home: Path) -> None:
+    """Also where its first folds are finished: what is given of the budget is told to one of two alone."""
+    run = killed_in_its_second_fold(cli)
+    shares = (run / "shares.json").read_bytes()
+    held = Lock(run / "fold-2")
+    refused = cli("resume", run, "--budget-calls", 100_000)
+    held.release()
+    assert (refused.exit_code, "is at work on this run" in refused.stderr) == (2, True)
+    assert (run / "shares.json").read_bytes() == shares
 
 
 def test_a_fold_that_was_killed_at_its_beginning_goes_on(cli: Any, home: Path) -> None:

@@ -84,6 +84,66 @@ def test_an_example_without_an_answer_is_named_by_its_line(init: Init, tmp_path:
     assert not Path("task").exists()
 
 
+def init_of(rows: list[dict[str, Any]], *args: str) -> Result:
+    text = "".join([json.dumps(row) + "\n" for row in rows])
+    Path("rows.jsonl").write_text(text, encoding="utf-8")
+    return CliRunner().invoke(app, ["init", "task", "--data", "rows.jsonl", "--target", "queue", *MODEL, *args])
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"ticket": ["a", "b"], "queue": "trust"}, "rows.jsonl:2: column 'ticket' holds a list"),
+        ({"ticket": {"a": "b"}, "queue": "trust"}, "rows.jsonl:2: column 'ticket' holds an object"),
+        ({"ticket": None, "queue": "trust"}, "rows.jsonl:2: column 'ticket' is null"),
+        ({"queue": "trust"}, "--input names the columns to be shown, if ticket is not to be"),
+        ({"ticket": "b", "queue": ["trust"]}, "rows.jsonl:2: column 'queue', by --target, is a list in this row"),
+    ],
+)
+def test_a_value_that_no_prompt_can_be_made_of_is_named_by_its_line_in_the_table(
+    init: Init, row: dict[str, Any], said: str
+) -> None:
+    """With nothing written, so that the same line works once the table is repaired."""
+    good = {"ticket": "a", "queue": "trust"}
+    done = init_of([good, row])
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.split())
+    assert not Path("task").exists()
+    assert init_of([good, {"ticket": "c", "queue": "billing"}]).exit_code == 0
+
+
+@pytest.mark.parametrize("args", [("--base-url", "notaurl"), ("--model", "")])
+def test_a_config_that_would_be_refused_is_not_left_behind(init: Init, args: tuple[str, ...]) -> None:
+    """Neither the folder, nor its files where the folder was there."""
+    for there in ([], ["mine.txt"]):
+        for name in there:
+            Path("task").mkdir()
+            Path("task", name).write_text("mine", encoding="utf-8")
+        done = init(tickets(3), "--target", "queue", *args)
+        assert done.exit_code == 2
+        assert "was not made" in done.stderr
+        assert [path.name for path in Path("task").glob("*")] == there
+    assert init(tickets(3), "--target", "queue", *MODEL).exit_code == 0
+
+
+def test_examples_that_cannot_be_cut_are_refused(init: Init) -> None:
+    """All of them equal, or in two clusters."""
+    done = init([tickets(1)[0]] * 120, "--target", "queue", *MODEL)
+    assert (done.exit_code, Path("task").exists()) == (2, False)
+    assert "table.csv: examples with the same ticket stay in one part" in " ".join(done.stderr.split())
+    rows = [{"doc": n % 2, **row} for n, row in enumerate(tickets(120))]
+    done = init(rows, "--target", "queue", "--clusters", "doc", *MODEL)
+    assert done.exit_code == 2
+    assert "with the same ticket or of one doc stay" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("other", ["", " ", "two\nlines"])
+def test_answers_that_no_line_can_list_are_not_listed(init: Init, other: str) -> None:
+    """The prompt would have a choice that nobody sees."""
+    assert init_of([{"ticket": f"t{n}", "queue": ("trust", other)[n % 2]} for n in range(8)]).exit_code == 0
+    assert "one of" not in Path("task/prompt.txt").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("there", ["config.toml", "prompt.txt", "train.jsonl", "test.jsonl"])
 def test_nothing_is_replaced(init: Init, there: str) -> None:
     """Also not what only a larger table would have written."""
@@ -134,7 +194,24 @@ def test_few_examples_stay_together_and_go_through_folds(init: Init) -> None:
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in Path("task").iterdir()) == ["config.toml", "prompt.txt", "train.jsonl"]
     assert "textgrad-engine train task --folds 5" in done.stdout
+    said = [line.split("  #")[0].split()[1:] for line in done.stdout.splitlines() if line.startswith("  textgrad-")]
+    assert [each[0] for each in said] == ["eval", "estimate", "train"]
+    assert [CliRunner().invoke(app, each).exit_code for each in said] == [0, 0, 0]
     assert CliRunner().invoke(app, ["train", "task", "--folds", "2", "--quiet"]).exit_code == 0
+
+
+def test_too_few_for_folds_are_told_so(init: Init) -> None:
+    """And not only by the command that is named."""
+    done = init(tickets(3), "--target", "queue", *MODEL)
+    assert "But --folds 5: 3 examples with inputs of their own cannot be dealt" in " ".join(done.stdout.split())
+
+
+def test_what_is_said_fits_a_narrow_terminal(init: Init, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is broken nowhere."""
+    monkeypatch.setenv("COLUMNS", "50")
+    done = init(tickets(9), "--target", "queue", *MODEL)
+    assert max(map(len, done.stdout.splitlines())) <= 50
+    assert "  textgrad-engine train task --folds 5\n" in done.stdout
 
 
 def test_equal_inputs_and_clusters_are_in_one_part(init: Init) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from textgrad_engine.cli.config import Config
 from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.load import load
@@ -10,7 +12,7 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.slots import SLOT_NAMES, not_slots
 from textgrad_engine.train.calling import no_text
 
-__all__ = ["check_columns", "read_data"]
+__all__ = ["check_columns", "not_compared", "read_data"]
 
 
 def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
@@ -78,12 +80,16 @@ def _check_texts(config: Config, dataset: Dataset) -> None:
     """Refuse targets that exact match cannot compare, as there are many ways to write them."""
     column = config.data.target
     for index, row in enumerate(dataset):
-        if isinstance(row[column], dict | list):
-            kind = "a list" if isinstance(row[column], list) else "an object"
+        if why := not_compared(row[column]):
             raise DataError(
-                f"{dataset.where(index)}: column {column!r} is {kind} in this row, and exact match compares texts: "
+                f"{dataset.where(index)}: column {column!r} is {why} in this row, and exact match compares texts: "
                 f"write it as text, or give a [metric] function of your own ({_asked_by(config, 'data', 'target')})"
             )
+
+
+def not_compared(target: Any) -> str:
+    """What a target is that exact match cannot compare; "" for one that it can."""
+    return "a list" if isinstance(target, list) else "an object" if isinstance(target, dict) else ""
 
 
 def _asked_by(config: Config, section: str, key: str) -> str:

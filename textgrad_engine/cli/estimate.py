@@ -151,18 +151,20 @@ def _table(
     lines += ["", *_rows(rows, columns)]
     unknown = "unknown: a model has no known price; --price states it"
     cost = unknown if result.dollars is None else _told(result.dollars, money)
-    lines += ["", f"cost        {cost}", f"            (reasoning tokens come on top; tokens: {result.counted})"]
-    for price in prices:
-        indent = 12 * " "
-        lines += textwrap.wrap(price, columns, initial_indent=indent, subsequent_indent=indent)
+    lines += ["", *_beside("cost", cost, columns)]
+    for each in (f"(reasoning tokens come on top; tokens: {result.counted})", *prices):
+        lines += _beside("", each, columns)
     if result.waits is not None:
-        at = scaled(result.waits, latency)
-        lines += ["", f"waiting     {_told(at, duration)} at {latency:g} s an answer,"]
-        lines.append("            if the endpoint takes all requests at once")
+        at = f"{_told(scaled(result.waits, latency), duration)} at {latency:g} s an answer"
+        lines += ["", *_beside("waiting", f"{at}, if the endpoint takes all requests at once", columns)]
     if seconds is not None:
         least, most = duration(seconds.low), duration(seconds.high)
-        lines += ["", f"time        {least} to {most} at the limits per minute of [models], or more"]
+        lines += ["", *_beside("time", f"{least} to {most} at the limits per minute of [models], or more", columns)]
     return "\n".join(lines)
+
+
+def _beside(name: str, text: str, columns: int) -> list[str]:
+    return textwrap.wrap(text, columns, initial_indent=f"{name:12}", subsequent_indent=12 * " ")
 
 
 def _told(found: Range, word: Callable[[float], str]) -> str:

@@ -126,7 +126,7 @@ def _subject(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) 
         return prompt_of_run(path, data, seed_prompt=seed_prompt, shrunk=shrunk)
     if seed_prompt or shrunk:
         option = "--seed-prompt" if seed_prompt else "--shrunk"
-        raise RunError(f"{path}: {option} is for runs; a config has one prompt, and that is evaluated without it")
+        raise RunError(f"{path}: {option} is for runs; without it, what a config begins with is evaluated")
     return own
 
 

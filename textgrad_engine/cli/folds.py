@@ -35,6 +35,7 @@ from textgrad_engine.store import (
     FoldsWriter,
     Run,
     RunFolder,
+    check_unlocked,
     read_folds,
     read_run,
     whole_of,
@@ -59,18 +60,24 @@ __all__ = [
 
 
 def first_of(folds: Folds) -> Run:
-    """The first run of a cross-validation, whose config is that of all.
+    """The first run of a cross-validation that keeps its config, which is that of all.
 
     Raises:
-        RunError: it was not begun.
+        RunError: none was begun, or none keeps it; or somebody is at work on one.
     """
-    run = folds.runs.get("fold-1")
-    if run is None or (run.config is None and not folds.from_python):
+    for each in folds.runs.values():
+        check_unlocked(each.path)
+    runs = [run for run in folds.runs.values() if run.config is not None or folds.from_python]
+    if runs:
+        return runs[0]
+    if any(any(run.completions()) for run in folds.runs.values()):
         raise RunError(
-            f"{folds.path}: no fold was begun and nothing was paid for, so there is nothing to go on with; remove the "
-            f"folder, and begin with `textgrad-engine train CONFIG --folds {folds.folds}`"
+            f"{folds.path}: none of its runs has a config.json, and some were paid for; restore that of one of them"
         )
-    return run
+    raise RunError(
+        f"{folds.path}: no fold was begun and nothing was paid for, so there is nothing to go on with; remove the "
+        f"folder, and begin with `textgrad-engine train CONFIG --folds {folds.folds}`"
+    )
 
 
 def part_of(config: Config, run: Run) -> Part | None:
@@ -158,6 +165,7 @@ def carry_out_folds(
     name: str,
     cache: Cache | None,
     quiet: bool,
+    begun: Run | None = None,
     anyway: bool = False,
 ) -> None:
     """Train and test fold by fold, then train on all examples; what is in the folder already is not paid for again.
@@ -171,6 +179,7 @@ def carry_out_folds(
         name: what it is called.
         cache: where answers are kept, if anywhere.
         quiet: show nothing.
+        begun: where a cross-validation goes on, a run of it, whose config is kept for all.
         anyway: where a run goes on, pay for what has changed or is gone.
     """
     every, parts = parts_for(config, job.program, tuple(job.splits.values()), folds)
@@ -200,7 +209,7 @@ def carry_out_folds(
         program = build.make_program(config)
         optimizer = build.make_optimizer(config, program, part.train, feedback=way.feedback)
         with checking():
-            folder = _folder_of(config, path / part.name, part, way, before, anyway)
+            folder = _folder_of(config, path / part.name, part, way, before, begun, anyway)
         with progress_for(quiet) as progress, refusing_changes(folder):
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
@@ -210,13 +219,16 @@ def carry_out_folds(
 
 
 def _folder_of(
-    config: Config, path: Path, part: Part, way: runs.Way, before: int, anyway: bool
+    config: Config, path: Path, part: Part, way: runs.Way, before: int, begun: Run | None, anyway: bool
 ) -> RunFolder | FinishedRun:
     """The run folder of a part: a new one, one that goes on, or one that is finished."""
     splits = {"train": part.train, "val": part.val, "test": part.test}
     described = runs.describe(
         config, path, {key: None if rows is None else Dataset(rows) for key, rows in splits.items()}, way
     )
+    if begun is not None:  # the config that a run goes on with has the seed prompt in it, and another name
+        kept = runs.with_limits(begun, config)
+        described.update({"name": runs.name_in(begun), "config": kept["config"]})
     described["looks_before"] = before  # at examples of all folds: the other folds lie beside this one
     if (path / "events.jsonl").is_file():
         found = read_run(path)

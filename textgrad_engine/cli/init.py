@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -12,25 +13,31 @@ import typer
 
 from textgrad_engine import templates
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config
-from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config_data import not_compared, read_data
+from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.options import BaseUrl, Seed
 from textgrad_engine.cli.output import OK, checking, command, width, write
 from textgrad_engine.data import Dataset, load, random_split
 from textgrad_engine.data.dataset import ids_of, listed, suggest
 from textgrad_engine.data.load import missing_file, read_text
-from textgrad_engine.errors import ConfigError, RunError
+from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 from textgrad_engine.store.files import typed
+from textgrad_engine.train.calling import no_text
 
 __all__ = ["init"]
 
 ENOUGH = 100
 """Fewer examples than this are not cut into three parts: `train --folds` tests all of them (`docs/search.md`)."""
+
+FOLDS = 5
+"""So many are named to whoever has few examples."""
 
 PARTS = {"train": 0.3, "val": 0.3, "test": 0.4}
 """How the others are cut: what can be shown depends on the number of test examples."""
@@ -96,13 +103,15 @@ def init(
         table = load(data)
         shown = _columns(table, data, target, inputs, clusters)
         files = {"prompt.txt": _prompt(table, shown, target, prompt)}
-        parts = _parts(table, shown, clusters, seed or 0)
+        parts = _parts(table, data, shown, clusters, seed or 0)
         files |= {f"{name}.jsonl": _lines(part) for name, part in parts.items()}
         files["config.toml"] = _config(shown, target, clusters, list(parts), model, base_url, seed or 0)
-        _make(folder, files)
-        config = load_config(folder)
-        *_, test = read_data(config)
-        shows = foreseen(config, build.make_program(config), build.make_metric(config), test)
+        with _made(folder, files):
+            config = load_config(folder)
+            splits, program = read_data(config), build.make_program(config)
+            shows = foreseen(config, program, build.make_metric(config), splits[-1])
+            if len(parts) == 1:
+                shows = _why_no_folds(config, program, splits)
     write(_told(folder, data, parts, shows, long=_are_long(table, target)))
     raise typer.Exit(OK)
 
@@ -114,6 +123,7 @@ def _columns(
 
     Raises:
         ConfigError: a column that was named is not there or cannot be used, or there is none to show.
+        DataError: a row has no value in one of them, or one that cannot be shown or compared.
     """
     for option, name in (("--target", target), ("--clusters", clusters), *(("--input", name) for name in inputs or ())):
         if name is not None and name not in table.columns:
@@ -133,7 +143,31 @@ def _columns(
                 "name those to be shown by --input"
             )
     table.require(target, *([clusters] if clusters else []))
+    _check_values(table, shown, target)
     return shown
+
+
+def _check_values(table: Dataset, shown: Sequence[str], target: str) -> None:
+    """Check what the config would be refused for, where it still can be told by the lines of the table.
+
+    Raises:
+        DataError: a row has no value in a column, or one that cannot be shown or compared.
+    """
+    for name in shown:
+        others = f"; --input names the columns to be shown, if {name} is not to be"
+        try:
+            table.require(name)
+        except DataError as error:
+            raise DataError(f"{error}{others}") from None
+        for index, row in enumerate(table):
+            if why := no_text(row[name]):
+                raise DataError(f"{table.where(index)}: column {name!r} holds {why}{others}")
+    for index, row in enumerate(table):
+        if why := not_compared(row[target]):
+            raise DataError(
+                f"{table.where(index)}: column {target!r}, by --target, is {why} in this row, and exact match compares "
+                "texts: write it as text"
+            )
 
 
 def _prompt(table: Dataset, shown: Sequence[str], target: str, given: Path | None) -> str:
@@ -150,14 +184,27 @@ def _prompt(table: Dataset, shown: Sequence[str], target: str, given: Path | Non
     for row in table:
         times[str(row[target])] = times.get(str(row[target]), 0) + 1
     few = len(times) <= LABELS and min(times.values()) > 1
-    labels = sorted(times) if few else []
+    labels = sorted(times) if few and all(label.strip() and label.isprintable() for label in times) else []
     return templates.load("first_prompt").render(inputs=list(shown), target=target, labels=labels) + "\n"
 
 
-def _parts(table: Dataset, shown: Sequence[str], clusters: str | None, seed: int) -> dict[str, Rows]:
+def _parts(table: Dataset, data: Path, shown: Sequence[str], clusters: str | None, seed: int) -> dict[str, Rows]:
+    """The examples of each file.
+
+    Raises:
+        ConfigError: nearly all of them belong together.
+    """
     if len(table) < ENOUGH:
         return {"train": table}
-    found = random_split(table, list(PARTS.values()), seed, clusters=clusters, together=shown)
+    try:
+        found = random_split(table, list(PARTS.values()), seed, clusters=clusters, together=shown)
+    except ValueError:
+        equal = f"{' and '.join(shown)}{f' or of one {clusters}' if clusters else ''}"
+        raise ConfigError(
+            f"{data}: examples with the same {equal} stay in one part, and of the {len(table)} that there are nearly "
+            f"all do, so they cannot be cut into {len(PARTS)}; add others, or name other columns by --input"
+            f"{', or another by --clusters' if clusters else ''}"
+        ) from None
     return dict(zip(PARTS, found))
 
 
@@ -209,25 +256,44 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _make(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files, none of which is there.
+@contextlib.contextmanager
+def _made(folder: Path, files: Mapping[str, str]) -> Iterator[None]:
+    """Write the files, none of which is there, and take them away again where the block finds that they are no use.
 
     Raises:
-        ConfigError: one is.
+        ConfigError: one is there, or they are no use.
         RunError: they cannot be written.
     """
+    with contextlib.ExitStack() as undo:
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise ConfigError(f"{folder}: this is a file; name a new folder")
+            if there := [name for name in (*files, *(f"{part}.jsonl" for part in PARTS)) if (folder / name).exists()]:
+                raise ConfigError(f"{folder / there[0]} is there already and is not replaced; name a new folder")
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                undo.callback(folder.rmdir)
+            for name, text in files.items():
+                with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
+                    undo.callback((folder / name).unlink)
+                    file.write(text)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise RunError(f"{folder} cannot be written: {reason}; name another folder") from None
+        try:
+            yield
+        except (ConfigError, DataError) as error:
+            raise ConfigError(f"{error} (so the folder would be no use, and was not made)") from None
+        undo.pop_all()
+
+
+def _why_no_folds(config: Config, program: Module, splits: Sequence[Dataset | None]) -> str:
+    """Why so few examples cannot be trained with `--folds` either, as a sentence; "" where they can."""
     try:
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"{folder}: this is a file; name a new folder")
-        if there := [name for name in (*files, *(f"{part}.jsonl" for part in PARTS)) if (folder / name).exists()]:
-            raise ConfigError(f"{folder / there[0]} is there already and is not replaced; name a new folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{folder} cannot be written: {reason}; name another folder") from None
+        parts_for(config, program, splits, FOLDS)
+    except ConfigError as error:
+        return f"But {error}."
+    return ""
 
 
 def _are_long(table: Dataset, target: str) -> bool:
@@ -242,18 +308,21 @@ def _told(folder: Path, data: Path, parts: Mapping[str, Rows], shows: str, *, lo
     if len(parts) > 1:
         said = [f"{made}: {', '.join([f'{len(part)} in {name}' for name, part in parts.items()])}."]
     else:
-        said, folds = [f"{made}, uncut, as they are few: with --folds all of them test."], " --folds 5"
-        shows = ""
+        said = [f"{made}, uncut, as they are few: with --folds all of them test."]
+        folds = f" --folds {FOLDS}"
     said += [shows] if shows else []
     if long:
         said.append("Exact match wants an answer to the letter, and these are long: see [metric] in config.toml.")
     place = typed(folder)
     steps = [
         (f"textgrad-engine eval {place}", "# how good the prompt is now"),
-        (f"textgrad-engine estimate {place}", "# what it would cost"),
+        (f"textgrad-engine estimate {place}{folds}", "# what it would cost"),
         (f"textgrad-engine train {place}{folds}", "# a better prompt, if there is one"),
     ]
     longest = max(len(line) for line, _ in steps)
     lines = [line for each in said for line in textwrap.wrap(each, min(width(), 80))]
-    lines += ["", "Look at prompt.txt and config.toml, then:", ""]
-    return "\n".join([*lines, *(f"  {line:{longest}}  {what}" for line, what in steps)])
+    lines += ["", *textwrap.wrap("Look at prompt.txt and config.toml, then:", width()), ""]
+    beside = [f"  {line:{longest}}  {what}" for line, what in steps]
+    if max(map(len, beside)) > width():
+        beside = [each for line, what in steps for each in (f"  {what}", f"  {line}")]
+    return "\n".join([*lines, *beside])

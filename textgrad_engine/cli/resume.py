@@ -100,7 +100,16 @@ def resume(
         quietly, name = quiet or as_json, runs.name_in(found)
         with saying_what_is_left(run):
             carry_out_folds(
-                config, job, run, way, folds=folds.folds, name=name, cache=answers, quiet=quietly, anyway=anyway
+                config,
+                job,
+                run,
+                way,
+                folds=folds.folds,
+                name=name,
+                cache=answers,
+                quiet=quietly,
+                begun=found,
+                anyway=anyway,
             )
         end_folds(run, quiet=quiet, as_json=as_json)
     with saying_what_is_left(run):

@@ -198,7 +198,7 @@ class Subset(Sequence[T], Generic[T]):
                     names = listed(row) if isinstance(row, dict) else "no columns at all"
                     raise DataError(
                         f"{self.where(index)}: there is no value in column {column!r}; this row has {names}"
-                        f"{suggest(column, self.columns)}"
+                        f"{'' if column in self.columns else suggest(column, self.columns)}"
                     )
 
 

@@ -37,7 +37,7 @@ def random_split(
 
     Raises:
         ValueError: the fractions sum to something else, or one is negative or so small that its part would be empty.
-        DataError: an example does not say what cluster it belongs to.
+        DataError: an example does not say what cluster it belongs to, or lacks one of the fields of `together`.
 
     Example:
         >>> train, val = random_split(range(10), [0.8, 0.2], seed=0)

@@ -154,13 +154,14 @@ def beside_of(first: Run | Folds, second: Run | Folds, openings: tuple[int, int]
     if test.comparison is None and (val := pairing_of(first, second, "val")).comparison is not None:
         pairings = (test, val)
     unknown = [name for name, run in zip("AB", (first, second)) if run.config is None]
+    texts = tuple(_texts(first, second))
     return Beside(
         sides=sides,
         pairings=pairings,
         settings=tuple(_settings(first, second)) if not unknown else (),
         unknown=_unknown(unknown),
-        texts=tuple(_texts(first, second)),
-        remarks=(*_of_folds(several, test), *_remarks(first, second, sides, pairings)),
+        texts=texts,
+        remarks=(*_of_folds(several, test, bool(texts)), *_remarks(first, second, sides, pairings)),
     )
 
 
@@ -206,14 +207,15 @@ def run_of(folds: Folds) -> Run:
     return Run(folds.path, config, result if found.runs else None, seed, best, (), steps, (), evals)
 
 
-def _of_folds(several: tuple[Run | Folds, Run | Folds], test: Pairing) -> Iterator[str]:
+def _of_folds(several: tuple[Run | Folds, Run | Folds], test: Pairing, texts: bool) -> Iterator[str]:
     names = [name for name, each in zip("AB", several) if isinstance(each, Folds)]
     if not names:
         return
     are = "are cross-validations" if len(names) > 1 else "is a cross-validation"
     each = f"{' and '.join(names)} {are}: tested were the folds' prompts, each on examples that it was trained without."
     difference = "" if test.comparison is None else " So the difference is one of what optimizing makes of examples."
-    yield f"{each}{difference} The final prompts, whose lines are compared below, are tested by no example."
+    final = " The final prompts, whose lines are compared below, are tested by no example." if texts else ""
+    yield f"{each}{difference}{final}"
 
 
 def _unknown(names: list[str]) -> str:

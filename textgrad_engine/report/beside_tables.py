@@ -161,6 +161,9 @@ def _times(found: Beside) -> str:
 
 def _prompts(found: Beside) -> Iterator[RenderableType]:
     differing = [each for each in found.texts if each.patch]
+    if not found.texts:
+        yield styled("Best prompts: nothing to compare, as one has none", "bold")
+        return
     if not differing:
         yield styled("Best prompts: the same", "bold")
         return

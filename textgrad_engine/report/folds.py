@@ -55,7 +55,7 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
     parts += [indented(note, 2, "dim") for note in notes_of(folds)]
     total = found.total
     used = f"{plural(total.calls, 'call')}, {count(total.total_tokens)} tokens, {cost(total.dollars)}"
-    parts += ["", styled(f"  used {used}, {duration(found.seconds)}"), ""]
+    parts += ["", indented(f"used {used}, {duration(found.seconds)}", 2), ""]
     return printed(parts, width, color)
 
 

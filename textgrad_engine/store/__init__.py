@@ -11,7 +11,7 @@ from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write
 from textgrad_engine.store.finished import FinishedRun
 from textgrad_engine.store.folds import Folds, FoldsWriter, is_folds, read_folds, way_on_with, write_folds
 from textgrad_engine.store.journal import RunFolder
-from textgrad_engine.store.lock import is_locked
+from textgrad_engine.store.lock import check_unlocked, is_locked
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import (
     FORMAT,
@@ -32,6 +32,7 @@ __all__ = [
     "RunFolder",
     "append_evaluation",
     "check_shrunk",
+    "check_unlocked",
     "evaluation_from_json",
     "evaluation_to_json",
     "file_name",

@@ -68,8 +68,8 @@ class Folds:
 
     @property
     def config(self) -> dict[str, Any] | None:
-        """What the first run's ``config.json`` says; its settings are those of all."""
-        return self.runs["fold-1"].config if "fold-1" in self.runs else None
+        """What the ``config.json`` of the first run that has one says; its settings are those of all."""
+        return next((run.config for run in self.runs.values() if run.config is not None), None)
 
     @property
     def way_on(self) -> str:
