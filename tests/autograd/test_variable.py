@@ -120,6 +120,8 @@ def test_iterating_over_a_variable_is_an_error():
     """Pieces made by a for loop would have no graph."""
     with pytest.raises(TypeError, match=r"'draft' cannot be iterated over.*ops\.split"):
         list(tg.Variable("text", role="draft"))
+    with pytest.raises(TypeError, match=r"'draft' cannot be iterated over.*ops\.split"):
+        reversed(tg.Variable('["a", "b"]', role="draft"))
 
 
 def test_conversions_read_the_value():

@@ -184,6 +184,23 @@ def test_places_are_counted_by_part_example_item_and_tool() -> None:
     assert call_place.get() == ()
 
 
+def test_texts_are_read_only_where_a_conversation_with_tools_begins() -> None:
+    """A search tries long prompts on thousands of examples, and most programs have no tools."""
+    read = []
+
+    class Prompt(str):
+        __slots__ = ()
+
+        def __repr__(self) -> str:
+            read.append(self)
+            return super().__repr__()
+
+    with numbering_places(), trying([Prompt("Be brief.")]):
+        assert not read
+        with in_place((print,)):
+            assert read
+
+
 def test_candidates_of_a_search_do_not_get_each_others_results(tmp_path: Path) -> None:
     """What a tool gives may depend on the texts that are tried, and its call does not say so."""
     tried: ContextVar[str] = ContextVar("tried")

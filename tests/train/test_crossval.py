@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -221,8 +222,12 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
     with pytest.raises(RunError, match="there is something in this folder"):
         found(10**9, tmp_path / "cut")
     trainer = Trainer(run_dir=tmp_path / "cut", resume=True)
-    with pytest.raises(RunError, match="of 5 folds and 50 examples, and this one of 4"):
+    with pytest.raises(RunError, match="of 5 folds of 50 examples, and this one of 4 folds of 50; put them back"):
         cross_validate(start_of(task), task.loss, task.train, folds=4, trainer=trainer)
+    with pytest.raises(RunError, match="of 50 examples, and this one of 5 folds of 40; put them back"):
+        cross_validate(start_of(task), task.loss, task.train[:40], trainer=trainer)
+    with pytest.raises(RunError, match="and this one of 5 folds of 50 others, or in another order; put them back"):
+        cross_validate(start_of(task), task.loss, task.train[::-1], trainer=trainer)
 
 
 def test_a_run_that_a_budget_ended_is_given_back_what_it_had(task: SimulatedTask, tmp_path: Path) -> None:
@@ -256,6 +261,10 @@ def test_the_final_texts_are_to_be_used_only_where_folds_are_better(task: Simula
     assert without.use is None
     assert none.use == "seed"
     assert "to use: the seed prompt" in str(none)
+    assert found.final is not None
+    ended = replace(found, final=replace(found.final, status="budget", best=found.final.seed))
+    assert str(ended).endswith("to use: open, as its run found nothing so far")
+    assert "to use" not in str(replace(found, seed=None, best=None, comparison=None))
 
 
 def test_controls_are_pooled_over_the_folds(task: SimulatedTask) -> None:

@@ -140,6 +140,8 @@ class Value:
             f"{label_of(self)} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
         )
 
+    __reversed__ = __iter__  # or Python would read it entry by entry
+
     def _pending(self, edits: bool = True) -> list[Call]:
         """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries.
 

@@ -81,7 +81,7 @@ def in_place(functions: Functions, example: str = "") -> Iterator[None]:
         yield
         return
     names = tuple([function.__name__ for function in functions])
-    token = call_place.set((_texts.get(), *places.next((example, call_item.get(), names), functions)))
+    token = call_place.set((_number_of(_texts.get()), *places.next((example, call_item.get(), names), functions)))
     try:
         yield
     finally:
@@ -91,7 +91,7 @@ def in_place(functions: Functions, example: str = "") -> Iterator[None]:
 @contextlib.contextmanager
 def trying(texts: Iterable[str]) -> Iterator[None]:
     """Inside the block, a program is run with these texts in the place of its own."""
-    token = _texts.set(int.from_bytes(hashlib.sha256(repr(tuple(texts)).encode()).digest()[:6]))
+    token = _texts.set(tuple(texts))
     try:
         yield
     finally:
@@ -108,6 +108,10 @@ def same_place(recorded: Place, asked: Place) -> bool:
     return all(known == own for known, own in zip(recorded, asked))
 
 
+def _number_of(texts: tuple[str, ...] | None) -> int:
+    return 0 if texts is None else int.from_bytes(hashlib.sha256(repr(texts).encode()).digest()[:6])
+
+
 def _in_coroutine() -> bool:
     try:
         asyncio.get_running_loop()
@@ -116,5 +120,7 @@ def _in_coroutine() -> bool:
     return True
 
 
-_texts: ContextVar[int] = ContextVar("textgrad_engine_texts_tried", default=0)
+_texts: ContextVar[tuple[str, ...] | None] = ContextVar("textgrad_engine_texts_tried", default=None)
+"""None for the program's own. They are hashed where a conversation begins, as most programs have none with tools."""
+
 _places: ContextVar[_Places | None] = ContextVar("textgrad_engine_places", default=None)

@@ -68,9 +68,10 @@ def _folds_folder(
     if is_folds(path):
         known = read_folds(path)
         if (known.folds, list(known.ids)) != (folds, list(ids)):
+            others = " others, or in another order" if len(ids) == len(known.ids) and folds == known.folds else ""
             raise RunError(
-                f"{path}: the cross-validation there is of {known.folds} folds and {len(known.ids)} examples, and this "
-                f"one of {folds} folds, or of other examples; put them back, or name another run_dir"
+                f"{path}: the cross-validation there is of {known.folds} folds of {len(known.ids)} examples, and this "
+                f"one of {folds} folds of {len(ids)}{others}; put them back, or name another run_dir"
             )
     write_folds(path, ids, folds=folds, clusters=clusters, final=final, python=True)
     return FoldsWriter(path)

@@ -159,7 +159,9 @@ class CrossValidation:
                 parts.append(f"{untested} of {self.examples} examples were not tested")
         if self.final is not None:
             parts.append("the final prompt is trained on all examples, and itself tested on none")
-            told = {"seed": "the seed prompt", "final": "the final prompt", None: "open, as these examples do not tell"}
+        if self.final is not None and self.comparison is not None:
+            why = "these examples do not tell" if self.final.best != self.final.seed else "its run found nothing so far"
+            told = {"seed": "the seed prompt", "final": "the final prompt", None: f"open, as {why}"}
             parts.append(f"to use: {told[self.use]}")
         return "; ".join(parts)
 
