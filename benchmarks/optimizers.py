@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -126,6 +127,9 @@ OTHERS_SETTINGS: dict[str, Other] = {
     "trace OptoPrime, batches of 3": Other("trace-optoprime", "opto", 3),
 }
 """16 is the best of 3, 8 and 16 for GEPA and TextGrad, on other seeds. The other numbers are the authors'."""
+
+INSTALLED_AS = {"opto": "trace-opt", "dspy": "dspy[optuna]"}
+"""What pip calls a package, where that is another name or needs more."""
 
 
 @dataclass
@@ -240,11 +244,14 @@ def main() -> None:
     parser.add_argument("--beside", type=Path, metavar="RUNS.JSON", help="runs of another time, for table and picture")
     parser.add_argument("--out", type=Path, default=Path("proving-ground"), help="folder for runs.json and picture.svg")
     options = parser.parse_args()
+    if shutil.which(options.others) is None:
+        parser.error(f"--others {options.others}: there is no such program")
     there = {other.package for other in OTHERS_SETTINGS.values() if _installed(other.package, options.others)}
     names = [*OPTIMIZERS, *(name for name, other in OTHERS_SETTINGS.items() if other.package in there)]
     for name in options.only or ():
         if name in OTHERS_SETTINGS and name not in names:
             needed = OTHERS_SETTINGS[name].package
+            needed = INSTALLED_AS.get(needed, needed)
             parser.error(
                 f"{name} needs {needed!r}, which {options.others} has not; name a Python that has it: --others"
             )

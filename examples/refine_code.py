@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from subprocess import DEVNULL, PIPE
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, optim
@@ -52,18 +53,19 @@ TASKS = [
 ]
 
 RUN = """
-import contextlib, io, json, sys
+import json, os, sys
 code, tests = json.load(sys.stdin)
+found = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # what the code prints is no part of what is found
 names, failed = {}, []
 for test in tests:
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(code, names)
-            if not eval(test, names):
-                failed.append(test + " is not so; the left side gives " + repr(eval(test.split(" == ")[0], names)))
+        exec(code, names)
+        if not eval(test, names):
+            failed.append(test + " is not so; the left side gives " + repr(eval(test.split(" == ")[0], names))[:200])
     except Exception as error:
-        failed.append(test + " ends in " + type(error).__name__ + ": " + str(error))
-json.dump(failed, sys.stdout)
+        failed.append(test + " ends in " + type(error).__name__ + ": " + str(error)[:200])
+json.dump(failed, found)
 """
 
 
@@ -71,7 +73,7 @@ def failures(code: str, tests: list[str]) -> list[str]:
     """The tests that do not pass, and why; all of them where the process comes to nothing."""
     command, given = [sys.executable, "-I", "-c", RUN], json.dumps([code, tests])
     try:
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(command, input=given, stdout=PIPE, stderr=DEVNULL, text=True, timeout=5, check=False)
         failed: list[str] = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         failed = [f"{test} is not done in five seconds" for test in tests]

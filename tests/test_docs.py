@@ -82,7 +82,11 @@ def test_what_another_library_s_name_is_called_here_is_there(path: str, words: s
     """Who ports a program can type what the right-hand column says, with its keywords."""
     found = operator.attrgetter(path)(tg)
     if words:
-        inspect.signature(found).bind_partial(**{word.removesuffix("=…"): None for word in words.split(", ")})
+        signature, given = inspect.signature(found), [word.removesuffix("=…") for word in words.split(", ")]
+        named = [word for word in given if word.isidentifier()]
+        signature.bind_partial(**dict.fromkeys(named))
+        any_number = any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values())
+        assert (named != given) == any_number, "`ops.field(answer)` by itself raises: it takes a field, too"
 
 
 PARTS = sorted({name for _, name, _ in pkgutil.iter_modules(tg.__path__)})

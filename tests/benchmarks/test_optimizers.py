@@ -16,7 +16,11 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "optimizers.py"
 @pytest.mark.skipif(sys.platform == "win32", reason="the interpreter that has nothing is a shell script")
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("dspy.MIPROv2", r"needs 'dspy', which .* has not; .*--others"), ("nobody", "no 'nobody'; .*TGD.*textgrad")],
+    [
+        ("dspy.MIPROv2", r"needs 'dspy\[optuna\]', which .* has not; .*--others"),
+        ("trace OptoPrime", "needs 'trace-opt', which"),  # pip has an "opto", which is something else
+        ("nobody", "no 'nobody'; .*TGD.*textgrad"),
+    ],
 )
 def test_who_cannot_be_run_is_said_before_anything_is(name: str, said: str, tmp_path: Path) -> None:
     """A package that the other interpreter has not, and a name that nobody has."""
@@ -28,6 +32,14 @@ def test_who_cannot_be_run_is_said_before_anything_is(name: str, said: str, tmp_
     assert done.returncode == 2
     assert re.search(said, " ".join(done.stderr.split()))
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_interpreter_that_is_not_there_is_named() -> None:
+    """It ended in a traceback."""
+    asked = [sys.executable, SCRIPT, "--others", "/nowhere/python"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.endswith("error: --others /nowhere/python: there is no such program\n")
 
 
 def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Path) -> None:

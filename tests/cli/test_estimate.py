@@ -71,6 +71,20 @@ def test_limits_per_minute_say_how_long_it_takes_at_least(cli, small) -> None:
     assert max(map(len, shown.split("\n"))) <= 80
 
 
+def test_a_budget_that_is_less_than_usual_is_told_of(cli, small) -> None:
+    """`init` writes one into its config, and who adds --folds 5 would pay for all of it and get half of a result."""
+
+    def said(**limits: int) -> str:
+        folder = small(("calls = 5000", "\n".join(f"{name} = {limit}" for name, limit in limits.items())))
+        done = cli("estimate", str(folder))
+        assert done.exit_code == 0, done.output
+        return " ".join(done.stdout.split())
+
+    assert "[budget]" not in said() + said(calls=10**6, tokens=10**9)
+    assert "has room for 20 calls, which is less than usual" in said(calls=20, tokens=10**9)
+    assert "has room for 20 calls and 1,000 tokens, which is less" in said(calls=20, tokens=1000)
+
+
 def test_each_model_has_its_own_limit_per_minute() -> None:
     """Two models share no limit, so the slower of them decides, not their sum."""
     calls = {"forward": Range(100, 200), "backward": Range(10, 90), "optimizer": Range(3, 6)}

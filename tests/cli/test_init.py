@@ -257,6 +257,23 @@ def test_the_first_prompt_names_the_answers_where_these_are_few(init: Init) -> N
     assert user == "a: {a}\nb: {b}"
 
 
+def test_answers_with_commas_stand_in_lines_of_their_own(init: Init) -> None:
+    """In one line nobody could tell where one of them ends."""
+    rows = [{"a": n, "kind": ("food, drink", "other")[n % 2]} for n in range(9)]
+    assert init(rows, "--target", "kind", *MODEL).exit_code == 0
+    first = Path("task/prompt.txt").read_text(encoding="utf-8")
+    assert "which is one of these:\n- food, drink\n- other\nAnswer with" in first
+
+
+@pytest.mark.parametrize("answer", ["{kind}", "{a}", "two\nlines"])
+def test_answers_that_would_change_the_prompt_are_not_named_in_it(init: Init, answer: str) -> None:
+    """One in braces would be a slot, and train would refuse the folder that was just made."""
+    rows = [{"a": n, "kind": (answer, "other")[n % 2]} for n in range(9)]
+    assert init(rows, "--target", "kind", *MODEL).exit_code == 0
+    first = Path("task/prompt.txt").read_text(encoding="utf-8")
+    assert first == "Read the a.\nGive the kind.\nAnswer with the kind and nothing else.\n"
+
+
 def test_long_answers_are_told_of(init: Init) -> None:
     """Exact match would say that all of them are wrong."""
     rows = [{"q": f"q{n}", "answer": f"a{n} " * 40} for n in range(9)]

@@ -36,7 +36,9 @@ def explained(heading: str) -> set[str]:
         ("diff RUN`", ("diff", "RUN", "RUN")),
         ("eval RUN`", ("eval", "RUN", "--data", str(TICKETS / "val.jsonl"), "--repeats", "2")),
         ("eval RUN`", ("eval", "RUN", "--data", str(TICKETS / "val.jsonl"), "--budget-calls", "9")),
+        ("eval RUN`", ("eval", str(TICKETS))),
         ("estimate CONFIG`", ("estimate", str(TICKETS), "--optimizer", "PatchSearch")),
+        ("estimate CONFIG`", ("estimate", str(TICKETS), "--folds", "3", "--price", "input=1,output=2")),
         ("shrink RUN`", ("shrink", "RUN", "--max-tries", "1", "--budget-calls", "200")),
     ],
 )
@@ -45,6 +47,22 @@ def test_the_page_says_what_is_in_it(cli: Any, run: Any, heading: str, args: tup
     path = run()
     result = cli(*[str(path) if arg == "RUN" else arg for arg in args], "--json")
     assert set(json.loads(result.stdout)) <= explained(heading)
+
+
+def test_the_lines_of_a_diff_are_explained(cli: Any, run: Any) -> None:
+    """They are what a script takes a change apart by."""
+    found = json.loads(cli("show", str(run()), "--json").stdout)["parameters"]
+    lines = [line for text in found.values() for line in text["diff"]]
+    assert lines
+    assert {key for line in lines for key in line} <= explained("train`")
+
+
+def test_no_key_is_explained_twice() -> None:
+    """Two rows for one key say it in two ways, and only one of them is kept up."""
+    for section in PAGE.split("\n## "):
+        keys = re.findall(r"^\| ((?:`\w+`(?:, )?)+)", section, re.MULTILINE)
+        named = [key for cell in keys for key in re.findall(r"`(\w+)`", cell)]
+        assert sorted({*named}) == sorted(named), section.partition("\n")[0]
 
 
 def test_an_error_is_a_document_too(cli: Any, tmp_path: Path) -> None:

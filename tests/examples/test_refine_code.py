@@ -27,12 +27,21 @@ def example() -> dict[str, Any]:
         ("def twice(n): return n / 0", "twice(2) == 4 ends in ZeroDivisionError"),
         ("```python\ndef twice(n): return 2 * n\n```", "twice(2) == 4 ends in SyntaxError"),
         ("import os\nos._exit(0)", "twice(2) == 4 ends the process"),
+        ("import os\nos.write(1, b'[]')\nos._exit(0)", "twice(2) == 4 ends the process"),
+        ("import os\nos.write(1, b'\\xff')\ndef twice(n): return n", "twice(2) == 4 is not so"),
     ],
 )
 def test_code_that_fails_is_told_how(example: dict[str, Any], code: str, words: str) -> None:
     """Whatever a model writes, the run goes on, and the next version hears of it."""
     (failure,) = example["failures"](code, ["twice(2) == 4"])
     assert failure.startswith(words)
+
+
+def test_what_code_gives_is_cut(example: dict[str, Any]) -> None:
+    """Ten million characters would be more than any optimizer reads."""
+    for code in ("def twice(n): return 'a' * 10**7", "def twice(n): raise ValueError('a' * 10**7)"):
+        (failure,) = example["failures"](code, ["twice(2) == 4"])
+        assert len(failure) < 300
 
 
 def test_the_code_of_each_task_becomes_right(

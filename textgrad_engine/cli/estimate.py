@@ -27,7 +27,7 @@ from textgrad_engine.cli.options import (
     price_of,
 )
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
-from textgrad_engine.cli.settings import Models
+from textgrad_engine.cli.settings import Budget, Models
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.report.words import duration, money, plural, short
 from textgrad_engine.train.crossval import Part
@@ -105,7 +105,8 @@ def estimate(
             words = foreseen_of_folds(found, program, metric, every)
         seen = textwrap.wrap(words, columns)
         table = _table(result, names, runs.prices_in_words(found), seconds, latency, columns, len(parts))
-        write("\n".join([table, *([""] if seen else []), *seen]))
+        spent = textwrap.wrap(_spent_early(found.budget, result), columns)
+        write("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 
 
@@ -165,6 +166,27 @@ def _table(
 
 def _beside(name: str, text: str, columns: int) -> list[str]:
     return textwrap.wrap(text, columns, initial_indent=f"{name:12}", subsequent_indent=12 * " ")
+
+
+def _spent_early(budget: Budget, result: Estimate) -> str:
+    """That a limit of the config's is below what is usual; "" where none is."""
+    calls, tokens = (
+        sum((each for part in parts for each in part.values()), Range(0, 0, 0))
+        for parts in ([result.calls], [result.input_tokens, result.output_tokens])
+    )
+    limits = (
+        (budget.dollars, result.dollars, money(budget.dollars or 0)),
+        (budget.calls, calls, plural(budget.calls or 0, "call")),
+        (budget.tokens, tokens, plural(budget.tokens or 0, "token")),
+    )
+    low = [
+        words
+        for limit, need, words in limits
+        if limit is not None and need is not None and limit < (need.low if need.usual is None else need.usual)
+    ]
+    if not low:
+        return ""
+    return f"[budget] has room for {' and '.join(low)}, which is less than usual: it may end the run early."
 
 
 def _told(found: Range, word: Callable[[float], str]) -> str:

@@ -184,7 +184,8 @@ def _prompt(table: Dataset, shown: Sequence[str], target: str, given: Path | Non
     for row in table:
         times[str(row[target])] = times.get(str(row[target]), 0) + 1
     few = len(times) <= LABELS and min(times.values()) > 1
-    labels = sorted(times) if few and all(label.strip() and label.isprintable() for label in times) else []
+    named = few and not any(slots_of(label) or not label.strip() or not label.isprintable() for label in times)
+    labels = sorted(times) if named else []
     return templates.load("first_prompt").render(inputs=list(shown), target=target, labels=labels) + "\n"
 
 

@@ -15,10 +15,10 @@ from typing import Literal
 
 from textgrad_engine.llm.simulated.reading import Item, Task
 from textgrad_engine.testing.simulated.critic import Critic
-from textgrad_engine.testing.simulated.proposer import Proposer
+from textgrad_engine.testing.simulated.proposer import LESSONS, Proposer
 from textgrad_engine.testing.simulated.task_model import PARCEL
 
-__all__ = ["EXPECTED", "LESSONS", "Part", "advice_on", "part_of", "rewritten"]
+__all__ = ["EXPECTED", "Part", "advice_on", "part_of", "rewritten"]
 
 _CODE = r"[`'\"*(]*\b(K[1-9])\b"
 EXPECTED = re.compile(
@@ -43,8 +43,6 @@ _TAGGED = {
     for name in ("LM_SYSTEM_PROMPT", "LM_OUTPUT", "OBJECTIVE_FUNCTION", "FEEDBACK", "VARIABLE")
 }
 _FINE = "The answer is right, so nothing needs to change."
-LESSONS = 8
-"""How many lessons a new text takes from what is shown, at most."""
 
 
 @dataclass(frozen=True)

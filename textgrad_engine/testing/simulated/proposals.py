@@ -12,8 +12,7 @@ from typing import Literal
 
 from textgrad_engine.llm.simulated.reading import Item, Task
 from textgrad_engine.testing.simulated.critic import Critic
-from textgrad_engine.testing.simulated.foreign import LESSONS
-from textgrad_engine.testing.simulated.proposer import Proposer
+from textgrad_engine.testing.simulated.proposer import LESSONS, Proposer
 
 __all__ = ["Proposal", "proposal_of"]
 

@@ -11,7 +11,7 @@ from textgrad_engine.testing.simulated.instructions import read_instructions
 from textgrad_engine.testing.simulated.lessons import Lesson, gathered, rejected
 from textgrad_engine.testing.simulated.vocabulary import ATTRIBUTES, BY_NAME, CODES, attributes_in, clauses, rules_in
 
-__all__ = ["BLAND", "WORDINGS", "Proposer", "worded"]
+__all__ = ["BLAND", "LESSONS", "WORDINGS", "Proposer", "worded"]
 
 BLAND = (
     "Be accurate and consistent.",
@@ -35,7 +35,8 @@ _REPEATS = 0.15
 _INSISTS = 0.3
 """How often it says again, with more force, what the text says already and feedback still asks for."""
 
-_LESSONS_OF_A_REWRITE = 8
+LESSONS = 8
+"""How many lessons a rewrite takes from the feedback at most, whoever asked for it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Proposer:
     def rewrite(self, task: Task, other: tuple[str, ...] = (), sample: tuple[int, ...] = ()) -> dict[str, Any]:
         """The whole text anew, in the shape of the format "rewrite"; see `patch`."""
         key = self._key(task, other, sample)
-        edits = self._edits(task, _LESSONS_OF_A_REWRITE, key, other)
+        edits = self._edits(task, LESSONS, key, other)
         dropped = 0
         if task.items and chance(*key, "sloppy") < self.sloppiness:
             if len(task.lines) > 1 and chance(*key, "drop?") < 0.5:
