@@ -77,10 +77,12 @@ def test_a_pass_waits_for_the_forward(released: threading.Event) -> None:
     """Before that nobody knows where it leads."""
     own, one = leaf("own"), leaf("one")
     result = Gather.apply(own, finding(one, release=released))
-    waits = dispatch.times_waited()
-    threading.Thread(target=released.set).start()
-    result.backward("no")
-    assert dispatch.times_waited() > waits
+    pass_ = threading.Thread(target=result.backward, args=("no",))
+    pass_.start()
+    pass_.join(0.05)
+    assert pass_.is_alive()
+    released.set()
+    pass_.join()
     assert heard(own, one) == [["own: no"], ["note 0: no"]]
 
 
