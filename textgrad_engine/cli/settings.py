@@ -171,7 +171,7 @@ class Models(Section):
 
         Args:
             model: does every role. What the endpoint is and takes stays, a context belongs to the models of now.
-            base_url: the endpoint; headers belong to that of now, and another one gets none of their secrets.
+            base_url: the endpoint; headers belong to that of now, and another one gets none of them.
             price: of each of them.
         """
         new: dict[str, Any] = {}
