@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -355,6 +357,26 @@ def test_what_was_paid_for_is_not_called_nothing(cli: Any, home: Path) -> None:
     goes_on = cli("resume", run, "--budget-calls", 100_000, "--json")
     assert goes_on.exit_code == 0, goes_on.stderr
     assert json.loads(goes_on.stdout)["status"] == "finished"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_what_cannot_be_printed_is_no_wrong_use(home: Path, whole: str) -> None:
+    """As of a single run: the folder is right, and the disk is full."""
+    with Path("/dev/full").open("w") as full:
+        args = [sys.executable, "-m", "textgrad_engine", "show", whole]
+        done = subprocess.run(args, cwd=home, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: the result cannot be printed: no space left on device\n")
+
+
+def test_what_is_odd_in_a_folder_is_told_of_each_run(cli: Any, home: Path) -> None:
+    """And what goes on with it, also where its first fold is gone."""
+    run = killed_in_its_second_fold(cli)
+    with (run / "fold-2/events.jsonl").open("ab") as file:
+        file.write(b'{"event": "Ph')
+    shutil.rmtree(run / "fold-1")
+    shown = cli("show", run)
+    assert f"note: {run / 'fold-2'}: " in shown.stderr
+    assert f"`textgrad-engine resume {run}` goes on with it" in shown.stderr
 
 
 def test_what_goes_on_keeps_the_settings_that_it_was_begun_with(cli: Any, home: Path) -> None:

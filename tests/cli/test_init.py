@@ -200,6 +200,14 @@ def test_few_examples_stay_together_and_go_through_folds(init: Init) -> None:
     assert CliRunner().invoke(app, ["train", "task", "--folds", "2", "--quiet"]).exit_code == 0
 
 
+def test_columns_are_named_in_either_form_of_unicode(init: Init) -> None:
+    """A terminal may give an accent by itself, as macOS does; a table is read with those that are composed."""
+    rows = [{"e\u0301tat": f"t{n}", "cle\u0301": "ab"[n % 2], "groupe\u0301": n} for n in range(8)]
+    args = ("--target", "cle\u0301", "--input", "e\u0301tat", "--clusters", "groupe\u0301", *MODEL)
+    done = init(rows, *args)
+    assert done.exit_code == 0, done.stderr
+
+
 def test_too_few_for_folds_are_told_so(init: Init) -> None:
     """And not only by the command that is named."""
     done = init(tickets(3), "--target", "queue", *MODEL)

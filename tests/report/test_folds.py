@@ -11,6 +11,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.report import folds_as_json, page_of_folds, render_folds
+from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import Folds, read_folds, write_folds
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer, cross_validate
@@ -122,3 +123,9 @@ def test_of_what_was_not_begun_nothing_is_said(tmp_path: Path) -> None:
     assert "no fold was tested" in page.lower()
     assert "2 folds of 2 examples; it did not come to its end" in shown[:200].lower()
     assert folds_as_json(folds)["verdict"] is None
+
+
+@pytest.mark.parametrize("kept", [None, {}, {"config": None}, {"config": []}, {"config": {"models": []}}])
+def test_a_config_that_was_damaged_has_no_remark(kept: Any) -> None:
+    """`show` needs nothing of it, so it is no reason to end with a traceback."""
+    assert remark_on(kept) == ""

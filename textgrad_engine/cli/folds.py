@@ -238,21 +238,22 @@ def _folder_of(
     return RunFolder(path, config=described)
 
 
-def show_folds(path: Path, *, as_json: bool) -> None:
+def show_folds(folds: Folds, *, as_json: bool) -> None:
     """Print what there is of a cross-validation.
 
     Raises:
-        RunError: a file is missing or damaged.
         typer.Exit: runs have no result, and none says why.
     """
-    folds = read_folds(path)
+    for run in folds.runs.values():
+        for note in run.notes:
+            complain(f"note: {run.path}: {note}")
     if as_json:
-        write_json({"run": str(path), **report.folds_as_json(folds)})
+        write_json({"run": str(folds.path), **report.folds_as_json(folds)})
     else:
         _write(folds)
         if folds.missing and folds.locked:
             complain("It still goes on.")
-        elif (folds.missing or folds.found.status != "finished") and "fold-1" in folds.runs:
+        elif (folds.missing or folds.found.status != "finished") and folds.runs:
             complain(_goes_on(folds))
     if folds.missing and not folds.found.stopped:
         raise typer.Exit(FAILED)

@@ -27,7 +27,7 @@ from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
-from textgrad_engine.slots import SLOT_NAMES, slots_of
+from textgrad_engine.slots import SLOT_NAMES, composed, slots_of
 from textgrad_engine.store.files import typed
 from textgrad_engine.train.calling import no_text
 
@@ -99,6 +99,8 @@ def init(
     The parts are drawn at random. Examples with equal inputs are in one part, and so are those of one cluster. A table
     of fewer than 100 examples stays whole, for train --folds. No model is asked, and no file is replaced.
     """
+    target, inputs = composed(target), [composed(name) for name in inputs or ()]
+    clusters = None if clusters is None else composed(clusters)
     with checking():
         table = load(data)
         shown = _columns(table, data, target, inputs, clusters)

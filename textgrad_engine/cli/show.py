@@ -13,7 +13,7 @@ from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.view import remark_on
-from textgrad_engine.store import is_folds, read_run
+from textgrad_engine.store import Folds, is_folds, read_folds, read_run
 from textgrad_engine.train import TrainResult
 
 __all__ = ["show"]
@@ -54,6 +54,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
+    folds: Folds | None = None
+    explained: tuple[dict[str, Any], str] | None = None
     with checking():
         if line is not None and step is not None:
             raise RunError("--line N explains a line and --step N a step: give one of them")
@@ -62,20 +64,26 @@ def show(
         if is_folds(run):
             if line is not None or step is not None:
                 raise RunError(f"{run}: these are several runs, and a line or step is of one; name {run / 'final'}")
-            show_folds(run, as_json=as_json)
-            return
-        found = read_run(run)
-        if line is not None or step is not None:
+            folds = read_folds(run)
+            _ = folds.found  # or it is damaged
+        else:
+            found = read_run(run)
+        if folds is None and (line is not None or step is not None):
             if found.result is None:
                 what = "a line" if step is None else "a step"
                 ended = way_on.how_it_ended(found)
                 raise RunError(f"{run} has no result, as the run {ended}; only finished runs can explain {what}")
-            body, shown = _explained(found.result, line, step, parameter)
-            if as_json:
-                write_json(body)
-            else:
-                write(shown)
-            return
+            explained = _explained(found.result, line, step, parameter)
+    if folds is not None:
+        show_folds(folds, as_json=as_json)
+        return
+    if explained is not None:
+        body, shown = explained
+        if as_json:
+            write_json(body)
+        else:
+            write(shown)
+        return
     for note in found.notes:
         complain(f"note: {note}")
     if found.result is None:

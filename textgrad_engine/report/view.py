@@ -12,6 +12,7 @@ from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.lineage import problems_of
+from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score, within
 from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
@@ -50,7 +51,7 @@ def remark_on(kept: Mapping[str, Any] | None) -> str:
     """
     kept = kept or {}
     said = [] if kept.get("feedback", True) else [CONTROL]
-    if kept.get("config", {}).get("models", {}).get("prices"):
+    if setting_in(kept, "config", "models", "prices"):
         said.append("its costs are by stated prices")
     return "; ".join(said)
 
