@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, templates
+from textgrad_engine import Variable, backward, nn, ops, templates, use_models
 from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AuthenticationFailed, ContextOverflow, MalformedResponse
 from textgrad_engine.llm import OpenAIModel, Request, RetryPolicy, resolve, tokens
@@ -654,3 +654,26 @@ def test_the_numbers_of_lines_and_sentences_take_room_from_the_feedback(text: st
     beside = tokens.count(numbered(text)) + tokens.count(templates.load("optimizer_patch").system)
     items = [item for item in feedback if item.strip() in shown(model)]
     assert 0 < sum(map(tokens.count, items)) <= 3_000 - beside
+
+
+@pytest.mark.parametrize("use", ["chat", "format"])
+def test_what_is_said_of_a_template_itself_does_not_take_its_slots(use: str) -> None:
+    """All answers are right, and the prompt is too long: without its slot the next call would fail."""
+    proposed = ["Sort it.", "Sort {ticket}."]
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "optimizer":
+            edit = {"op": "replace", "line": 1, "text": proposed.pop(0), "reason": "shorter", "feedback": [1]}
+            return {"edits": [edit]}
+        return "billing"
+
+    user = nn.Parameter("Please sort this ticket, kindly: {ticket}", role="user message")
+    with use_models(forward=FunctionModel(answer)):
+        if use == "chat":
+            said = nn.ChatCompletion(user)(ticket="my bill")
+        else:
+            said = ops.chat_completion(None, [{"role": "user", "content": ops.format(user, ticket="my bill")}])
+        length = nn.Metric(lambda text, _: (0.0, "It is too long."), "short texts")
+        backward([nn.ExactMatch()(said, "billing"), length(user, "")])
+        TGD([user]).step()
+    assert user.data == "Sort {ticket}."

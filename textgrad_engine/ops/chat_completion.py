@@ -22,7 +22,7 @@ from textgrad_engine.ops.asking import SHARED, SharedSamples, completion_of, con
 from textgrad_engine.ops.cases import case_of
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on, texts_at
-from textgrad_engine.ops.fillers import as_plain, is_nan, unfit
+from textgrad_engine.ops.fillers import as_plain, is_nan, note_template, unfit
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.tools import shown, tools_of
@@ -350,6 +350,9 @@ def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: st
         TypeError: the value of a slot is None, or what is no text.
         ValueError: it is not a number (NaN), or batches differ in size.
     """
+    if plan.inputs:
+        for text in values[: plan.inputs[0][1]]:
+            note_template(text)
     for name, at in plan.inputs:
         if type(value := values[at]) is not str:
             _refuse_no_text(name, value, call)

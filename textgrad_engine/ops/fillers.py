@@ -10,11 +10,33 @@ import pathlib
 import uuid
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakSet
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.templates import unfilled
 
-__all__ = ["as_plain", "is_nan", "unfit"]
+__all__ = ["as_plain", "is_nan", "is_template", "note_template", "unfit"]
+
+_templates: WeakSet[Variable] = WeakSet()
+
+
+def note_template(text: Any) -> None:
+    """Note that the slots of a text are filled, if it is a leaf that may be trained."""
+    if isinstance(text, Variable) and text.requires_grad and text.is_leaf and text not in _templates:
+        _templates.add(text)
+
+
+def is_template(leaf: Variable) -> bool:
+    """Whether slots of this leaf were filled by some call: its braces are slots, whatever is said of the text itself.
+
+    Example:
+        >>> prompt, answer = (Variable("{n}", requires_grad=True) for _ in range(2))
+        >>> note_template(prompt)
+        >>> is_template(prompt), is_template(answer)
+        (True, False)
+    """
+    return leaf in _templates
+
 
 _PLAIN = (Variable, str, int, float, list, type(None))
 _WRITTEN = (

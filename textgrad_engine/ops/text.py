@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
+from textgrad_engine.ops.fillers import note_template
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
@@ -315,6 +316,7 @@ def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's
         >>> format('Sort {x} as {"json": 1}', x=Variable("{x}")).data
         'Sort {x} as {"json": 1}'
     """
+    note_template(template)
     return sized(_Format.apply(template, by_composed_name(slots)), [template, *slots.values()])
 
 

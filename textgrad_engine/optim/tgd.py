@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.llm.model import Model
+from textgrad_engine.ops.fillers import is_template
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.choose import Candidate, best_of, scores_of
 from textgrad_engine.optim.contracts import Contract, contracts_for
@@ -281,6 +282,7 @@ class TGD(Optimizer):
 
             gathered, state = await shown(gathered, transforms, state, context, room)
         tried, repeats = self._tried(variable)
+        template = is_template(variable) or not _all_direct(gathered.items)
         brief = Brief(
             role=variable.role,
             text=before,
@@ -288,9 +290,7 @@ class TGD(Optimizer):
             items=gathered.items,
             left_out=gathered.left_out,
             history=gathered.history,
-            contracts=contracts_for(
-                group["constraints"], group["max_tokens"], template=not _all_direct(gathered.items)
-            ),
+            contracts=contracts_for(group["constraints"], group["max_tokens"], template=template),
             max_edits=group["max_edits"],
             step=self.steps,
             examples=group["examples"],
