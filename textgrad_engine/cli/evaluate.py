@@ -1,4 +1,4 @@
-"""``textgrad-engine eval``: use what a run found on a dataset, and say how good it is there."""
+"""``textgrad-engine eval``: use what a run found, or what a config begins with, on a dataset; say how good it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can fill a slot: a text, a number, and what is written as one of these in a single way."""
+"""What can fill a slot, such as a text or a number, and which texts had slots that calls have filled."""
 
 from __future__ import annotations
 
