@@ -12,7 +12,7 @@ from textgrad_engine import optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.patch import Gone, apply_patch
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import (
     as_json,
     lineage_as_json,

@@ -41,10 +41,10 @@ from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted, Reserve
 from textgrad_engine.llm.playback import count_again, unlike
-from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.taped import Player, playing
 from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import call_tool, usage_of
 

@@ -41,10 +41,10 @@ from textgrad_engine.callables import signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.record import tool_result
 from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.taped import tool_result
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 
 __all__ = ["Tools", "tools_of"]

@@ -16,7 +16,7 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.search.drafts import Desk, Draft
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.population import Candidate, Population
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.texts import texts_now
 

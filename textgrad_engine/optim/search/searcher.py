@@ -13,7 +13,7 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Proposer
 from textgrad_engine.optim.search.objective import Objective, Texts
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.settings import proposer_of
 from textgrad_engine.optim.texts import write_texts
