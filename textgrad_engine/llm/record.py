@@ -25,11 +25,7 @@ from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.toolcalls import (
-    ToolRecord,
-    giving_ids,
-    tool_to_json,
-)
+from textgrad_engine.llm.toolcalls import ToolRecord, giving_ids, tool_to_json
 from textgrad_engine.llm.usage import call_tool
 
 __all__ = ["FORMAT", "Recording", "cassettes", "record"]

@@ -32,14 +32,8 @@ from textgrad_engine.llm.record import FORMAT
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.taped import Player, answered_by, playing
-from textgrad_engine.llm.toolcalls import (
-    ToolCall,
-    ToolOnRecord,
-    ToolRecord,
-    ToolsOnRecord,
-    given_again,
-    tool_from_json,
-)
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, tool_from_json
+from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import mark
 
 __all__ = ["Absent", "Replay", "replay", "replayed_model"]

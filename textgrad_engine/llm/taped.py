@@ -16,17 +16,8 @@ from textgrad_engine.llm.record import Recording, cassettes
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.toolcalls import (
-    ToolCall,
-    ToolRecord,
-    ToolResult,
-    ToolsOnRecord,
-    are_observed,
-    id_of,
-    inside,
-    is_run_again,
-    tell_of,
-)
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, are_observed, id_of, inside, tell_of
+from textgrad_engine.llm.tools_on_record import ToolsOnRecord, is_run_again
 from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way, usage_of
 
 __all__ = ["Player", "Taped", "answered_by", "playing", "tool_result"]
@@ -60,7 +51,7 @@ class Player(Protocol):
 async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
     """What a call of a tool gives, or gave where it is played back; cassettes and observers around are told of it.
 
-    See NOTE [Tools that are played back] in `llm.toolcalls`.
+    See NOTE [Tools that are played back] in `llm.tools_on_record`.
 
     Args:
         call: the call.

@@ -9,7 +9,7 @@ NOTE [Tools]
     it otherwise. The first such failure of each kind is logged once a run, as it may be a mistake in the tool. What
     ends a run (an interruption, a budget that is spent) ends it here, too.
 
-    What tools give is recorded, and played back with the answers of models (`llm.toolcalls`).
+    What tools give is recorded, and played back with the answers of models (`llm.tools_on_record`).
 
     A tool that gives a Variable which wants feedback, such as the answer of another part of the program, is a part of
     the program, too. The critic is asked about what it gave as about any input, and what it says goes on to the prompts

@@ -17,7 +17,8 @@ from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomical
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import FORMAT, dumps
 from textgrad_engine.train import CrossValidation
-from textgrad_engine.train.crossval import Part, pooled
+from textgrad_engine.train.folds import Part
+from textgrad_engine.train.pooled import pooled
 from textgrad_engine.train.shares import OnRecord, Share
 
 __all__ = ["Folds", "FoldsWriter", "is_folds", "read_folds", "way_on_with", "write_folds"]
