@@ -214,7 +214,8 @@ class RandomSearch(BoardSearcher):
             self._tried = {self.board.texts: None}
         objective.adopt(self.board.texts)
 
-    def _decide(self, objective: Objective) -> Decision | None:
+    def decide(self, objective: Objective) -> Decision | None:
+        """Race the next proposal; see `Searcher.decide`."""
         board = self.board
         if not board.val:
             found = objective.scores(board.texts, range(len(objective.val)))

@@ -286,7 +286,7 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None
         DataError: (from the function) it is a batch of several, and the target is none of as many entries.
 
     Example:
-        >>> from textgrad_engine import nn
+        >>> from textgrad_engine import Variable, nn
         >>> refusing_batches(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
     """
     adds = isinstance(loss, ExactMatch | Metric | Judge)
@@ -318,6 +318,7 @@ def with_fields(loss: Callable[..., Any]) -> Score:
             argument is ``inputs`` is given no target, as a function for nn.Metric.
 
     Example:
+        >>> from textgrad_engine import Variable
         >>> score = with_fields(lambda prediction, target, inputs: inputs)
         >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
         {'land': 'Italy'}

@@ -191,7 +191,8 @@ class PopulationSearcher(Searcher):
             self._remember({})
         objective.adopt(texts)
 
-    def _decide(self, objective: Objective) -> Decision | None:
+    def decide(self, objective: Objective) -> Decision | None:
+        """What became of the next proposal of the round; see `Searcher.decide`."""
         if not self._waiting:
             if not self.population.scores[0]:
                 self.population.score(objective, [0], range(len(objective.val)))
