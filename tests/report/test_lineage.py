@@ -129,7 +129,7 @@ def test_a_line_of_the_seed_text(result: TrainResult) -> None:
 
 
 def test_a_run_without_races_says_so(result: TrainResult) -> None:
-    """A step of an optimizer that is no search, from before races were kept."""
+    """As a step of a loop of one's own has none."""
     found = lineage_of(result, 3)
     assert (found.edit, found.reason) == ("1.2", "nobody knew")
     shown = render_line(found)

@@ -40,7 +40,7 @@ class Trial:
         kind: what it proposed, such as ``"patch"`` or ``"ablation"``; "" for a step of an optimizer that is no search.
         kept: whether its change was kept.
         why: in a few words why.
-        race: the race; None when there was none, or the run is from before races were kept.
+        race: the race; None when there was none.
     """
 
     step: int

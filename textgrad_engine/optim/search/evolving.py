@@ -122,7 +122,7 @@ class PopulationSearcher(Searcher):
         population = None if held is None else TypeAdapter(Population).validate_python(held)
         waiting = TypeAdapter(list[Outcome]).validate_python(state["waiting"])
         best, begun, memory = int(state["best"]), int(state["begun"]), state["memory"]
-        before = int(state.get("before", 0))  # a state of an older version has none
+        before = int(state["before"])
 
         def take_all() -> None:
             take()
