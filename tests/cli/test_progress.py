@@ -18,7 +18,7 @@ from textgrad_engine.cli.progress import Bars, Lines, progress_for
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.llm import Completion, Message, Request, Usage
 from textgrad_engine.llm.usage import CallRecord
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.events import (

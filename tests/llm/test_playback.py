@@ -11,7 +11,7 @@ from textgrad_engine.errors import BudgetExceeded, ConnectionFailed, RunError, S
 from textgrad_engine.llm import RetryPolicy, Stop, budget, call_key_scope, meter, resolve
 from textgrad_engine.llm.answers import Answer
 from textgrad_engine.llm.playback import Playback
-from textgrad_engine.llm.record import playing
+from textgrad_engine.llm.taped import playing
 from textgrad_engine.llm.usage import call_item
 from textgrad_engine.testing import FunctionModel
 

@@ -40,7 +40,7 @@ from textgrad_engine.llm import (
 from textgrad_engine.optim import TGD
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
-record_module = importlib.import_module("textgrad_engine.llm.record")  # the package has a function of that name
+replay_module = importlib.import_module("textgrad_engine.llm.replay")  # the package has a function of that name
 ONCE = RetryPolicy(max_attempts=1)
 
 
@@ -92,8 +92,8 @@ def test_the_nearest_request_is_looked_for_once(run, ask, tmp_path, monkeypatch)
     path = tmp_path / "c.jsonl"
     taped(run, model_named("o", lambda request: "x"), path, *(ask(f"Sort.\nItem {n}") for n in range(5)))
     made = []
-    difference = record_module.difference
-    monkeypatch.setattr(record_module, "difference", lambda *given: made.append(1) or difference(*given))
+    difference = replay_module.difference
+    monkeypatch.setattr(replay_module, "difference", lambda *given: made.append(1) or difference(*given))
     errors, _ = played(run, path, *(ask(f"Order.\nItem {n}") for n in range(5)), model=model_named("o", str))
     assert len(made) == 1
     assert "was not recorded; the nearest is line 2, and" in str(errors[0])

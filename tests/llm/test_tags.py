@@ -21,11 +21,6 @@ def closed(**properties):
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def feedback_schema(*cases):
-    form = _texts_for(tuple(tuple((key, "a role") for key in keys) for keys in cases)).settings.config
-    return form.response_format.json_schema
-
-
 def asked(text="hello", **fields):
     return Request(messages=(Message(role="user", content=text),), **fields)
 

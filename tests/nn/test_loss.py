@@ -110,10 +110,9 @@ def test_trained_criteria_of_a_judge_belong_to_the_module() -> None:
     assert [name for name, _ in loss.named_parameters()] == ["instructions"]
 
 
-def test_a_judge_that_an_earlier_version_pickled_still_judges() -> None:
-    """It had no settings of its own then."""
+def test_a_judge_that_was_pickled_still_judges() -> None:
+    """With the settings that it was made with."""
     judge = nn.Judge("Is it kind?", scale=(1, 5))
-    del judge._settings
     with tg.use_models(forward=FunctionModel(lambda request: {"score": 4, "explanation": "kind"})):
         assert pickle.loads(pickle.dumps(judge))(Variable("Dear Ann")).data == 4
 

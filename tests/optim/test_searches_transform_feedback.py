@@ -17,7 +17,6 @@ from textgrad_engine.optim.transforms import (
     Context,
     FeedbackTransform,
     Gathered,
-    Stateless,
     chain,
     cluster,
     momentum,
@@ -39,7 +38,7 @@ SEARCHES: dict[str, Callable[..., Searcher]] = {
 every_search = pytest.mark.parametrize("name", SEARCHES)
 
 
-class Told(Stateless):
+class Told(FeedbackTransform):
     """Notes what it may know of the step, and says how many items there were."""
 
     def __init__(self, sends: Callable[[Gathered], Gathered]) -> None:

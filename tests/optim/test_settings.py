@@ -11,7 +11,7 @@ from textgrad_engine import Variable, optim
 from textgrad_engine.optim import Optimizer, RandomEdits
 from textgrad_engine.optim.proposers import Patch, Rewrite, Several
 from textgrad_engine.optim.settings import whole
-from textgrad_engine.optim.transforms import Stateless, dedupe, momentum
+from textgrad_engine.optim.transforms import FeedbackTransform, dedupe, momentum
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "TGD": optim.TGD,
@@ -103,7 +103,7 @@ def test_settings_that_are_run_through_once_are_kept() -> None:
     assert [len(group["transforms"].transforms) for group in optimizer.param_groups] == [1, 1]
 
 
-class Told(Stateless):
+class Told(FeedbackTransform):
     async def update(self, gathered: Any, state: Any, context: Any) -> Any:
         return gathered, state
 

@@ -17,7 +17,7 @@ from textgrad_engine.optim import TGD
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.transforms import Gathered, cap, dedupe, momentum, newest_first
-from textgrad_engine.optim.transforms.base import Stateless
+from textgrad_engine.optim.transforms.base import FeedbackTransform
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel
 
 
@@ -506,7 +506,7 @@ def test_transforms_change_what_is_shown_and_count() -> None:
 def test_transforms_that_leave_nothing_ask_nothing() -> None:
     """Defect of section 9: rewriting with no feedback at all."""
 
-    class Nothing(Stateless):
+    class Nothing(FeedbackTransform):
         async def update(self, gathered: Gathered, state: dict[str, Any], context: Any) -> Any:
             return replace(gathered, items=(), left_out=len(gathered.items)), state
 

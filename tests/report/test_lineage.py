@@ -12,7 +12,7 @@ from textgrad_engine import optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.patch import Gone, apply_patch
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import (
     as_json,
     lineage_as_json,
@@ -129,7 +129,7 @@ def test_a_line_of_the_seed_text(result: TrainResult) -> None:
 
 
 def test_a_run_without_races_says_so(result: TrainResult) -> None:
-    """A step of an optimizer that is no search, from before races were kept."""
+    """As a step of a loop of one's own has none."""
     found = lineage_of(result, 3)
     assert (found.edit, found.reason) == ("1.2", "nobody knew")
     shown = render_line(found)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Evidence, Origin
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import as_json, one_line, render
 from textgrad_engine.train import Evaluation, TrainResult, compare
 

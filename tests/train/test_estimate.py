@@ -14,8 +14,8 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim.transforms import dedupe, summarise
 from textgrad_engine.testing import FunctionModel, simulated_task
-from textgrad_engine.train.crossval import Part
 from textgrad_engine.train.estimate import Estimate, Range, estimate, estimate_parts
+from textgrad_engine.train.folds import Part
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 ROWS = [{"word": f"word {n}", "target": "yes"} for n in range(20)]

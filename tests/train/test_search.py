@@ -17,7 +17,7 @@ from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, NoMo
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import PatchSearch, RandomSearch
 from textgrad_engine.optim.proposers import Unaided
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.settling import Settling
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.testing.simulated import SimulatedTask, simulated_task

@@ -271,9 +271,7 @@ def _sample(value: Variable) -> Any:
 
 def first_data(value: Variable) -> Any:
     """The data below all transforms; of a value inside `vmap` that of the first example."""
-    while value._layer is not None:
-        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
-    return value.data
+    return value._lowest().data
 
 
 def _targets(inputs: Any, call: str) -> list[Target]:

@@ -169,6 +169,20 @@ class Value:
             return [inner[inner.number]]  # type: ignore[list-item]  # of the same kind as the whole
         return inner if isinstance(inner, list) else [self._primal()]
 
+    def _lowest(self) -> Self:
+        """What a value of transforms stands for below all of them; of a value inside `vmap` the first example's."""
+        value = self
+        while value._layer is not None:
+            value = value._inner[0] if isinstance(value._inner, list) else value._primal()
+        return value
+
+    def _whole(self) -> Self:
+        """What a value of transforms stands for below those that have one for all examples."""
+        value = self
+        while value._layer is not None and not isinstance(value._inner, list):
+            value = value._primal()
+        return value
+
     def _primal(self) -> Self:
         """What a value of a transform stands for one level below."""
         inner: Self = self._inner[0] if isinstance(self._inner, tuple) else self._inner

@@ -338,9 +338,7 @@ class Variable(Value):
         return Variable.field_rule(self, key)
 
     def __repr__(self) -> str:
-        inner = self
-        while inner._layer is not None and not isinstance(inner._inner, list):
-            inner = inner._primal()
+        inner = self._whole()
         if inner._layer is not None:
             shown = f"<a value for each of {len(inner._inner)} examples>"
         elif self._call is not None and not self._call.done:

@@ -10,7 +10,7 @@ from textgrad_engine.data.load import load
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
 from textgrad_engine.slots import SLOT_NAMES, not_slots
-from textgrad_engine.train.calling import no_text
+from textgrad_engine.train.fields import no_text
 
 __all__ = ["check_columns", "not_compared", "read_data"]
 

@@ -30,10 +30,10 @@ from textgrad_engine.cli.output import OK, checking, command, width, write, writ
 from textgrad_engine.cli.settings import Budget, Models
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.report.words import duration, money, plural, short
-from textgrad_engine.train.crossval import Part
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate, Range, scaled
+from textgrad_engine.train.folds import Part
 
 __all__ = ["estimate", "seconds_at"]
 

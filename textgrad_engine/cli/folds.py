@@ -26,7 +26,7 @@ from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
-from textgrad_engine.report.view import looked_at_before
+from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import (
     FOLDS,
@@ -42,8 +42,8 @@ from textgrad_engine.store import (
     write_folds,
 )
 from textgrad_engine.train import TrainResult
-from textgrad_engine.train.crossval import Part, parts_of
 from textgrad_engine.train.evaluator import clusters_of
+from textgrad_engine.train.folds import Part, parts_of
 from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 

@@ -29,7 +29,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import SLOT_NAMES, composed, slots_of
 from textgrad_engine.store.files import typed
-from textgrad_engine.train.calling import no_text
+from textgrad_engine.train.fields import no_text
 
 __all__ = ["init"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.api import first_data
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import lift
 from textgrad_engine.ops.batching import Stack, Unbind
@@ -150,9 +151,7 @@ def entry_of(value: Any, where: str) -> Variable:
 
 def size_of(value: Variable, where: str) -> int:
     """How many entries a batch has; waits for it when it is still pending."""
-    while value._layer is not None:
-        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
-    data = value.data
+    data = first_data(value)
     if not isinstance(data, list):
         raise AutogradError(
             f"{where}: in_dims says it is a batch, and its data is {type(data).__name__} {data!r:.40}. "

@@ -229,7 +229,7 @@ def _edit_of(given: Any, where: str) -> Variable:
 
 def _by_example(primal: Variable, edit: Variable) -> Iterator[tuple[Variable, Variable]]:
     """A value and the edit of it without their levels: for each example, where they stand for one per example."""
-    pair = [_bare(primal), _bare(edit)]
+    pair = [primal._whole(), edit._whole()]
     layers = [value._layer for value in pair if value._layer is not None]
     if not layers:
         yield pair[0], pair[1]
@@ -237,13 +237,6 @@ def _by_example(primal: Variable, edit: Variable) -> Iterator[tuple[Variable, Va
     top = next((layer for layer in reversed(LAYERS.get()) if layer in layers), layers[0])
     for one in zip(*[value._inner if value._layer is top else repeat(value) for value in pair]):
         yield from _by_example(*one)
-
-
-def _bare(value: Variable) -> Variable:
-    """The value below the levels that have one for all examples."""
-    while value._layer is not None and not isinstance(value._inner, list):
-        value = value._primal()
-    return value
 
 
 def check_edit(data: Any, edit: Any, where: str) -> None:

@@ -12,7 +12,8 @@ from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import OpenAIModel
 from textgrad_engine.llm.prices import price, set_price
-from textgrad_engine.llm.record import Recording, Replay, Taped, record, replay
+from textgrad_engine.llm.record import Recording, record
+from textgrad_engine.llm.replay import Replay, replay
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 from textgrad_engine.llm.resolve import Defaults, resolve
 from textgrad_engine.llm.response import Completion, FinishReason, Price, Usage
@@ -22,6 +23,7 @@ from textgrad_engine.llm.samples import samples
 from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.stop import Stop
 from textgrad_engine.llm.stream import on_token
+from textgrad_engine.llm.taped import Taped
 from textgrad_engine.llm.usage import CallRecord, Meter, Metered, call_key, call_key_scope, meter, observe
 
 __all__ = [

@@ -19,11 +19,12 @@ from textgrad_engine.errors import ModelError, RequestRefused, RunError
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.model import Wrapper
-from textgrad_engine.llm.record import Player
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, given_again
+from textgrad_engine.llm.taped import Player
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
+from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import Metered, mark
 
 __all__ = ["Playback", "count_again", "unlike"]

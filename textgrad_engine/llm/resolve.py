@@ -18,12 +18,12 @@ from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import Api, OpenAIModel
 from textgrad_engine.llm.prices import Priced
-from textgrad_engine.llm.record import Taped
 from textgrad_engine.llm.redact import concealed
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.spans import Traced
+from textgrad_engine.llm.taped import Taped
 from textgrad_engine.llm.usage import Metered
 
 __all__ = ["DEFAULT_IN_FLIGHT", "MAX_IN_FLIGHT", "SIMULATED", "Defaults", "resolve", "without_outer"]

@@ -8,7 +8,7 @@ NOTE [What is played back]
     may have, is counted again, in the sums, the budgets and the journal, by the first equal request, and that goes on
     to the next answer, or is asked anew.
 
-    What tools gave is played back likewise (NOTE [Tools that are played back] in `llm.toolcalls`).
+    What tools gave is played back likewise (NOTE [Tools that are played back] in `llm.tools_on_record`).
 
     Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
     budgets as it was then, so that what depends on what is left of them comes out the same. What was paid for and has
@@ -41,11 +41,12 @@ from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted, Reserve
 from textgrad_engine.llm.playback import count_again, unlike
-from textgrad_engine.llm.record import Player, playing
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolsOnRecord, given_again
+from textgrad_engine.llm.taped import Player, playing
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
+from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import call_tool, usage_of
 
 __all__ = ["Resumption", "is_answer"]

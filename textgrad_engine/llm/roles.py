@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from textgrad_engine.errors import NoModelError
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.record import replayed_model
+from textgrad_engine.llm.replay import replayed_model
 from textgrad_engine.llm.request import Purpose
 from textgrad_engine.llm.resolve import resolve
 

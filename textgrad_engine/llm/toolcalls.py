@@ -1,72 +1,38 @@
-"""Calls of tools: told to those who watch, and given again where a run or a cassette is played back.
-
-NOTE [Tools that are played back]
-    What a tool gave is recorded as an answer of a model is, and given again where the same call comes again. The tool
-    is not run: it may give something else by now (a clock, a search engine), and it may have done what must not be
-    done twice (a mail). A call is known by the turn that made it: the model, the conversation so far, the answer that
-    holds the call, and its place among the calls of that answer. Of equal ones, the n-th gets what the n-th gave, of
-    the same example, of no other item of a `pmap` (`answers.same_item`) and of no other place (NOTE [The place of a
-    conversation] in `llm.places`).
-
-    A tool may ask models for something of its own. Those calls are on record with the id of the tool's call, which no
-    other call of a run has, be it an equal one (`id_of`). When what
-    it gave is given again, they are counted again with it: in the sums, the budgets and the journal. So are the tools
-    inside of it.
-
-    Nothing is recorded of a tool that ended the run (it raised an error of this library, such as a budget that is
-    spent), nor of one that was under way when the process was killed: nobody knows how far it had come. Those are run
-    again. A cache keeps nothing of tools: who asks a clock twice wants two times.
-
-    A tool may give a Variable that feedback goes through, such as the answer of a part of the program that is trained.
-    Then its text is not enough for a backward pass: where one may come, it is run again, as the program around it is.
-    What it asked is on record and is answered from there, and so are the tools that were called inside of it.
-"""
+"""Calls of tools: what tells one from others, and who is told of it."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import SecretStr
 
-from textgrad_engine.errors import ModelError
-from textgrad_engine.llm.answers import Answer, Answers, digest, same_item
-from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.answers import digest
 from textgrad_engine.llm.cachekey import asked_of
-from textgrad_engine.llm.places import Place, numbering_places, same_place
+from textgrad_engine.llm.places import Place, numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool
+from textgrad_engine.llm.usage import call_item, call_place, call_tool
 
 __all__ = [
-    "Play",
     "ToolCall",
-    "ToolOnRecord",
     "ToolRecord",
     "ToolResult",
-    "ToolsOnRecord",
     "Turn",
     "are_observed",
-    "given_again",
     "giving_ids",
     "id_of",
     "inside",
-    "is_run_again",
     "observe_tools",
     "tell_of",
     "tool_from_json",
     "tool_to_json",
 ]
-
-Play = Callable[[Answer, Budgeted, Request], Awaitable[Completion]]
-"""Gives a recorded answer again, and charges the budgets for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,171 +132,6 @@ class ToolRecord:
     latency: float = 0.0
     keys: tuple[SecretStr, ...] = field(default=(), repr=False, compare=False)
     place: Place = ()
-
-
-@dataclass(frozen=True)
-class ToolOnRecord:
-    """A call of a tool that was written down.
-
-    Attributes:
-        record: what was written.
-        nth: where it comes among all, in the order in which they began.
-        phase: the number of the phase of a run that it belongs to.
-        source: the number of its file, where there are several.
-    """
-
-    record: ToolRecord
-    nth: int
-    phase: int = 0
-    source: int = 0
-
-
-class ToolsOnRecord:
-    """Recorded calls of tools; each is given once.
-
-    Args:
-        every: all of them.
-
-    Attributes:
-        ids: of all of them.
-    """
-
-    def __init__(self, every: Sequence[ToolOnRecord] = ()) -> None:
-        self._lock = threading.Lock()
-        self._given: set[int] = set()
-        self._every = every
-        self.ids = frozenset([each.record.id for each in every])
-        self._by_name: dict[tuple[str, str | None], list[ToolOnRecord]] = {}  # and example; None for those of all
-        self._inside: dict[str, list[ToolOnRecord]] = {}
-        for each in every:
-            for name in each.record.also:
-                self._by_name.setdefault((name, each.record.key), []).append(each)
-                self._by_name.setdefault((name, None), []).append(each)
-            if each.record.tool:
-                self._inside.setdefault(each.record.tool, []).append(each)
-
-    def take(self, call: ToolCall, phase: int = 0, *, elsewhere: bool = False) -> ToolOnRecord | None:
-        """What is on record of a call; None where there is nothing, or nothing more.
-
-        Args:
-            call: the call.
-            phase: the number of the phase that it belongs to now.
-            elsewhere: where there is nothing left of the example and the place, take what another one got.
-        """
-        item, place, inside_of = call_item.get(), call_place.get(), call_tool.get()
-        example = call.turn.example
-
-        def rank(each: ToolOnRecord) -> Any:
-            record = each.record
-            other = record.item != item, record.place != place, record.tool != inside_of
-            # What was given where nothing is recorded has no graph, and what has one would be run where none is needed.
-            return (each.phase != phase, *other, record.result.through != call.recorded, each.nth)
-
-        with self._lock:
-            found = self._waiting(call, example, item, place)
-            if not found and elsewhere:
-                part = place[:2]
-                found = self._waiting(call, example, item, part) or self._waiting(call, None, item, part)
-            if not found:
-                return None
-            taken = min(found, key=rank)
-            self._given.add(id(taken))
-            return taken
-
-    def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...], place: Place) -> list[ToolOnRecord]:
-        equal = {id(each): each for name in call.also for each in self._by_name.get((name, example), ())}
-        return [
-            each
-            for number, each in equal.items()
-            if number not in self._given and same_item(each.record.item, item) and same_place(each.record.place, place)
-        ]
-
-    def take_inside(self, outer: ToolOnRecord) -> list[ToolOnRecord]:
-        """Those that were made inside of a tool, and are not given yet."""
-        with self._lock:
-            found = [
-                each
-                for each in self._inside.get(outer.record.id, ())
-                if id(each) not in self._given and each.phase == outer.phase
-            ]
-            self._given.update(map(id, found))
-            return found
-
-    @property
-    def left(self) -> list[ToolOnRecord]:
-        """Those that have not been given yet."""
-        with self._lock:
-            return [each for each in self._every if id(each) not in self._given]
-
-
-class _OnRecord:
-    """Stands where a model would stand that a tool had asked."""
-
-    def __init__(self, name: str, answered: Callable[[Request], Awaitable[Completion]]) -> None:
-        self.name = name
-        self._answered = answered
-
-    async def complete(self, request: Request) -> Completion:
-        """What it had answered."""
-        return await self._answered(request)
-
-
-def is_run_again(call: ToolCall, record: ToolRecord) -> bool:
-    """Whether a call that is on record is run all the same, as feedback goes through it."""
-    return call.recorded and record.result.through
-
-
-async def given_again(
-    call: ToolCall, taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play
-) -> ToolRecord:
-    """What is on record of a call; what was asked inside of it is counted again, if it does not ask that itself.
-
-    Args:
-        call: the call.
-        taken: what is on record of it.
-        tools: what is on record of tools.
-        answers: the answers on record.
-        play: gives one of them again.
-
-    Raises:
-        BudgetExceeded: the budgets have no room for it.
-    """
-    if not is_run_again(call, taken.record):
-        await _count_inside(taken, tools, answers, play)
-    return taken.record
-
-
-async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:
-    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside."""
-    with inside(taken.record.id):
-        for answer in answers.take_inside(taken.record.id, taken.phase):
-            await _count(answer, answers, play)
-        for each in tools.take_inside(taken):
-            await _count_inside(each, tools, answers, play)
-            tell_of(each.record)
-
-
-async def _count(answer: Answer, answers: Answers, play: Play) -> None:
-    async def answered(request: Request) -> Completion:
-        try:
-            return await play(answer, charging, request)
-        except ModelError as error:
-            error.counted_again = answer.counted_again
-            raise
-
-    stub = _OnRecord(answer.model, answered)
-    charging = Budgeted(stub)
-    request = Request.model_validate({"purpose": answer.purpose, **(answer.request or {})})
-    tokens = call_key.set(answer.example), call_item.set(answer.item), call_place.set(answer.place)
-    try:
-        await Metered(stub).complete(request)
-    except ModelError:
-        if any(each is answer for each in answers.waiting()):  # there was no room for it
-            raise
-    finally:
-        call_place.reset(tokens[2])
-        call_item.reset(tokens[1])
-        call_key.reset(tokens[0])
 
 
 def tool_to_json(record: ToolRecord) -> dict[str, Any]:

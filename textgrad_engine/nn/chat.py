@@ -139,9 +139,8 @@ class ChatCompletion(OneVariable):
 
 def _template(text: str | Variable | None) -> str | None:
     """The text of a template; of a batch of them the first, which has the slots of all. None while it is computed."""
-    while isinstance(text, Variable) and text._layer is not None:
-        text = text._inner[0] if isinstance(text._inner, list) else text._primal()
     if isinstance(text, Variable):
+        text = text._lowest()
         return str(text.data) if text.done() else None
     return text
 

@@ -137,8 +137,7 @@ class Judge(OneVariable):
         self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
     ) -> Variable:
         """Score a prediction."""
-        known = vars(self).get("_settings")  # a Judge that was pickled by an earlier version has none
-        settings = self._settings = judge_settings(self.model, self.scale, known)
+        settings = self._settings = judge_settings(self.model, self.scale, self._settings)
         given = self.instructions, target, inputs, self.scale, self.success_fn
         return judged_by(settings, prediction, *given, reduction_fn=sum, eval_mode=self.eval_mode)[0]
 

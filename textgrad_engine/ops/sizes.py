@@ -27,8 +27,8 @@ def size_of(value: Any) -> int | None:
         return len(value)
     if not isinstance(value, Variable):
         return None
-    while value._layer is not None:  # of a value inside vmap: one example's
-        value = value._inner[0] if isinstance(value._inner, list) else value._primal()
+    if value._layer is not None:
+        value = value._lowest()
     call = value._call
     if call is not None and (not call.done or call.failed):
         return _pending.get(call)

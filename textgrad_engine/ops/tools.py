@@ -9,7 +9,7 @@ NOTE [Tools]
     it otherwise. The first such failure of each kind is logged once a run, as it may be a mistake in the tool. What
     ends a run (an interruption, a budget that is spent) ends it here, too.
 
-    What tools give is recorded, and played back with the answers of models (`llm.toolcalls`).
+    What tools give is recorded, and played back with the answers of models (`llm.tools_on_record`).
 
     A tool that gives a Variable which wants feedback, such as the answer of another part of the program, is a part of
     the program, too. The critic is asked about what it gave as about any input, and what it says goes on to the prompts
@@ -41,10 +41,10 @@ from textgrad_engine.callables import signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.record import tool_result
 from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.taped import tool_result
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 
 __all__ = ["Tools", "tools_of"]

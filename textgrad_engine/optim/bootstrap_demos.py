@@ -157,7 +157,8 @@ class BootstrapDemos(PopulationSearcher):
         self._runs = None if runs is None else TypeAdapter(dict[int, Run]).validate_python(runs)
         self._right = frozenset(memory.get("right", ()))
 
-    def _decide(self, objective: Objective) -> Decision | None:
+    def decide(self, objective: Objective) -> Decision | None:
+        """What became of the next texts with demonstrations; see `Searcher.decide`."""
         if self._steps is None:  # these runs give the seed texts their scores, too
             texts = self.population.candidates[0].texts
             self._steps = Steps.of(objective.runs(texts, range(len(objective.val)), "val"), len(texts))
@@ -169,7 +170,7 @@ class BootstrapDemos(PopulationSearcher):
                     "makes of its .data is not it. Nor is it seen where it is asked inside of a tool",
                     " or ".join(unseen),
                 )
-        return super()._decide(objective)
+        return super().decide(objective)
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
         if self._count >= self.sets + 2:

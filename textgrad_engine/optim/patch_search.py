@@ -204,7 +204,8 @@ class PatchSearch(BoardSearcher):
         self._waiting = [n for n in self._waiting if n not in self.board.val]
         objective.adopt(self.board.texts)
 
-    def _decide(self, objective: Objective) -> Decision | None:
+    def decide(self, objective: Objective) -> Decision | None:
+        """Settle the proposal that was begun first, after the lanes are filled; see `Searcher.decide`."""
         # Note on bases: proposals under way share the texts they started from, so what a race buys of these is bought
         # once for all of them. Lanes are therefore filled together, when all but a few are settled: one that began at
         # once would not know what its neighbours are about to bring. When nothing was found for a while and the texts

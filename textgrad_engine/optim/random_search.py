@@ -27,7 +27,8 @@ from textgrad_engine.optim.search.noise import MEASURED, noise_of
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.on_board import BoardSearcher
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, answered, balance, run_race
+from textgrad_engine.optim.search.race import KEEP, Race, balance
+from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.search.work import is_shorter
@@ -213,7 +214,8 @@ class RandomSearch(BoardSearcher):
             self._tried = {self.board.texts: None}
         objective.adopt(self.board.texts)
 
-    def _decide(self, objective: Objective) -> Decision | None:
+    def decide(self, objective: Objective) -> Decision | None:
+        """Race the next proposal; see `Searcher.decide`."""
         board = self.board
         if not board.val:
             found = objective.scores(board.texts, range(len(objective.val)))

@@ -282,7 +282,8 @@ def _side(run: Run, ended: str, openings: int) -> Side:
 
 def _settings(first: Run, second: Run) -> Iterator[Changed]:
     pairs = [_flat(run) for run in (first, second)]
-    if None not in (versions := [setting(run, "version") for run in (first, second)]):  # older folders keep none
+    versions = [setting(run, "version") for run in (first, second)]
+    if None not in versions:  # a run from Python keeps none
         pairs = [{**pair, "version": version} for pair, version in zip(pairs, versions)]
     for name in {**pairs[0], **pairs[1]}:
         one, other = (each.get(name) for each in pairs)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled
-from textgrad_engine.report.view import looked_at_before, measured, remark_on, said
+from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
 from textgrad_engine.store import Folds, typed
 from textgrad_engine.train import CrossValidation, TrainResult

@@ -11,7 +11,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report.difference import Arrivals, diff_of, replaced_by
 from textgrad_engine.report.words import plural
 from textgrad_engine.train import TrainResult
@@ -40,7 +40,7 @@ class Trial:
         kind: what it proposed, such as ``"patch"`` or ``"ablation"``; "" for a step of an optimizer that is no search.
         kept: whether its change was kept.
         why: in a few words why.
-        race: the race; None when there was none, or the run is from before races were kept.
+        race: the race; None when there was none.
     """
 
     step: int

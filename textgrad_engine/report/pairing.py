@@ -186,7 +186,7 @@ _ANSWERED_BY = (
 
 
 def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The settings in which two runs differ; what is not set is the same as what an older folder does not know."""
+    """The settings in which two runs differ; what is not set is the same as what is null."""
     if first.config is None or second.config is None:
         return []
     values = {each: [_without_nulls(setting(run, "config", *each)) for run in (first, second)] for each in keys}

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.playback import Playback
-from textgrad_engine.llm.record import playing
 from textgrad_engine.llm.redact import redacted, secrets_named
+from textgrad_engine.llm.taped import playing
 from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.lock import check_unlocked
 from textgrad_engine.store.paid import OnRecord, Paid, paid_for

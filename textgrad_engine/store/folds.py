@@ -17,7 +17,8 @@ from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomical
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import FORMAT, dumps
 from textgrad_engine.train import CrossValidation
-from textgrad_engine.train.crossval import Part, pooled
+from textgrad_engine.train.folds import Part
+from textgrad_engine.train.pooled import pooled
 from textgrad_engine.train.shares import OnRecord, Share
 
 __all__ = ["Folds", "FoldsWriter", "is_folds", "read_folds", "way_on_with", "write_folds"]
@@ -33,8 +34,8 @@ class Folds:
         ids: of all examples.
         clusters: of each; empty where each stands for itself.
         looks_before: how often other runs had opened these examples for a test when it was begun.
-        rows: of each example the digest that tells it apart by its content; empty in folders of before.
-        digest: what tells the examples from others; "" in folders of before.
+        rows: of each example the digest that tells it apart by its content; empty where `cross_validate` made it.
+        digest: what tells the examples from others; "" where `cross_validate` made it.
         runs: the runs that were begun, by name: ``"fold-1"`` and so on, and ``"final"``.
         has_final: whether there is to be a run on all examples.
         from_python: whether `train.cross_validate` made it, and not the command line.

@@ -17,7 +17,7 @@ from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer, digest, error_from_json
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.toolcalls import ToolOnRecord
+from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
 from textgrad_engine.train import Evaluation, TrainResult
 from textgrad_engine.train.events import (

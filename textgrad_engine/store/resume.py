@@ -12,7 +12,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption
-from textgrad_engine.llm.toolcalls import ToolOnRecord
+from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.store.files import typed, whole_of, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run

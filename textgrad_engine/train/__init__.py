@@ -2,12 +2,13 @@
 
 from textgrad_engine.train import events
 from textgrad_engine.train.controls import Control, Controls
-from textgrad_engine.train.crossval import CrossValidation, across_validate, cross_validate
+from textgrad_engine.train.crossval import across_validate, cross_validate
 from textgrad_engine.train.evaluator import Comparison, Evaluation, aevaluate, compare, evaluate
 from textgrad_engine.train.events import Callback, StopTraining
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.shrinking import ShrinkResult, ashrink, shrink
 from textgrad_engine.train.trainer import Trainer

@@ -28,7 +28,6 @@ from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.trim import MOST_LOOKED
-from textgrad_engine.train.crossval import Part
 from textgrad_engine.train.estimate_search import estimate_search
 from textgrad_engine.train.estimated import (
     ANSWER_TOKENS,
@@ -47,6 +46,7 @@ from textgrad_engine.train.estimated import (
     scaled,
     summed,
 )
+from textgrad_engine.train.folds import Part
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer, loader_of
 
@@ -167,7 +167,7 @@ def estimate_parts(parts: Sequence[Part], of: Callable[[Part], Estimate]) -> Est
     """What the runs of a cross-validation will use together.
 
     Args:
-        parts: what each works with, by `crossval.parts_of`.
+        parts: what each works with, by `folds.parts_of`.
         of: gives the estimate of one of them; parts of the same sizes are estimated once.
     """
     known: dict[tuple[int, ...], Estimate] = {}

@@ -14,18 +14,10 @@ from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.train.asked import Call
-from textgrad_engine.train.calling import (
-    check_examples,
-    inputs_and_target,
-    lacking,
-    not_to_be_had,
-    refusing_batches,
-    run_on,
-    run_scored,
-    with_fields,
-)
+from textgrad_engine.train.calling import not_to_be_had, run_on, run_scored
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.fields import check_examples, inputs_and_target, lacking, refusing_batches, with_fields
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.prediction import said_in

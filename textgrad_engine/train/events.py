@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from textgrad_engine.llm.toolcalls import ToolRecord
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.train.evaluator import Evaluation
 
 if TYPE_CHECKING:

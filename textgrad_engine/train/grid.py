@@ -23,7 +23,7 @@ from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Sequential
 from textgrad_engine.slots import slots_of
-from textgrad_engine.train.calling import Score
+from textgrad_engine.train.fields import Score
 
 __all__ = ["Row", "is_uniform", "run_grid", "same_shape", "same_slots"]
 

@@ -17,7 +17,6 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
-from textgrad_engine.train.calling import inputs_and_target
 from textgrad_engine.train.digest import digest_of
 from textgrad_engine.train.evaluator import (
     Evaluation,
@@ -27,6 +26,7 @@ from textgrad_engine.train.evaluator import (
     refuse_if_mostly_lost,
     scale_of,
 )
+from textgrad_engine.train.fields import inputs_and_target
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.known import Key, KnownScores

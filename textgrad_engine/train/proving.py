@@ -21,7 +21,8 @@ from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.proving import proven
-from textgrad_engine.optim.search.race import GLANCE, LosesAnswers, Race, answered, balance, first_batch, run_race
+from textgrad_engine.optim.search.race import GLANCE, Race, balance, first_batch
+from textgrad_engine.optim.search.racing import LosesAnswers, answered, run_race
 from textgrad_engine.optim.search.work import in_edits, is_shorter, support_of_all
 
 if TYPE_CHECKING:

@@ -15,15 +15,13 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import Reserve, budget
 from textgrad_engine.llm.response import Usage
-
-if TYPE_CHECKING:
-    from textgrad_engine.train.crossval import Part
-    from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.folds import Part
+from textgrad_engine.train.result import TrainResult
 
 __all__ = ["FoldsFolder", "OnRecord", "Share", "fit_parts"]
 
@@ -84,7 +82,7 @@ def fit_parts(
     """Run each part in turn within its share of the budget, until one is interrupted or has no room for a call.
 
     Args:
-        parts: by `crossval.parts_of`.
+        parts: by `folds.parts_of`.
         fit: trains and tests on a part.
         folder: knows what runs have on record, and writes down what each is given; None where there is none.
     """

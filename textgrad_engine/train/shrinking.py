@@ -18,7 +18,8 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, tokens_of
-from textgrad_engine.optim.search.race import KEEP, Race, RaceRecord, answered, run_race
+from textgrad_engine.optim.search.race import KEEP, Race
+from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.shrink import Point, pareto
 from textgrad_engine.optim.shrink import shrink as leave_out
 from textgrad_engine.optim.texts import texts_now, write_texts

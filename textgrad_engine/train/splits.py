@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.data import ids_of
 from textgrad_engine.data.overlap import check_splits, describe, repeated
-from textgrad_engine.train.calling import inputs_of
+from textgrad_engine.train.fields import inputs_of
 
 __all__ = ["clusters_of_equals", "equals", "warn_of_overlaps"]
 

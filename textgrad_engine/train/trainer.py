@@ -18,12 +18,12 @@ from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
-from textgrad_engine.train.calling import check_examples, inputs_and_target
 from textgrad_engine.train.evaluator import clusters_of, scale_of
 from textgrad_engine.train.events import (
     Callback,
     run_folder,
 )
+from textgrad_engine.train.fields import check_examples, inputs_and_target
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult

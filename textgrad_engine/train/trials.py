@@ -15,8 +15,9 @@ from textgrad_engine.llm.places import trying
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
-from textgrad_engine.train.calling import refusing_batches, run_on, run_scored, with_fields
+from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.evaluator import Scored, scored
+from textgrad_engine.train.fields import refusing_batches, with_fields
 from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch

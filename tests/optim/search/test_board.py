@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
 from textgrad_engine.optim.search.board import MOST_DRAWN, MOST_LOST, Accepted, Begun, Board, Refused, Rival
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import Tried
 

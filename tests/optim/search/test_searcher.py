@@ -55,7 +55,7 @@ class Counting(Searcher):
         super()._begin(objective)
         self.begun += 1
 
-    def _decide(self, objective: Wanted) -> Decision | None:
+    def decide(self, objective: Wanted) -> Decision | None:
         if self.number == self.last:
             return None
         self.number += 1
@@ -133,16 +133,16 @@ def test_an_error_leaves_the_parameters_as_they_are() -> None:
     (system,) = here.parameters()
     search, asked = Counting(here.parameters()), objective(here)
     search.step(asked)
-    real = search._decide
+    real = search.decide
 
     def failing(objective: Wanted) -> Any:
         raise AuthenticationFailed("no", status=401)
 
-    search._decide = failing  # type: ignore[method-assign]
+    search.decide = failing  # type: ignore[method-assign]
     with pytest.raises(AuthenticationFailed):
         search.step(asked)
     assert (system.data, search.steps, search.changes) == ("0/1", 1, [])
-    search._decide = real  # type: ignore[method-assign]
+    search.decide = real  # type: ignore[method-assign]
     search.step(asked)
     assert system.data == "0/2"
 
@@ -184,11 +184,11 @@ def test_what_is_no_decision_is_refused() -> None:
     """It would be taken for one in the middle of a run."""
 
     class Own(Counting):
-        def _decide(self, objective: Wanted) -> Decision | None:
+        def decide(self, objective: Wanted) -> Decision | None:
             return True  # type: ignore[return-value]
 
     of = program("one")
-    with pytest.raises(TypeError, match=r"Own._decide gave True; give an optim.Decision, or None"):
+    with pytest.raises(TypeError, match=r"Own.decide gave True; give an optim.Decision, or None"):
         Own(of.parameters()).step(objective(of))
 
 

@@ -15,7 +15,7 @@ from textgrad_engine.optim.proposers import Patch
 from textgrad_engine.optim.search.board import Accepted, Begun, Board
 from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.settling import Settling, challenger
 from textgrad_engine.optim.search.work import Workshop
 from textgrad_engine.optim.search.written import Written

@@ -13,7 +13,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.search.found import Found
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.trim import trimmed
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective

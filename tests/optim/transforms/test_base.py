@@ -15,7 +15,6 @@ from textgrad_engine.optim.transforms import (
     Context,
     FeedbackTransform,
     Gathered,
-    Stateless,
     cap,
     chain,
     cluster,
@@ -39,7 +38,7 @@ def said(*texts: str) -> Gathered:
 
 
 @dataclass(frozen=True)
-class Count(Stateless):
+class Count(FeedbackTransform):
     """Counts its calls, and marks the items."""
 
     mark: str = "x"
@@ -55,7 +54,7 @@ class Count(Stateless):
         return {**state, "told": [*state["told"], [*lines, outcome]]}
 
 
-@pytest.mark.parametrize("wrong", [dedupe, Stateless, "dedupe", None, FeedbackItem("a", 1, "", ())])
+@pytest.mark.parametrize("wrong", [dedupe, FeedbackTransform, "dedupe", None, FeedbackItem("a", 1, "", ())])
 def test_what_is_no_transform_is_refused(wrong: Any) -> None:
     """Such as the function that makes one, without its brackets."""
     with pytest.raises(TypeError, match=r"such as dedupe\(\); got"):
@@ -161,7 +160,7 @@ def test_nothing_is_lost_uncounted(transform: FeedbackTransform, x: Gathered) ->
 def test_a_transform_need_not_be_async() -> None:
     """Most compute only; one that waits is run where it holds nobody up."""
 
-    class First(Stateless):
+    class First(FeedbackTransform):
         def update(
             self, gathered: Gathered, state: dict[str, Any], context: Context
         ) -> tuple[Gathered, dict[str, Any]]:
@@ -173,7 +172,7 @@ def test_a_transform_need_not_be_async() -> None:
 def test_a_transform_that_gives_no_state_is_named() -> None:
     """Python's words would speak of what cannot be unpacked."""
 
-    class Half(Stateless):
+    class Half(FeedbackTransform):
         async def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Gathered:
             return gathered
 

@@ -11,7 +11,7 @@ from typing import Any
 from textgrad_engine.optim.patch import Edit, Evidence, Origin
 from textgrad_engine.optim.search.marks import Marks, marks_of
 from textgrad_engine.optim.search.objective import Texts
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import Tried
 

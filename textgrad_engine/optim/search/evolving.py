@@ -16,7 +16,7 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.search.drafts import Desk, Draft
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.population import Candidate, Population
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.texts import texts_now
 
@@ -122,7 +122,7 @@ class PopulationSearcher(Searcher):
         population = None if held is None else TypeAdapter(Population).validate_python(held)
         waiting = TypeAdapter(list[Outcome]).validate_python(state["waiting"])
         best, begun, memory = int(state["best"]), int(state["begun"]), state["memory"]
-        before = int(state.get("before", 0))  # a state of an older version has none
+        before = int(state["before"])
 
         def take_all() -> None:
             take()
@@ -191,7 +191,8 @@ class PopulationSearcher(Searcher):
             self._remember({})
         objective.adopt(texts)
 
-    def _decide(self, objective: Objective) -> Decision | None:
+    def decide(self, objective: Objective) -> Decision | None:
+        """What became of the next proposal of the round; see `Searcher.decide`."""
         if not self._waiting:
             if not self.population.scores[0]:
                 self.population.score(objective, [0], range(len(objective.val)))

@@ -11,7 +11,7 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, apply_patch, stamped
 from textgrad_engine.optim.search.board import Accepted, Origins
 from textgrad_engine.optim.search.objective import Texts
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 
 __all__ = ["Found", "Kind", "Placed", "edits_of", "left_out", "trimmed_in_words", "with_edits"]
 

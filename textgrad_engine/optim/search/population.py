@@ -10,7 +10,8 @@ from textgrad_engine.llm import tokens
 from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of
-from textgrad_engine.optim.search.race import Race, RaceRecord, run_race
+from textgrad_engine.optim.search.race import Race
+from textgrad_engine.optim.search.racing import RaceRecord, run_race
 
 __all__ = ["Candidate", "Population"]
 

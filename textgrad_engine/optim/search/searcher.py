@@ -13,7 +13,7 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Proposer
 from textgrad_engine.optim.search.objective import Objective, Texts
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.settings import proposer_of
 from textgrad_engine.optim.texts import write_texts
@@ -60,7 +60,7 @@ class Decision:
 class Searcher(Optimizer):
     """Base of optimizers whose `step` takes an `Objective` and decides about one proposal.
 
-    One of your own has `texts`, `expected`, and a `_decide` that is given the objective and gives a `Decision`, or None
+    One of your own has `texts`, `expected`, and a `decide` that is given the objective and gives a `Decision`, or None
     when nothing is left to try (docs/extending.md).
 
     After each step the parameters hold the best texts so far. `finished` says when nothing is left to try, and `close`
@@ -113,7 +113,7 @@ class Searcher(Optimizer):
             raise ValueError(f"{type(self).__name__} was begun with another objective; close() it first")
         with self._whole((closure,), {}):
             self.changes = []
-            self.decided = self._decide(closure)
+            self.decided = self.decide(closure)
             self._check_decided()
             check_step_cancelled()
             if self.decided is None:
@@ -135,7 +135,7 @@ class Searcher(Optimizer):
             return
         if not isinstance(given, Decision):
             raise TypeError(
-                f"{type(self).__name__}._decide gave {given!r:.80}; give an optim.Decision, or None when nothing is "
+                f"{type(self).__name__}.decide gave {given!r:.80}; give an optim.Decision, or None when nothing is "
                 "left to try"
             )
         texts: object = self.texts()
@@ -147,6 +147,17 @@ class Searcher(Optimizer):
                 f"{type(self).__name__}.texts() gave {texts!r:.80}; give a tuple with a text for each of the {count} "
                 f"parameter{'s' if count > 1 else ''}, in the order of variables()"
             )
+
+    def decide(self, objective: Objective) -> Decision | None:
+        """Decide about the next proposal; a search of one's own has this instead of a `step`.
+
+        Args:
+            objective: gives scores and feedback for any texts.
+
+        Returns:
+            What was decided; None when nothing is left to try.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs a `decide`")
 
     @property
     def expected(self) -> float:
@@ -226,7 +237,3 @@ class Searcher(Optimizer):
             )
         self._objective = objective
         self.finished = False
-
-    def _decide(self, objective: Objective) -> Decision | None:
-        """Decide about the next proposal; None when nothing is left to try."""
-        raise NotImplementedError(f"{type(self).__name__} needs a `_decide`")

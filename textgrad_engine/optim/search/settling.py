@@ -17,7 +17,7 @@ from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
 from textgrad_engine.optim.search.found import Found, edits_of, trimmed_in_words, with_edits
 from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.objective import Objective
-from textgrad_engine.optim.search.race import RaceRecord
+from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.work import Workshop, support_of, ties

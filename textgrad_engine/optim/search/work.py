@@ -25,20 +25,8 @@ from textgrad_engine.optim.search.hearing import Share
 from textgrad_engine.optim.search.objective import Objective, Texts, handicap_of, slower_by
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.proving import Racing, proven, trimmed_race
-from textgrad_engine.optim.search.race import (
-    BATCH,
-    FEWEST,
-    GLANCE,
-    KEEP,
-    MANY,
-    PROMISING,
-    LosesAnswers,
-    Race,
-    answered,
-    balance,
-    first_batch,
-    run_race,
-)
+from textgrad_engine.optim.search.race import BATCH, FEWEST, GLANCE, KEEP, MANY, PROMISING, Race, balance, first_batch
+from textgrad_engine.optim.search.racing import LosesAnswers, answered, run_race
 from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.telling import history_of
 from textgrad_engine.optim.transforms import Gathered

@@ -5,7 +5,6 @@ from textgrad_engine.optim.transforms.base import (
     Context,
     FeedbackTransform,
     Gathered,
-    Stateless,
     chain,
     identity,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "Context",
     "FeedbackTransform",
     "Gathered",
-    "Stateless",
     "cap",
     "chain",
     "cluster",

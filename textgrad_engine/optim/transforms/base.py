@@ -20,7 +20,6 @@ __all__ = [
     "Context",
     "FeedbackTransform",
     "Gathered",
-    "Stateless",
     "chain",
     "chain_of",
     "forgetful",
@@ -71,35 +70,11 @@ class FeedbackTransform(Protocol):
     A state is plain data that JSON can hold: texts, numbers, lists, and dicts with texts as keys. It is never changed
     in place. An `update` that is no ``async def`` is run in a thread, and may wait. A transform that asks the
     optimizer's model may have an attribute `most_requests`, how often it does so in one update at most, which estimates
-    count.
-    """
-
-    def init(self) -> dict[str, Any]:
-        """The state for a parameter that it has not seen yet."""
-        return {}
-
-    @abstractmethod
-    def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated | Awaitable[Updated]:
-        """The feedback changed, and the state after it."""
-        ...
-
-    def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
-        """The state after an edit was settled.
-
-        Args:
-            state: the state before.
-            lines: the edit in words, a text for each thing that it changed.
-            outcome: what became of it, in words.
-        """
-        return state
-
-
-class Stateless:
-    """Base of transforms that remember nothing; one that does overrides what it needs.
+    count. A class of one's own that inherits from this one needs no `init` and no `record` if it remembers nothing.
 
     Example:
         >>> from dataclasses import replace
-        >>> class First(Stateless):
+        >>> class First(FeedbackTransform):
         ...     def __init__(self, n):
         ...         self.n = n
         ...     def update(self, gathered, state, context):
@@ -109,11 +84,22 @@ class Stateless:
     """
 
     def init(self) -> dict[str, Any]:
-        """Nothing."""
+        """The state for a parameter that it has not seen yet; nothing, unless it is overridden."""
         return {}
 
+    @abstractmethod
+    def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated | Awaitable[Updated]:
+        """The feedback changed, and the state after it."""
+        ...
+
     def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
-        """The state as it was."""
+        """The state after an edit was settled; the one before, unless it is overridden.
+
+        Args:
+            state: the state before.
+            lines: the edit in words, a text for each thing that it changed.
+            outcome: what became of it, in words.
+        """
         return state
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.context import fit
-from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
 
 __all__ = ["Cap", "cap"]
 
 
 @dataclass(frozen=True)
-class Cap(Stateless):
+class Cap(FeedbackTransform):
     """See `cap`."""
 
     max_tokens: int

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.optim.feedback import FeedbackItem, joined
-from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
 from textgrad_engine.optim.words import grams, words_of
 
 __all__ = ["Cluster", "cluster"]
@@ -20,7 +20,7 @@ Likeness = dict[int, float]
 
 
 @dataclass(frozen=True)
-class Cluster(Stateless):
+class Cluster(FeedbackTransform):
     """See `cluster`."""
 
     threshold: float

@@ -7,13 +7,13 @@ from typing import Any
 
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.feedback import FeedbackItem, joined
-from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
 
 __all__ = ["Dedupe", "dedupe"]
 
 
 @dataclass(frozen=True)
-class Dedupe(Stateless):
+class Dedupe(FeedbackTransform):
     """See `dedupe`."""
 
     async def update(

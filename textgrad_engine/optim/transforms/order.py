@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
 
 __all__ = ["NewestFirst", "WorstFirst", "newest_first", "worst_first"]
 
 
 @dataclass(frozen=True)
-class WorstFirst(Stateless):
+class WorstFirst(FeedbackTransform):
     """See `worst_first`."""
 
     async def update(
@@ -23,7 +23,7 @@ class WorstFirst(Stateless):
 
 
 @dataclass(frozen=True)
-class NewestFirst(Stateless):
+class NewestFirst(FeedbackTransform):
     """See `newest_first`."""
 
     async def update(

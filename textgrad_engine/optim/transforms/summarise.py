@@ -23,13 +23,13 @@ from textgrad_engine.ops.reduce import (
     unusable,
 )
 from textgrad_engine.optim.feedback import joined
-from textgrad_engine.optim.transforms.base import Context, Gathered, Stateless
+from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
 
 __all__ = ["Summarise", "summarise"]
 
 
 @dataclass(frozen=True)
-class Summarise(Stateless):
+class Summarise(FeedbackTransform):
     """See `summarise`."""
 
     max_items: int

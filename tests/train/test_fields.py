@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, nn, optim, use_models
+from textgrad_engine.data import DataLoader
+from textgrad_engine.errors import DataError
+from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.train.fields import check_examples, fields_named_by, inputs_and_target, target_for, with_fields
+
+
+class Program(nn.Module):
+    def forward(self, ticket: str, *, tone: str = "kind") -> str:
+        return ticket + tone
+
+
+def test_a_missing_field_names_example_and_fields() -> None:
+    """A null is a missing field too, and is called so: the field is there."""
+    with pytest.raises(
+        DataError, match="example 't7' has no field 'ticket', which the program's forward names; it has text"
+    ):
+        fields_named_by(Program())({"text": "x"}, "t7")
+    with pytest.raises(DataError, match=r"'t7' has null in the field 'ticket', which the .* names; give it a value"):
+        fields_named_by(Program())({"text": "x", "ticket": None}, "t7")
+    with pytest.raises(DataError, match="'t7' has null in the field 'queue' for the target; give it a value"):
+        target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": None}, "t7")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), "nan, as tables have it in an empty field"),
+        ("a\ud800b", "half of a surrogate pair at character 2"),
+        (b"x", "a value of the type bytes, which is no text"),
+        ({"a": 1}, "an object, which is no text"),
+        (
+            {"type": "image_url", "image_url": {"url": "x"}},
+            "a content part, which is no text; put it among the content of a message: ops.chat_completion",
+        ),
+        ("x" * 5_000_001, "5,000,001 characters, and a request has 5,000,000"),
+        (["a"], "a list, which would be a batch"),
+    ],
+)
+def test_what_no_request_can_hold_is_refused_before_the_first_one(value: Any, why: str) -> None:
+    """By the example's name: in the middle of a run it ended that, and nothing told which example it was."""
+    good = [{"id": f"t{n}", "ticket": "a", "target": "ok"} for n in range(4)]
+    model = FunctionModel(lambda request: "ok")
+    program = nn.ChatCompletion("{ticket}", system=nn.Parameter("Rules."))
+    with use_models(forward=model), pytest.raises(DataError, match=f"example 'bad': the field 'ticket' holds {why}"):
+        tg.Trainer(max_epochs=1).fit(
+            program,
+            nn.ExactMatch(),
+            optim.TGD(program.parameters()),
+            good,
+            [*good, {"id": "bad", "ticket": value, "target": "ok"}],
+        )
+    assert model.requests == []
+
+
+def test_an_empty_field_of_a_table_is_no_target() -> None:
+    """Nobody means that the answer should be "nan"; and critics would have been told so."""
+    with pytest.raises(DataError, match="'t7' has nan in the field 'queue' for the target"):
+        target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": float("nan")}, "t7")
+
+
+def test_modules_one_after_the_other_get_the_fields_of_the_first() -> None:
+    """Named as the first module names them, in a Sequential of Sequentials, too."""
+    first, row = nn.ChatCompletion("{ticket}", model=ScriptedModel([])), {"ticket": "a", "tone": "b", "other": "c"}
+    for chain in (nn.Sequential(first, Program()), nn.Sequential(nn.Sequential(first), Program())):
+        assert fields_named_by(chain)(row, "1") == {"ticket": "a"}
+    assert fields_named_by(nn.Sequential(Program(), first))(row, "1") == {"ticket": "a", "tone": "b"}
+    with pytest.raises(DataError, match="example '1' has no field 'ticket'"):
+        fields_named_by(nn.Sequential(first, Program()))({"text": "a"}, "1")
+
+
+def test_a_missing_slot_of_a_chat_completion_is_a_missing_field() -> None:
+    """Its forward takes any keyword; its slots say which."""
+    pick = fields_named_by(nn.ChatCompletion("{a} and {b}"))
+    with pytest.raises(DataError, match="no field 'b'"):
+        pick({"a": "x"}, "t1")
+    assert pick({"a": "x", "b": "y", "target": "z"}, "t1") == {"a": "x", "b": "y"}
+
+
+def test_a_program_gets_the_fields_it_names_and_no_others() -> None:
+    """The target never leaks into the program; defaults hold where a field is missing, or null."""
+    row = {"id": "1", "ticket": "x", "target": "secret"}
+    assert fields_named_by(Program())(row, "1") == {"ticket": "x"}
+    assert fields_named_by(Program())({**row, "tone": "dry"}, "1") == {"ticket": "x", "tone": "dry"}
+    assert fields_named_by(Program())({**row, "tone": None}, "1") == {"ticket": "x"}
+    assert fields_named_by(lambda ticket: ticket)(row, "1") == {"ticket": "x"}
+
+
+@pytest.mark.parametrize(("value", "why"), [(["new", "vip"], "a list"), ([], "a list"), ({"a": 1}, "an object")])
+def test_what_is_no_text_does_not_fill_a_slot(value: Any, why: str) -> None:
+    """A list would be a batch, of which each call sees one entry; a program of a class may join it as it likes."""
+    chat = nn.ChatCompletion("{question} {contexts}", system="Answer. {hint}")
+    row = {"question": "q", "contexts": "none"}
+    for field in ("contexts", "hint"):
+        with pytest.raises(DataError, match=f"example 't1': the field '{field}' holds {why}, which .* one"):
+            fields_named_by(chat)({**row, field: value}, "t1")
+    assert fields_named_by(lambda contexts: "")({**row, "contexts": value}, "t1") == {"contexts": value}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [lambda ticket, queue: "", lambda ticket, queue=None: "", nn.ChatCompletion("{ticket} {queue}")],
+    ids=["required", "default", "slot"],
+)
+def test_a_program_is_not_shown_the_target(program: Any) -> None:
+    """Else every score is that of copying the answer. Where nothing holds a target, nothing is given away."""
+    row = {"ticket": "x", "queue": "billing"}
+    with pytest.raises(DataError, match="example 't1': the program is shown 'queue', and that field holds the target"):
+        inputs_and_target(program, nn.ExactMatch(), "queue")(row, "t1")
+    judged = inputs_and_target(lambda ticket, target=None: "", nn.Judge("Is it polite?"), "target")
+    assert judged(row, "t1") == ({"ticket": "x"}, None)
+
+
+@pytest.mark.parametrize("loss", [nn.ExactMatch(), lambda prediction, target: prediction])
+def test_a_target_of_another_name_must_be_there(loss: Any) -> None:
+    """Who names a field means it."""
+    with pytest.raises(DataError, match="example 't1' has no field 'queue' for the target; it has ticket"):
+        target_for(loss, "queue")({"ticket": "x"}, "t1")
+
+
+def test_a_loss_that_needs_a_target_says_so_beforehand() -> None:
+    """A module whose forward has no default for it needs one; others may do without."""
+    with pytest.raises(DataError, match="no field 'target'"):
+        target_for(nn.ExactMatch(), "target")({"ticket": "x"}, "t1")
+    for loss in (nn.Judge("Kind?"), nn.Metric(len, "length"), lambda prediction, _: prediction):
+        assert target_for(loss, "target")({"ticket": "x"}, "t1") is None
+
+
+def two(prediction: str, target: str) -> float:
+    return float(prediction == target)
+
+
+def test_a_metric_of_two_arguments_needs_a_target() -> None:
+    """Said as for an exact match, with the repair, instead of Python's words for a call that lacks an argument."""
+    message = "example 't1' has no field 'target' for the target; it has ticket, queue; target= says which field holds"
+    for loss in (nn.Metric(two, "equal"), nn.ExactMatch()):
+        with pytest.raises(DataError, match=message):
+            target_for(loss, "target")({"ticket": "x", "queue": "y"}, "t1")
+    for fn in (lambda prediction, target="y": 1.0, lambda *texts: 1.0, max):
+        assert target_for(nn.Metric(fn, "any"), "target")({"ticket": "x"}, "t1") is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("val.jsonl", r"fit: val is the path 'val\.jsonl', .*data\.load\('val\.jsonl'\) reads them"),
+        (Path("val.jsonl"), r"fit: val is the path 'val\.jsonl'"),
+        ([{"text": "x"}, ("x", "y")], "fit: example 1 of val is a tuple; an example is a dict of its fields"),
+        (DataLoader([{"text": "x"}]), r"fit: val is a DataLoader, .*; give the dataset .*\.dataset"),
+        (None, "fit: val should be a sequence of examples.* got NoneType"),
+        (iter([{"text": "x"}]), "fit: val should be a sequence of examples.* got list_iterator"),
+    ],
+)
+def test_what_is_no_sequence_of_examples_is_refused(rows: Any, message: str) -> None:
+    """With the name of the argument and the repair."""
+    with pytest.raises(TypeError, match=message):
+        check_examples(rows, "val", "fit")
+
+
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
+def test_a_metric_that_names_inputs_is_given_the_fields_of_its_example(make: Any) -> None:
+    """In steps, searches and evaluations, each as plain texts; so a score may depend on more than the answer."""
+    seen: list[dict[str, Any]] = []
+
+    def shouted(prediction: str, target: str, inputs: dict[str, Any]) -> float:
+        seen.append(inputs)
+        return float(prediction == inputs["word"].upper() == target)
+
+    def model(request: tg.llm.Request) -> Any:
+        if request.purpose == "backward":
+            asked = request.config.response_format
+            assert asked is not None
+            return {case: {"system": "Say to shout."} for case in asked.json_schema["properties"]}
+        if request.purpose == "optimizer":
+            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
+        text = request.messages[-1].text
+        return text.upper() if "Shout" in request.messages[0].text else text
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    rows = [{"word": f"word {n}", "kind": "x", "target": f"WORD {n}"} for n in range(12)]
+    with tg.use_models(forward=FunctionModel(model)):
+        metric = nn.Metric(shouted, "whether it is shouted")
+        result = tg.Trainer().fit(program, metric, make(program.parameters()), rows[:6], rows[6:])
+        assert tg.evaluate(program, rows, metric).mean == 1
+    assert result.best_val.mean == 1
+    assert all(list(inputs) == ["word"] and isinstance(inputs["word"], str) for inputs in seen)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        nn.Metric(lambda inputs, targets: inputs == targets, "whether it is the target"),
+        nn.Metric(lambda prediction, inputs: prediction.startswith(inputs["word"]), "whether it begins with the word"),
+        lambda inputs, targets: nn.ExactMatch()(inputs, targets),
+    ],
+)
+def test_what_is_called_inputs_is_the_prediction_in_the_first_place_and_the_fields_in_the_second(metric: Any) -> None:
+    """As many call the arguments of a loss; and what has no place for a target is given none."""
+    with tg.use_models(forward=FunctionModel(lambda request: "word 1")):
+        program = nn.ChatCompletion("{word}")
+        assert tg.evaluate(program, [{"word": "word", "target": "word 1"}], metric).mean == 1
+
+
+def test_a_metric_of_inputs_alone_needs_no_target() -> None:
+    """What it looks at is in the example."""
+    program = nn.ChatCompletion("{word}", model=FunctionModel(lambda request: request.messages[-1].text))
+    metric = nn.Metric(lambda prediction, inputs: float(prediction == inputs["word"]), "whether it is repeated")
+    assert tg.evaluate(program, [{"word": "a"}, {"word": "b"}], metric).mean == 1
+
+
+def test_a_loss_of_ones_own_that_is_shown_the_fields_needs_no_target() -> None:
+    """A reward model scores an answer by the question; it is a module where a metric is a function."""
+
+    class Reward(nn.Module):
+        def forward(self, prediction: Variable, inputs: dict[str, Any]) -> Variable:
+            return Variable(float(inputs["q"] in str(prediction.data)), role="reward")
+
+    read = inputs_and_target(nn.ChatCompletion("{q}"), Reward(), "target")
+    fields, wanted = read({"q": "Rome"}, "e1")
+    assert with_fields(Reward())(Variable("Rome it is"), wanted, fields).data == 1.0

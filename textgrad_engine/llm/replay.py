@@ -1,0 +1,232 @@
+"""Cassettes that are played back, without any model."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from textgrad_engine.errors import RequestRefused, RunError
+from textgrad_engine.llm.answers import (
+    Answer,
+    Answers,
+    Equal,
+    belongs,
+    difference,
+    digest,
+    distance,
+    entry_of,
+    error_from_json,
+)
+from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.model import innermost
+from textgrad_engine.llm.places import numbering_places
+from textgrad_engine.llm.prices import price
+from textgrad_engine.llm.record import FORMAT
+from textgrad_engine.llm.request import Purpose, Request
+from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.taped import Player, answered_by, playing
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, tool_from_json
+from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
+from textgrad_engine.llm.usage import mark
+
+__all__ = ["Absent", "Replay", "replay", "replayed_model"]
+
+
+class Replay:
+    """A cassette that is played back.
+
+    The n-th equal request gets the n-th answer, whatever is asked in between; of equal requests for different examples,
+    or items of a `pmap`, each gets the answers of its own.
+
+    Args:
+        path: the file.
+
+    Raises:
+        RunError: there is no such file, or it is damaged; the message names the line.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self.outer: Player | None = None
+        self._lock = threading.Lock()
+        self._all, tools = _read(self.path)
+        self.tools = ToolsOnRecord(tools)
+        ordered = sorted(self._all, key=lambda each: each.nth)
+        self._answers = Answers(ordered, belongs)
+        self._first_unknown: str | None = None  # what was said of the first unknown request
+
+    @property
+    def left(self) -> int:
+        """How many recorded answers have not been asked for yet."""
+        return len(self._answers)
+
+    async def answer(self, model: Budgeted, request: Request) -> Completion:
+        """What was recorded for a request; the budgets around it are charged as they were then.
+
+        Raises:
+            BudgetExceeded: they have no room for the call.
+            RequestRefused: it was not recorded, or not as often; the message names the nearest one and the difference
+                (of the first that was not recorded, as the others mostly differ in the same).
+            ModelError: what the recorded request failed with.
+        """
+        entry = entry_of(model, request)
+        name = None if isinstance(innermost(model), Absent) else entry["model"]
+
+        def rank(each: Answer) -> Any:
+            if name not in (None, each.model):
+                return None
+            return each.example != entry["example"], *distance(each, entry), each.nth, each.line
+
+        equal = self._answers.equal_to(entry)
+        taken = self._answers.take(equal, rank, entry["example"], elsewhere=True)
+        if taken is not None:
+            return await self._answers.play(taken, model, request)
+
+        def refuse() -> Completion:
+            raise mark(RequestRefused(self._refusal(entry, equal, name)), sent=False)
+
+        return await model.play(request, refuse)
+
+    async def tool(self, call: ToolCall) -> ToolRecord | None:
+        """What a tool gave when that was recorded; None where it was not, as in a cassette of before."""
+        taken = self.tools.take(call, elsewhere=True)
+        if taken is None:
+            return None
+        return await given_again(call, taken, self.tools, self._answers, self._answers.play)
+
+    def model_name(self, purpose: Purpose) -> str:
+        """The name of the model that was asked for a purpose, else of the first that was asked at all."""
+        names = [taken.model for taken in self._all if taken.purpose == purpose] or [each.model for each in self._all]
+        return names[0] if names else "replayed"
+
+    def _refusal(self, entry: dict[str, Any], equal: Equal | None, name: str | None) -> str:
+        what = f"a {entry['request']['purpose']} request to {entry['model']!r}"
+        if equal is not None:
+            if name is not None and name not in equal.models:
+                models = ", ".join(map(repr, sorted(equal.models)))
+                return f"{self.path}: {what} was recorded with {models} only; record it anew"
+            times = "once" if equal.count == 1 else f"{equal.count} times"
+            return f"{self.path}: {what} was recorded {times}, and is asked once more; record it anew"
+        return f"{self.path}: {what} was not recorded; {self._unlike(entry['request'])}"
+
+    def _unlike(self, request: dict[str, Any]) -> str:
+        """What an unknown request differs from, and in what; of further ones, what the first of them did.
+
+        A prompt that was changed makes all requests unknown, and to compare two of them takes a while.
+        """
+        with self._lock:
+            if self._first_unknown is not None:
+                return f"nor was one that was asked before it, of which {self._first_unknown}"
+            self._first_unknown = "the cassette is empty"
+            if self._all:
+                advice = "If the change is meant, record the cassette anew."
+                self._first_unknown = f"{difference(self._all, request)}\n{advice}"
+            return self._first_unknown
+
+    def __repr__(self) -> str:
+        return f"Replay({str(self.path)!r}, {self.left} of {len(self._all)} answers left)"
+
+
+class Absent:
+    """Stands where a model would stand, when a cassette is replayed and no model was named.
+
+    Args:
+        name: of the model that was recorded.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing is known of what it costs but what was recorded."""
+        return price(self.name, Usage()) is None
+
+    async def complete(self, request: Request) -> Completion:
+        """Never answers.
+
+        Raises:
+            RequestRefused: always; the cassette answers before a request comes here.
+        """
+        raise mark(RequestRefused(f"{self.name!r} was recorded, and is not here to answer"), sent=False)
+
+    def __repr__(self) -> str:
+        return f"Absent({self.name!r})"
+
+
+@contextlib.contextmanager
+def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
+    """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
+
+    Tools that models call (`ops.chat_completion`) are not run: what they gave was recorded, and is given again. Where
+    it was not, as in cassettes of before, they are run.
+
+    Usage is reported as it was recorded, and charged to the budgets around a call as it was then: what a program
+    decides by what is left of them comes out the same. For limits in tokens or dollars, name the models as they were
+    named then: the most that a call may need depends on their ``max_tokens`` and prices. Attempts that failed at
+    unknown cost, as by a timeout, held some of a budget then and hold nothing now. What was never recorded raises
+    `RequestRefused`.
+
+    Args:
+        path: the file that `record` wrote.
+
+    Raises:
+        RunError: there is no such file, or it is damaged.
+    """
+    made = Replay(path)
+    with playing(made), numbering_places():
+        yield made
+
+
+def replayed_model(purpose: Purpose) -> Absent | None:
+    """What stands for the model of a purpose while a cassette is replayed; None while none is."""
+    player = answered_by.get()
+    while player is not None and not isinstance(player, Replay):
+        player = player.outer
+    return None if player is None else Absent(player.model_name(purpose))
+
+
+def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise RunError(f"{path}: the cassette cannot be read: {(error.strerror or str(error)).lower()}") from None
+    if not lines or _parsed(lines[0]) != FORMAT:
+        raise RunError(f"{path}:1: this is no cassette of this version; record it anew with llm.record")
+    found: list[Answer] = []
+    tools: list[ToolOnRecord] = []
+    for number, line in enumerate(lines[1:], 2):
+        entry = _parsed(line)
+        if entry is None and not line.endswith(b"\n"):
+            break  # the recording was killed while it wrote its last line
+        try:
+            if entry is None:
+                raise ValueError("it is no JSON object")
+            if "id" in entry:
+                tools.append(ToolOnRecord(tool_from_json(entry), int(entry.get("nth", len(tools)))))
+                continue
+            completion = entry.get("completion")
+            outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
+            request = entry["request"]
+            place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
+            within = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
+            within["place"] = tuple(entry.get("place", ()))
+            found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, **within))
+        except (ValidationError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
+    return found, tools
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

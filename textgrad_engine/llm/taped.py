@@ -1,0 +1,150 @@
+"""A model that is recorded, or answered for: by the cassettes and the players around a call."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, Protocol
+
+from textgrad_engine.errors import BudgetExceeded, ModelError, Stopped
+from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.model import Model, Wrapper
+from textgrad_engine.llm.record import Recording, cassettes
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, are_observed, id_of, inside, tell_of
+from textgrad_engine.llm.tools_on_record import ToolsOnRecord, is_run_again
+from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way, usage_of
+
+__all__ = ["Player", "Taped", "answered_by", "playing", "tool_result"]
+
+
+class Player(Protocol):
+    """What answers calls in the place of their model, or asks it.
+
+    Attributes:
+        outer: what answers in the place of the model where this one has no answer; None where that asks the model.
+        tools: what is on record of tools.
+    """
+
+    outer: Player | None
+    tools: ToolsOnRecord
+
+    async def answer(self, model: Budgeted, request: Request) -> Completion:
+        """The answer to a request.
+
+        Args:
+            model: the model, ``.inner``, and the way to charge the budgets for what is played back.
+            request: what is asked.
+        """
+        ...
+
+    async def tool(self, call: ToolCall) -> ToolRecord | None:
+        """What a call of a tool had given; None where that is not known, and the tool is run."""
+        ...
+
+
+async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+    """What a call of a tool gives, or gave where it is played back; cassettes and observers around are told of it.
+
+    See NOTE [Tools that are played back] in `llm.tools_on_record`.
+
+    Args:
+        call: the call.
+        run: runs the tool.
+
+    Raises:
+        Stopped: the run was stopped; the tool was not run.
+        TextgradError: what `run` raised, or a budget has no room for what was asked inside of the tool.
+    """
+    check_stop()
+    player = answered_by.get()
+    if player is None and not cassettes.get() and not are_observed():
+        with under_way():
+            return await run()
+    started, began = next_moment(), time.perf_counter()
+    numbered = [(recording, recording.begin_tool()) for recording in cassettes.get()]
+    record = None if player is None else await player.tool(call)
+    if record is None:
+        name = id_of(call, () if player is None else player.tools.ids)
+        with under_way(), inside(name):
+            result = await run()
+        record = ToolRecord(
+            call.name,
+            call.arguments,
+            result,
+            name,
+            call.also,
+            call.turn.example,
+            call_item.get(),
+            call_tool.get(),
+            started,
+            time.perf_counter() - began,
+            call.turn.keys,
+            call_place.get(),
+        )
+    else:
+        if is_run_again(call, record):
+            with under_way(), inside(record.id):
+                record = replace(record, result=await run())
+        item, tool, place = call_item.get(), call_tool.get(), call_place.get()
+        record = replace(record, item=item, tool=tool, place=place, started=started, keys=call.turn.keys)
+    for recording, nth in numbered:
+        recording.end_tool(nth, record)
+    tell_of(record)
+    return record.result
+
+
+class Taped(Wrapper):
+    """Writes calls to the cassettes that are recorded around them, or has what is played back there answer.
+
+    What says something about the run, and not about the request, is not recorded: that it was stopped, and that a
+    budget had no room for a call. In a replay, budgets say so themselves.
+    """
+
+    def __init__(self, inner: Model) -> None:
+        super().__init__(inner)
+        self._charging = Budgeted(inner)
+
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
+        """Pass the request on and record what came of it, or play it back."""
+        player, recordings = answered_by.get(), cassettes.get()
+        if player is None and not recordings:
+            return self.inner.complete(request)
+        return self._taped(request, player, recordings)
+
+    async def _taped(self, request: Request, player: Player | None, recordings: tuple[Recording, ...]) -> Completion:
+        entries = [(each, each.begin(self.inner, request)) for each in recordings]
+        try:
+            if player is not None:
+                completion = await player.answer(self._charging, request)
+            else:
+                completion = await self.inner.complete(request)
+        except ModelError as error:
+            if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and usage_of(error) is None):
+                raise
+            for recording, entry in entries:
+                recording.end(entry, self.inner, error)
+            raise
+        for recording, entry in entries:
+            recording.end(entry, self.inner, completion)
+        return completion
+
+
+@contextlib.contextmanager
+def playing(player: Player) -> Iterator[None]:
+    """Inside the block, `player` answers calls; its `outer` is who did so around the block."""
+    player.outer = answered_by.get()
+    token = answered_by.set(player)
+    try:
+        yield
+    finally:
+        answered_by.reset(token)
+
+
+answered_by: ContextVar[Player | None] = ContextVar("textgrad_engine_replay", default=None)
+"""Who answers calls in the place of their models; None where nobody does."""

@@ -1,0 +1,168 @@
+"""What a reader of a report must know to judge its scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from textgrad_engine.optim.search.marks import marks_of
+from textgrad_engine.optim.search.race import FEWEST
+from textgrad_engine.report.words import plural, score, within
+from textgrad_engine.train import Evaluation, TrainResult
+from textgrad_engine.train.controls import CONTROLS
+from textgrad_engine.train.latency import latency_change
+
+__all__ = ["looked_at_before", "lost", "notes_on"]
+
+
+def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]:
+    """What a reader must know to judge the scores of a run, in words.
+
+    Args:
+        result: of the run.
+        openings: how often its test set was opened, evaluations since the run included.
+        others: how often other runs had opened the same test examples before.
+    """
+    found = result.comparison if result.seed != result.best else None
+    notes = []
+    if found is not None and found.remark:
+        reliably = found.detectable is not None and math.isfinite(found.detectable) and not found.lost
+        often = " (found 4 times in 5)" if reliably else ""
+        notes.append(f"{found.remark[:1].upper()}{found.remark[1:]}{often}.")
+    if result.candidates:
+        notes.append(
+            f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
+            "with the seed prompt, so its score there flatters it."
+        )
+    notes += _too_few(result)
+    notes += _all_alike(result)
+    looked = result.openings
+    before = looked - 1 - _controls_looked(result)  # for what was the best prompt before the run was resumed
+    if looked == openings > 1 and before < 1:
+        notes.append(
+            f"The test set was opened {looked} times at the end, for these two prompts and for the controls, and chose "
+            "nothing."
+        )
+    elif openings > 1 and before > 0:
+        end = ", at its end, and by evaluations since" if openings > looked else " and at its end"
+        notes.append(
+            f"The test set was opened {openings} times, by the run before it was resumed{end}. The more often one "
+            "looks at it and then chooses, the more its score flatters."
+        )
+    elif openings > 1:
+        notes.append(
+            f"The test set was opened {openings} times, by the run at its end and by evaluations since. The more often "
+            "one looks at it and then chooses, the more its score flatters."
+        )
+    elif result.best_test is not None and result.seed != result.best:
+        whose = "By this run the" if others else "The"
+        notes.append(f"{whose} test set was opened once, at the end, for these two prompts, and chose nothing.")
+    if others and result.best_test is not None and result.seed != result.best:
+        notes.append(looked_at_before(others))
+    if result.best_test is None and result.seed != result.best:
+        notes.append("Without a test score, nobody knows how much of the gain is luck.")
+    if result.untested:
+        notes.append(f"{result.untested[:1].upper()}{result.untested[1:]}.")
+    if result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):
+        notes.append("The budget was spent before all controls were run.")
+    notes += [f"{sentence}." for sentence in result.overlaps]
+    for which, evaluation in (
+        ("seed prompt, validation", result.seed_val),
+        ("best prompt, validation", result.best_val),
+        ("seed prompt, test", result.seed_test),
+        ("best prompt, test", result.best_test),
+    ):
+        if evaluation is not None and evaluation.unanswered:
+            notes.append(f"{which}: {lost(evaluation)}")
+    notes += _time(result)
+    if found is not None and found.bounds is not None:
+        notes.append(f"Whatever the missing answers would have scored, the difference is {within(found.bounds, True)}.")
+    return tuple(notes)
+
+
+def _time(result: TrainResult) -> Iterator[str]:
+    """What the best prompt changes about the time of an answer, on the test set if there is one."""
+    if result.seed == result.best:
+        return
+    for name, seed, best in (
+        ("test", result.seed_test, result.best_test),
+        ("validation", result.seed_val, result.best_val),
+    ):
+        if seed is None or best is None or (change := latency_change(seed, best)) is None:
+            continue
+        word = {"not shown": "no difference shown"}.get(change.verdict, change.verdict)
+        ends = " to ".join("unknown" if math.isinf(end) else f"{end:+.2f}" for end in change.interval)
+        yield (
+            f"Time of an example's answers on the {name} set: {change.before:.2f} s -> {change.after:.2f} s "
+            f"({word}: {ends} s, {plural(change.examples, 'example')})."
+        )
+        return
+
+
+def _controls_looked(result: TrainResult) -> bool:
+    """Whether the controls found other texts than the run, for which the test set was opened once more."""
+    each = () if result.controls is None else result.controls.each
+    return any(made.best not in (result.seed, result.best) for made in each)
+
+
+def looked_at_before(times: int) -> str:
+    """What it means that others had opened the test examples before.
+
+    Args:
+        times: so often.
+
+    Example:
+        >>> looked_at_before(3)[:79]
+        'Other runs had opened the same test examples 3 times before. Who looks 4 times '
+    """
+    chance = 1 - 0.975 ** (times + 1)
+    return (
+        f"Other runs had opened the same test examples {plural(times, 'time')} before. Who looks {times + 1} times at "
+        f'prompts that are no better is told "better" at least once with a chance of up to {chance:.0%}; test examples '
+        "that nobody has looked at yet tell more."
+    )
+
+
+def _too_few(result: TrainResult) -> Iterator[str]:
+    """Where no change could have won its race by doing better, however good it was."""
+    if result.seed != result.best or result.seed_val is None or all(step.race is None for step in result.steps):
+        return
+    scores = result.seed_val.answered
+    marks = marks_of(result.seed_val.limits, scores)
+    failed = sum(score < marks.top for score in scores)
+    if marks.known and failed < FEWEST:
+        yield (
+            f"The seed prompt fails {failed} of {plural(len(scores), 'validation example')}, and a change is kept only "
+            f"if it does better on {FEWEST} at least, so only a shorter text could be kept; add validation examples "
+            "that it fails."
+        )
+
+
+def _all_alike(result: TrainResult) -> Iterator[str]:
+    """Where no example ever scored anything but the same, so that no change could show what it repaired."""
+    if result.seed != result.best or result.seed_val is None or not any(step.changes for step in result.steps):
+        return
+    scores = result.seed_val.answered
+    found = {*scores, *(each for step in result.steps if step.race is not None for each in step.race.after)}
+    if len(scores) > 1 and len(found) == 1 and scores[0] < marks_of(result.seed_val.limits, scores).top:
+        yield (
+            f"Every validation example scored {score(scores[0])} with all texts that were raced there, so a change "
+            "that repairs one of several faults of an answer could not show. A metric that gives part of the score for "
+            "what is right already would tell, and so would a seed prompt that gets some examples right."
+        )
+
+
+def lost(evaluation: Evaluation) -> str:
+    """What is known of the answers that an evaluation lacks, in words: how many, why, and what they could change."""
+    if evaluation.failures:
+        name, error = next(iter(evaluation.failures.items()))
+        said = f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}."
+    else:
+        said = f"{plural(evaluation.unanswered, 'sample')} without an answer left out."
+    if evaluation.bounds is not None:
+        if all(map(math.isfinite, evaluation.bounds)):
+            low, high = map(score, evaluation.bounds)
+            said += f" Had they scored lowest, the mean would be {low}, and had they scored highest, {high}."
+        else:
+            said += f" Whatever they would have scored, the mean is {within(evaluation.bounds)}."
+    return said

@@ -1,0 +1,346 @@
+"""What a program and its loss are called with: fields of an example."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from textgrad_engine.callables import signature_of
+from textgrad_engine.data import DataLoader, examples_of
+from textgrad_engine.data.dataset import as_columns, listed
+from textgrad_engine.errors import DataError
+from textgrad_engine.llm.check import MAX_TEXT
+from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
+from textgrad_engine.nn.loss import names_inputs, takes_target
+from textgrad_engine.ops.fillers import is_nan, unfit
+from textgrad_engine.slots import by_composed_name, composed
+from textgrad_engine.train.prediction import said_in
+
+__all__ = [
+    "Score",
+    "check_examples",
+    "fields_named_by",
+    "inputs_and_target",
+    "inputs_of",
+    "lacking",
+    "no_text",
+    "refusing_batches",
+    "target_for",
+    "with_fields",
+]
+
+
+def inputs_and_target(
+    program: Callable[..., Any], loss: Callable[..., Any], target: str
+) -> Callable[[dict[str, Any], str], tuple[dict[str, Any], Any]]:
+    """How an example becomes what a program is called with, and the target that its loss is called with.
+
+    Args:
+        program: as for `fields_named_by`.
+        loss: as for `target_for`.
+        target: the name of the target's field.
+
+    Returns:
+        A function of an example and its id.
+
+    Raises:
+        DataError: (from the function) as for `fields_named_by` and `target_for`; or the program would be shown the
+            target.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> read = inputs_and_target(nn.ChatCompletion("{ticket}"), nn.ExactMatch(), "queue")
+        >>> read({"ticket": "no signal", "queue": "technical"}, "train:1")
+        ({'ticket': 'no signal'}, 'technical')
+    """
+    pick, target_of = fields_named_by(program), target_for(loss, target)
+    target = composed(target)
+
+    def read(example: dict[str, Any], name: str) -> tuple[dict[str, Any], Any]:
+        fields, wanted = pick(example, name), target_of(example, name)
+        if wanted is not None and target in fields:
+            raise DataError(
+                f"example {name!r}: the program is shown {target!r}, and that field holds the target, so it would be "
+                f"given the answer; take {target!r} out of the program's forward or template, or name another target "
+                "(a source that a metric compares with may stand in the data twice, under two names)"
+            )
+        return fields, wanted
+
+    return read
+
+
+def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], str], dict[str, Any]]:
+    """How an example becomes a program's arguments: those of its fields that `forward` names.
+
+    Args:
+        program: a Module or any callable. One that takes ``**kwargs`` and has `slots` (nn.ChatCompletion) gets these,
+            and those of its `optional_slots` that the example has. An nn.Sequential gets what its first module takes.
+
+    Returns:
+        A function of an example and its id. A field that is null and that forward has a default for is left out.
+
+    Raises:
+        DataError: (from the function) the example lacks a field that forward has no default for, or has for a slot
+            what is no text.
+    """
+    required, optional = inputs_of(program)
+    slots = _slots_of(program)
+
+    def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
+        example = _composed(example, name)
+        for field in required:
+            if example.get(field) is None:
+                raise DataError(lacking(example, name, field, ", which the program's forward names"))
+        given = [*required, *(field for field in optional if example.get(field) is not None)]
+        for field in given:
+            if field in slots and (why := no_text(example[field])):
+                raise DataError(f"example {name!r}: the field {field!r} holds {why}")
+        return {field: example[field] for field in given}
+
+    return pick
+
+
+def _composed(example: dict[str, Any], name: str) -> dict[str, Any]:
+    try:
+        return by_composed_name(example)
+    except ValueError as error:
+        raise DataError(f"example {name!r}: {error}; take one out") from None
+
+
+def no_text(value: Any) -> str:
+    """What a value is that cannot fill a slot, with the repair; "" for one that can.
+
+    Example:
+        >>> no_text(["new", "vip"]), no_text("new, vip")
+        ('a list, which would be a batch of calls; join it to one text', '')
+    """
+    if isinstance(value, list):
+        return "a list, which would be a batch of calls; join it to one text"
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return (
+            f"{len(value):,} characters, and a request has {MAX_TEXT:,} at most; shorten it, or leave the example out"
+        )
+    if isinstance(value, str) and not value.isascii() and (found := _SURROGATE.search(value)):
+        return (
+            f"half of a surrogate pair at character {found.start() + 1}, which is no text and cannot be sent; repair "
+            "the text where it was cut, or leave the example out"
+        )
+    return unfit(value)
+
+
+def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
+    """The fields of an example that a program is called with: those it needs, and those it can do without.
+
+    Args:
+        program: as for `fields_named_by`.
+
+    Example:
+        >>> inputs_of(lambda ticket, customer=None: ticket)
+        (['ticket'], ['customer'])
+    """
+    program = _called_first(program)
+    parameters = signature_of(getattr(program, "forward", program)).parameters.values()
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    required = [p.name for p in named if p.default is p.empty]
+    optional = [p.name for p in named if p.default is not p.empty]
+    slots = _slots_of(program)
+    required.extend([name for name, needed in slots.items() if needed])
+    optional.extend([name for name, needed in slots.items() if not needed])
+    return required, optional
+
+
+def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
+    """The slots that a program takes as keywords of any name, and whether it needs each."""
+    program = _called_first(program)
+    parameters = signature_of(getattr(program, "forward", program)).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return {}
+    optional = dict.fromkeys(getattr(program, "optional_slots", ()), False)
+    return {**dict.fromkeys(getattr(program, "slots", ()), True), **optional}
+
+
+def _called_first(program: Callable[..., Any]) -> Callable[..., Any]:
+    """What a program is called as: of modules one after the other the first one."""
+    while isinstance(program, Sequential) and type(program).forward is Sequential.forward and len(program):
+        program = program[0]
+    return program
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
+    """What to say where an example has nothing in a field: the field is not there, or it is null.
+
+    Args:
+        example: the example.
+        name: its id.
+        field: the field.
+        use: what it is for, as it stands behind the field's name.
+
+    Example:
+        >>> print(lacking({"text": "x", "size": None}, "train:4", "size", " for the target"))
+        example 'train:4' has null in the field 'size' for the target; give it a value, or leave the example out
+    """
+    if field in example:
+        return f"example {name!r} has null in the field {field!r}{use}; give it a value, or leave the example out"
+    return f"example {name!r} has no field {field!r}{use}; it has {listed(example)}"
+
+
+def check_examples(rows: Any, argument: str, call: str) -> None:
+    """Refuse what is no sequence of examples, before anything is looked up in it.
+
+    Args:
+        rows: what was given.
+        argument: the name of the argument.
+        call: the call that it was given to, such as ``"fit"``.
+
+    Raises:
+        TypeError: it is a path, a DataLoader, no sequence, or one of something other than dicts.
+
+    Example:
+        >>> check_examples("train.jsonl", "train", "fit")
+        Traceback (most recent call last):
+        TypeError: fit: train is the path 'train.jsonl', and should be the examples; data.load('train.jsonl') reads them
+    """
+    if isinstance(rows, str | os.PathLike):
+        path = os.fspath(rows)
+        raise TypeError(
+            f"{call}: {argument} is the path {path!r}, and should be the examples; data.load({path!r}) reads them"
+        )
+    if isinstance(rows, DataLoader):
+        raise TypeError(
+            f"{call}: {argument} is a DataLoader, which gives minibatches, and should be the examples; give the "
+            "dataset that it was made with, its .dataset"
+        )
+    if why := as_columns(rows):
+        raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
+    if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
+        raise TypeError(
+            f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
+            f"gives; got {type(rows).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
+        )
+    for position, row in enumerate(examples_of(rows)):
+        if not isinstance(row, Mapping):
+            raise TypeError(
+                f"{call}: example {position} of {argument} is a {type(row).__name__}; an example is a dict of its "
+                'fields, such as {"text": ..., "target": ...}'
+            )
+
+
+def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:
+    """How an example gives the target that a loss is called with.
+
+    Args:
+        loss: a Module or any callable. A Module whose forward has no default for the target needs one, and so does a
+            Metric whose function has none for its second argument.
+        target: the name of the target's field.
+
+    Returns:
+        A function of an example and its id; it gives None for an example without a target.
+
+    Raises:
+        DataError: (from the function) the example has no such field, and the name is not the default one or the loss
+            needs a target.
+    """
+    forward = getattr(loss, "forward", None)
+    parameters = [] if forward is None else list(signature_of(forward).parameters.values())
+    second = parameters[1:2] if forward is not None and takes_target(forward) else []
+    needed = target != "target" or any(each.default is inspect.Parameter.empty for each in second)
+    if isinstance(loss, Metric):
+        needed = needed or _needs_two(loss.fn)
+
+    target = composed(target)
+
+    def pick(example: dict[str, Any], name: str) -> Any:
+        example = _composed(example, name)
+        found = example.get(target)
+        if needed and is_nan(found):
+            raise DataError(
+                f"example {name!r} has nan in the field {target!r} for the target, as tables have it in an empty "
+                "field; give it a value, or leave the example out"
+            )
+        if needed and found is None:
+            hint = "; target= says which field holds it" if target == "target" and target not in example else ""
+            raise DataError(lacking(example, name, target, " for the target") + hint)
+        return found
+
+    return pick
+
+
+def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None]:
+    """What refuses a prediction that is a batch: the scores of its entries would be added up to the example's score.
+
+    Each entry may have a target of its own. A loss other than those of `nn` makes one score of a batch as it likes.
+
+    Args:
+        loss: a Module or any callable.
+
+    Returns:
+        A function of an example's id, its prediction, which is waited for, and its target.
+
+    Raises:
+        DataError: (from the function) it is a batch of several, and the target is none of as many entries.
+
+    Example:
+        >>> from textgrad_engine import Variable, nn
+        >>> refusing_batches(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
+    """
+    adds = isinstance(loss, ExactMatch | Metric | Judge)
+
+    def refuse(name: str, prediction: Any, wanted: Any) -> None:
+        said = said_in(prediction)
+        if not adds or not isinstance(said, list) or len(said) == 1:  # nothing is added to the score of one
+            return
+        if isinstance(wanted, list) and len(wanted) == len(said):
+            return
+        raise DataError(
+            f"example {name!r}: the program gave a batch of {len(said)} predictions for one target, and their scores "
+            "would be added up; have it give one text (a list that a ChatCompletion is called with is a batch: join "
+            "it), or give the example a list of as many targets"
+        )
+
+    return refuse
+
+
+Score: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
+"""A loss that is called with a prediction, the target, and the fields that the program was called with."""
+
+
+def with_fields(loss: Callable[..., Any]) -> Score:
+    """How a loss is called: one whose forward names ``inputs``, as nn.Judge's, is shown what the program was given.
+
+    Args:
+        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``. One whose second
+            argument is ``inputs`` is given no target, as a function for nn.Metric.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> score = with_fields(lambda prediction, target, inputs: inputs)
+        >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
+        {'land': 'Italy'}
+    """
+    called = getattr(loss, "forward", loss)
+    if not names_inputs(called):
+        return lambda prediction, wanted, fields: loss(prediction, wanted)
+    targeted = takes_target(called)
+
+    def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
+        given = (prediction, wanted) if targeted else (prediction,)
+        return loss(*given, inputs={name: value for name, value in fields.items() if value is not None})
+
+    return score
+
+
+def _needs_two(function: Callable[..., Any]) -> bool:
+    """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
+    try:
+        parameters = signature_of(function).parameters.values()
+    except ValueError:  # some builtins do not say
+        return False
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    places = [parameter for parameter in parameters if parameter.kind in kinds and parameter.name != "inputs"]
+    return len(places) > 1 and places[1].default is inspect.Parameter.empty
