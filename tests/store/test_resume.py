@@ -19,7 +19,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
-from textgrad_engine.llm import RetryPolicy, resolve
+from textgrad_engine.llm import Completion, RetryPolicy, resolve
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.store import RunFolder, files, read_run
 from textgrad_engine.store.paid import numbers_aside, paid_for
@@ -110,6 +110,42 @@ def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any) -> None:
         assert timeless(path) == timeless(whole)
         assert fit(None, run_dir=path, resume=True, model=unasked) == result
     assert number > 30
+
+
+class Cascade:
+    """A model of one's own that asks one model, and another one where that is not sure; both are counted."""
+
+    name = "cascade"
+
+    def __init__(self, model: Callable[[Any], Any]) -> None:
+        self.small = resolve(FunctionModel(model, name="small"))
+        self.large = resolve(FunctionModel(model, name="large"))
+
+    async def complete(self, request: Any) -> Completion:
+        said = await self.small.complete(request)
+        if "o" in said.text:
+            said = await self.large.complete(request)
+        return Completion(text=said.text)
+
+
+def test_a_model_that_asks_others_is_played_back_with_what_they_said(tmp_path: Path, fit: Any) -> None:
+    """It is not run where its answer is on record, and what it asked counts again, once; finished, nobody is asked."""
+    whole, every = tmp_path / "whole", Counting()
+    result = fit(RunFolder(whole), model=Cascade(every))
+    asked_inside = [line for line in lines(whole / "completions.jsonl") if line["model"] != "cascade"]
+    assert every.asked == len(asked_inside) < result.total.calls
+    assert fit(None, run_dir=whole, resume=True, model=Cascade(unasked)) == result
+    for number in itertools.count(5, 7):
+        path = tmp_path / str(number)
+        first, second = Counting(), Counting()
+        if not killed(fit, Mortal(path, number), Cascade(first)):
+            break
+        kept = sum("text" in paid.entry and paid.entry["model"] != "cascade" for paid in paid_for(path))
+        resumed = fit(RunFolder(path, resume=True), model=Cascade(second))
+        assert second.asked == every.asked - kept
+        assert resumed.total == result.total
+        assert timeless(path) == timeless(whole)
+    assert number > 60
 
 
 def test_killed_at_any_line_it_knows_which_calls_are_gone(tmp_path: Path, fit: Any) -> None:

@@ -31,6 +31,7 @@ from textgrad_engine.llm.answers import (
     error_to_json,
 )
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.ids import giving_ids, known_ids
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.places import numbering_places
@@ -47,7 +48,6 @@ from textgrad_engine.llm.toolcalls import (
     ToolsOnRecord,
     are_observed,
     given_again,
-    giving_ids,
     id_of,
     inside,
     is_run_again,
@@ -178,6 +178,7 @@ class Replay:
         self._lock = threading.Lock()
         self._all, tools = _read(self.path)
         self.tools = ToolsOnRecord(tools)
+        self.ids = self.tools.ids
         ordered = sorted(self._all, key=lambda each: each.nth)
         self._answers = Answers(ordered, belongs)
         self._first_unknown: str | None = None  # what was said of the first unknown request
@@ -259,11 +260,11 @@ class Player(Protocol):
 
     Attributes:
         outer: what answers in the place of the model where this one has no answer; None where that asks the model.
-        tools: what is on record of tools.
+        ids: of the calls on record inside of which others were made.
     """
 
     outer: Player | None
-    tools: ToolsOnRecord
+    ids: frozenset[str]
 
     async def answer(self, model: Budgeted, request: Request) -> Completion:
         """The answer to a request.
@@ -301,7 +302,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
     numbered = [(recording, recording.begin_tool()) for recording in _recordings.get()]
     record = None if player is None else await player.tool(call)
     if record is None:
-        name = id_of(call, () if player is None else player.tools.ids)
+        name = id_of(call)
         with under_way(), inside(name):
             result = await run()
         record = ToolRecord(
@@ -451,7 +452,8 @@ def playing(player: Player) -> Iterator[None]:
     player.outer = _player.get()
     token = _player.set(player)
     try:
-        yield
+        with known_ids(player.ids):
+            yield
     finally:
         _player.reset(token)
 

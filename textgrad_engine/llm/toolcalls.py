@@ -27,8 +27,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,14 +35,15 @@ from typing import Any
 from pydantic import SecretStr
 
 from textgrad_engine.errors import ModelError
-from textgrad_engine.llm.answers import Answer, Answers, digest, same_item
+from textgrad_engine.llm.answers import Answer, Answers, same_item
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.ids import digest, giving_ids, next_id
 from textgrad_engine.llm.places import Place, numbering_places, same_place
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool
+from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool, call_under_way
 
 __all__ = [
     "Play",
@@ -53,9 +53,9 @@ __all__ = [
     "ToolResult",
     "ToolsOnRecord",
     "Turn",
+    "answered_again",
     "are_observed",
     "given_again",
-    "giving_ids",
     "id_of",
     "inside",
     "is_run_again",
@@ -310,10 +310,37 @@ async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answ
             tell_of(each.record)
 
 
+async def answered_again(answer: Answer, answers: Answers, play: Play, model: Budgeted, request: Request) -> Completion:
+    """Give what is on record of a call; what its model asked others is counted again with it, as it is not run.
+
+    Args:
+        answer: what is on record of it.
+        answers: the answers on record.
+        play: gives one of them again.
+        model: charges the budgets.
+        request: what was asked.
+
+    Raises:
+        BudgetExceeded: the budgets have no room for it.
+        ModelError: what it failed with.
+    """
+    own = call_under_way.get()
+    if answer.id and own is not None:
+        own.id = answer.id
+        try:
+            with inside(answer.id):
+                for each in answers.take_inside(answer.id, answer.phase):
+                    await _count(each, answers, play)
+        except BaseException:
+            answers.put_back(answer)
+            raise
+    return await play(answer, model, request)
+
+
 async def _count(answer: Answer, answers: Answers, play: Play) -> None:
     async def answered(request: Request) -> Completion:
         try:
-            return await play(answer, charging, request)
+            return await answered_again(answer, answers, play, charging, request)
         except ModelError as error:
             error.counted_again = answer.counted_again
             raise
@@ -392,41 +419,21 @@ def inside(name: str) -> Iterator[None]:
         call_tool.reset(tokens[0])
 
 
-@contextlib.contextmanager
-def giving_ids() -> Iterator[None]:
-    """Inside the block, calls of tools get ids of their own, which depend on what is called there alone."""
-    if _given_ids.get() is not None:  # whoever records inside of it writes the same calls down
-        yield
-        return
-    token = _given_ids.set(Counter())
-    try:
-        yield
-    finally:
-        _given_ids.reset(token)
-
-
-def id_of(call: ToolCall, known: Container[str]) -> str:
+def id_of(call: ToolCall) -> str:
     """An id for a call of a tool that is run now.
 
     Args:
         call: the call.
-        known: ids of calls that are on record; it gets another one.
     """
-    where = {
-        "call": call.also[0],
-        "example": call.turn.example,
-        "item": call_item.get(),
-        "place": call_place.get(),
-        "tool": call_tool.get(),
-    }
-    base, given = digest(where), _given_ids.get()
-    if given is None:
-        return base
-    while True:  # equal calls, such as those of two candidates of a search
-        found = digest({**where, "number": given[base]}) if given[base] else base
-        given[base] += 1
-        if found not in known:
-            return found
+    return next_id(
+        {
+            "call": call.also[0],
+            "example": call.turn.example,
+            "item": call_item.get(),
+            "place": call_place.get(),
+            "tool": call_tool.get(),
+        }
+    )
 
 
 @contextlib.contextmanager
@@ -450,8 +457,6 @@ def tell_of(record: ToolRecord) -> None:
     for tell in _observers.get():
         tell(record)
 
-
-_given_ids: ContextVar[Counter[str] | None] = ContextVar("textgrad_engine_ids_of_tools", default=None)
 
 _observers: ContextVar[tuple[Callable[[ToolRecord], None], ...]] = ContextVar(
     "textgrad_engine_tool_observers", default=()

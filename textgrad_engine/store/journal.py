@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
-from textgrad_engine.llm.answers import digest
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
