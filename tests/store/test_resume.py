@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -777,6 +778,53 @@ def test_a_run_that_was_refused_late_is_refused_again(tmp_path: Path, fit: Any) 
         with pytest.raises(RunError, match="example 'five'; the nearest is line 1"):
             fit(RunFolder(path, resume=True), model=asked, prompt="Repeat it.", concurrency=1)
         assert asked.asked == 1
+
+
+class Dropping(nn.Module):
+    """Asks for more than it reads, in a chain: what it drops is answered late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.system = nn.Parameter("Repeat.", role="system prompt")
+        self.chat = nn.ChatCompletion("{word}", system=self.system)
+
+    def forward(self, word: str) -> tg.Variable:
+        said, _ = self.chat(word=word), self.chat(word=self.chat(word=f"{word} late"))
+        return said
+
+
+def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: Path) -> None:
+    """The phase that begins them waits for them, and knows of those that found no room: nothing else is asked then."""
+
+    async def late(request: Any) -> Any:
+        asked.append(request)
+        if request.messages[-1].text.endswith("late"):
+            for _ in range(100):
+                await asyncio.sleep(0)
+        return answer(request)
+
+    def fit(path: Path, **limits: int) -> Any:
+        asked.clear()
+        program = Dropping()
+        trainer = tg.Trainer(max_steps=1, batch_size=2, run_dir=path, resume=True)
+        with tg.use_models(forward=FunctionModel(late)), tg.budget(**limits):
+            return trainer.fit(program, nn.ExactMatch(), optim.TGD([program.system]), ROWS[:2], ROWS[2:4])
+
+    asked: list[Any] = []
+    whole = fit(tmp_path / "whole")
+    every = len(asked)
+    lacking = 0
+    for calls in range(1, every):
+        path = tmp_path / str(calls)
+        cut, paid = fit(path, calls=calls), len(asked)
+        if cut.status == "finished":  # all that it lacked was read by nobody
+            assert calls > every - 6
+            continue
+        lacking += any(event.get("lacking") for event in read_run(path).events)
+        resumed = fit(path, calls=every)
+        assert (len(asked), resumed.total, resumed.best) == (every - paid, whole.total, whole.best)
+        assert timeless(path) == timeless(tmp_path / "whole")
+    assert lacking > 2
 
 
 def test_inside_a_replay_nothing_is_asked_of_a_model(tmp_path: Path, fit: Any) -> None:

@@ -24,14 +24,13 @@ from textgrad_engine.llm.answers import (
     Equal,
     belongs,
     difference,
-    digest,
     distance,
     entry_of,
     error_from_json,
     error_to_json,
 )
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.ids import giving_ids, known_ids
+from textgrad_engine.llm.ids import digest, giving_ids, known_ids
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.places import numbering_places

@@ -121,6 +121,7 @@ def event_to_json(event: Event, seconds: float, calls: int = 0, tools: int = 0) 
     else:
         body = asdict(event)
         if isinstance(event, PhaseEnded):
+            body = {"number": event.number, "lacking": True} if event.lacking else {"number": event.number}
             body |= {"calls": calls, "tools": tools} if tools else {"calls": calls}
     return {"event": name, **body, "time": timestamp(seconds)}
 

@@ -97,9 +97,15 @@ class PhaseAdvanced:
 
 @dataclass(frozen=True)
 class PhaseEnded:
-    """A phase is over."""
+    """A phase is over, and the calls that it has begun are.
+
+    Attributes:
+        number: its number.
+        lacking: whether some of these calls found no room in the budget, or were given up.
+    """
 
     number: int
+    lacking: bool = False
 
 
 @dataclass(frozen=True)
