@@ -405,10 +405,14 @@ def test_while_one_goes_on_nobody_else_does(cli: Any, home: Path) -> None:
     """Also where its first folds are finished: what is given of the budget is told to one of two alone."""
     run = killed_in_its_second_fold(cli)
     shares = (run / "shares.json").read_bytes()
-    held = Lock(run / "fold-2")
-    refused = cli("resume", run, "--budget-calls", 100_000)
-    held.release()
-    assert (refused.exit_code, "is at work on this run" in refused.stderr) == (2, True)
+    for place in (run / "fold-2", run):  # between two of its runs, nobody holds one
+        held = Lock(place)
+        refused = cli("resume", run, "--budget-calls", 100_000)
+        shown = cli("show", run)
+        held.release()
+        assert (refused.exit_code, f"{place}: process " in refused.stderr) == (2, True)
+        assert "is at work on this run" in refused.stderr
+        assert "It still goes on." in shown.stderr
     assert (run / "shares.json").read_bytes() == shares
 
 
@@ -420,6 +424,14 @@ def test_a_fold_that_was_killed_at_its_beginning_goes_on(cli: Any, home: Path) -
     for name in ("events", "completions"):
         (run / f"fold-2/{name}.jsonl").write_bytes(b"")
     assert cli("resume", run, "--budget-calls", 100_000).exit_code == 0
+
+
+def test_killed_before_anything_was_written_its_place_is_free(cli: Any, home: Path) -> None:
+    """All that is there is the file that it had locked."""
+    (home / "runs/a").mkdir(parents=True)
+    (home / "runs/a/.lock").write_bytes(b"1")
+    assert cli("train", ".", "--folds", 3, "--run-dir", "runs/a", "--budget-calls", 60).exit_code == 3
+    assert not (home / "runs/a/.lock").exists()
 
 
 def test_a_place_where_nothing_can_be_written_is_named(cli: Any, home: Path) -> None:

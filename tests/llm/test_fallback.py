@@ -61,6 +61,32 @@ def test_what_is_not_listed_is_the_caller_s(run, ask, failure):
     assert run(model.complete(ask())).text == "second"
 
 
+@pytest.mark.parametrize("turns", [True, False], ids=["to the second", "not for that"])
+def test_a_days_quota_is_waited_for_only_where_no_other_model_answers(run, ask, turns):
+    """OpenAI's rolls, and is back by one request each 8.6 s: 30 calls took minutes, while the second had time."""
+
+    def answer(request):
+        if times and asyncio.get_running_loop().time() < times[-1] + 8.64:
+            raise QuotaExhausted("a day's", status=429, retry_after=8.64)
+        times.append(asyncio.get_running_loop().time())
+        return "first"
+
+    async def main():
+        on = DOWN if turns else [kind for kind in DOWN if kind is not QuotaExhausted]
+        one, two = FunctionModel(answer, name="one"), FunctionModel(lambda _: "second", name="two")
+        model = resolve(Fallback(resolve(one, max_in_flight=4), two, on))
+        found = await asyncio.gather(*(model.complete(ask(f"{n}")) for n in range(20)))
+        ended = asyncio.get_running_loop().time()
+        await asyncio.sleep(61)
+        later = await model.complete(ask("later"))
+        return [each.text for each in (*found, later)], ended
+
+    times = []
+    said, ended = run(main())
+    assert said == ["first", *["second" if turns else "first"] * 19, "first"]
+    assert (ended < 1) is turns
+
+
 def test_a_stop_and_a_spent_budget_end_both(run, ask):
     """Neither is a sign that the first model is down."""
     model, one, two = pair(["x"])

@@ -18,7 +18,8 @@ from textgrad_engine.llm import (
     meter,
     resolve,
 )
-from textgrad_engine.llm.answers import Answer, digest, entry_of
+from textgrad_engine.llm.answers import Answer, entry_of
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.llm.usage import call_item

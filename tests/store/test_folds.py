@@ -79,7 +79,8 @@ def test_what_was_damaged_is_named(tmp_path: Path, change: Any) -> None:
 def test_what_a_run_was_given_is_read_back(tmp_path: Path) -> None:
     """And nothing is written where nothing is limited."""
     vast = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
-    FoldsWriter(tmp_path).keep_share("fold-1", Share(vast, vast))
+    with FoldsWriter(tmp_path) as writer:
+        writer.keep_share("fold-1", Share(vast, vast))
     assert not list(tmp_path.iterdir())
     given = Share(Amount(100, UNLIMITED, 5 * 10**12), Amount(25, UNLIMITED, 10**12))
     FoldsWriter(tmp_path).keep_share("fold-1", given)

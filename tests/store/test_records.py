@@ -14,7 +14,8 @@ from pydantic import TypeAdapter
 from textgrad_engine import func, nn, use_models
 from textgrad_engine.errors import AuthenticationFailed, ModelError, ServerFailed, TruncatedResponse
 from textgrad_engine.llm import CallRecord, Completion, GenerateConfig, Message, Request, Usage, observe
-from textgrad_engine.llm.answers import digest, entry_of
+from textgrad_engine.llm.answers import entry_of
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.patch import Gone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -19,7 +20,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
-from textgrad_engine.llm import RetryPolicy, resolve
+from textgrad_engine.llm import Completion, RetryPolicy, resolve
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.store import RunFolder, files, read_run
 from textgrad_engine.store.paid import numbers_aside, paid_for
@@ -110,6 +111,42 @@ def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any) -> None:
         assert timeless(path) == timeless(whole)
         assert fit(None, run_dir=path, resume=True, model=unasked) == result
     assert number > 30
+
+
+class Cascade:
+    """A model of one's own that asks one model, and another one where that is not sure; both are counted."""
+
+    name = "cascade"
+
+    def __init__(self, model: Callable[[Any], Any]) -> None:
+        self.small = resolve(FunctionModel(model, name="small"))
+        self.large = resolve(FunctionModel(model, name="large"))
+
+    async def complete(self, request: Any) -> Completion:
+        said = await self.small.complete(request)
+        if "o" in said.text:
+            said = await self.large.complete(request)
+        return Completion(text=said.text)
+
+
+def test_a_model_that_asks_others_is_played_back_with_what_they_said(tmp_path: Path, fit: Any) -> None:
+    """It is not run where its answer is on record, and what it asked counts again, once; finished, nobody is asked."""
+    whole, every = tmp_path / "whole", Counting()
+    result = fit(RunFolder(whole), model=Cascade(every))
+    asked_inside = [line for line in lines(whole / "completions.jsonl") if line["model"] != "cascade"]
+    assert every.asked == len(asked_inside) < result.total.calls
+    assert fit(None, run_dir=whole, resume=True, model=Cascade(unasked)) == result
+    for number in itertools.count(5, 7):
+        path = tmp_path / str(number)
+        first, second = Counting(), Counting()
+        if not killed(fit, Mortal(path, number), Cascade(first)):
+            break
+        kept = sum("text" in paid.entry and paid.entry["model"] != "cascade" for paid in paid_for(path))
+        resumed = fit(RunFolder(path, resume=True), model=Cascade(second))
+        assert second.asked == every.asked - kept
+        assert resumed.total == result.total
+        assert timeless(path) == timeless(whole)
+    assert number > 60
 
 
 def test_killed_at_any_line_it_knows_which_calls_are_gone(tmp_path: Path, fit: Any) -> None:
@@ -741,6 +778,53 @@ def test_a_run_that_was_refused_late_is_refused_again(tmp_path: Path, fit: Any) 
         with pytest.raises(RunError, match="example 'five'; the nearest is line 1"):
             fit(RunFolder(path, resume=True), model=asked, prompt="Repeat it.", concurrency=1)
         assert asked.asked == 1
+
+
+class Dropping(nn.Module):
+    """Asks for more than it reads, in a chain: what it drops is answered late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.system = nn.Parameter("Repeat.", role="system prompt")
+        self.chat = nn.ChatCompletion("{word}", system=self.system)
+
+    def forward(self, word: str) -> tg.Variable:
+        said, _ = self.chat(word=word), self.chat(word=self.chat(word=f"{word} late"))
+        return said
+
+
+def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: Path) -> None:
+    """The phase that begins them waits for them, and knows of those that found no room: nothing else is asked then."""
+
+    async def late(request: Any) -> Any:
+        asked.append(request)
+        if request.messages[-1].text.endswith("late"):
+            for _ in range(100):
+                await asyncio.sleep(0)
+        return answer(request)
+
+    def fit(path: Path, **limits: int) -> Any:
+        asked.clear()
+        program = Dropping()
+        trainer = tg.Trainer(max_steps=1, batch_size=2, run_dir=path, resume=True)
+        with tg.use_models(forward=FunctionModel(late)), tg.budget(**limits):
+            return trainer.fit(program, nn.ExactMatch(), optim.TGD([program.system]), ROWS[:2], ROWS[2:4])
+
+    asked: list[Any] = []
+    whole = fit(tmp_path / "whole")
+    every = len(asked)
+    lacking = 0
+    for calls in range(1, every):
+        path = tmp_path / str(calls)
+        cut, paid = fit(path, calls=calls), len(asked)
+        if cut.status == "finished":  # all that it lacked was read by nobody
+            assert calls > every - 6
+            continue
+        lacking += any(event.get("lacking") for event in read_run(path).events)
+        resumed = fit(path, calls=every)
+        assert (len(asked), resumed.total, resumed.best) == (every - paid, whole.total, whole.best)
+        assert timeless(path) == timeless(tmp_path / "whole")
+    assert lacking > 2
 
 
 def test_inside_a_replay_nothing_is_asked_of_a_model(tmp_path: Path, fit: Any) -> None:

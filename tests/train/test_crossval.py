@@ -200,6 +200,25 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
         cross_validate(start_of(task), task.loss, task.train[::-1], trainer=trainer)
 
 
+def test_between_two_runs_nobody_else_goes_on_with_it(task: SimulatedTask, tmp_path: Path) -> None:
+    """Two processes would take turns, and each would end where the other is at work."""
+    refused = []
+    make = start_of(task)
+
+    def start() -> Any:
+        if list(tmp_path.glob("fold-*")):
+            with pytest.raises(RunError) as error:
+                cross_validate(make, task.loss, task.train, trainer=Trainer(run_dir=tmp_path, resume=True))
+            refused.append(str(error.value))
+        return make()
+
+    with tg.use_models(forward=task.model):
+        cross_validate(start, task.loss, task.train, trainer=Trainer(run_dir=tmp_path))
+        assert len(refused) == 5
+        assert all(said.startswith(f"{tmp_path}: process ") and "is at work" in said for said in refused)
+        cross_validate(make, task.loss, task.train, trainer=Trainer(run_dir=tmp_path, resume=True))
+
+
 def test_a_run_that_a_budget_ended_is_given_back_what_it_had(task: SimulatedTask, tmp_path: Path) -> None:
     """An equal part of a little more is less than what the last run had taken, which comes after all others."""
 

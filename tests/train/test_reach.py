@@ -114,8 +114,45 @@ def test_where_only_other_texts_are_reached_a_run_says_so_and_once_more_at_its_e
 def test_a_search_of_which_no_loss_leads_anywhere_is_refused() -> None:
     """In a search, what is not trained takes no feedback at all."""
     program = Beside()
-    with pytest.raises(AutogradError, match=r"none of the \d losses of this minibatch requires grad"):
+    with pytest.raises(AutogradError, match="none of the losses of the 4 training examples requires grad"):
         fit(program, optim.PatchSearch(program.other.parameters()), answers)
+
+
+def test_a_run_that_ends_before_all_examples_says_that_it_learned_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody knows then whether the others would have led to what is trained."""
+    program, rows = Beside(), [{"word": word, "target": "yes"} for word in "abcdefgh"]
+    with tg.use_models(forward=FunctionModel(answers)):
+        trainer = tg.Trainer(max_steps=1, batch_size=2)
+        trainer.fit(program, nn.ExactMatch(), optim.ParetoSearch(program.other.parameters()), rows, rows)
+    _, said = (each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.reach")
+    assert "that this run came to requires grad, so nothing was learned" in said
+
+
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch, optim.ParetoSearch, optim.BeamSearch])
+def test_a_branch_of_a_program_without_other_texts_is_trained(make: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Where no loss of the first minibatches leads anywhere, that is told once, and the run goes on until one does."""
+
+    class Rare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rare = nn.ChatCompletion("{word}", system=nn.Parameter("Two.", role="rare prompt"))
+
+        def forward(self, word: str) -> tg.Variable:
+            return self.rare(word=word) if word == "h" else tg.Variable("no")
+
+    def critic(request: tg.llm.Request) -> Any:
+        if request.purpose == "backward":
+            heard.append(request)
+        return answers(request)
+
+    heard: list[Any] = []
+    program, rows = Rare(), [{"word": word, "target": "yes"} for word in "abcdefgh"]
+    with tg.use_models(forward=FunctionModel(critic)):
+        trainer = tg.Trainer(max_steps=12, batch_size=2)
+        trainer.fit(program, nn.ExactMatch(), make(program.parameters()), rows, rows)
+    assert heard
+    said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.reach"]
+    assert [message[:29] for message in said] in ([], ["none of the losses of the fir"])
 
 
 def test_a_branch_that_few_examples_take_is_trained(caplog: pytest.LogCaptureFixture) -> None:

@@ -244,14 +244,14 @@ def test_a_step_says_which_example_had_no_answer_and_why(world: Any, rows: Any) 
 @pytest.mark.parametrize("make", [TGD, PatchSearch])
 @pytest.mark.parametrize("cut", ["data", "no_grad"])
 def test_a_program_whose_answers_lead_nowhere_is_refused(make: Any, cut: str, world: Any, rows: Any) -> None:
-    """No feedback would ever come: it ends at the first minibatch, not after a whole run that learned nothing."""
+    """No feedback would ever come: it ends when it has seen all examples, not after a run that learned nothing."""
     here = world("SHOUT")
     if cut == "data":
         here.program = Reads(here.program.system, lambda answer: answer.data)
     here.optimizer = make(here.program.parameters())
     with tg.no_grad() if cut == "no_grad" else contextlib.nullcontext(), pytest.raises(AutogradError) as caught:
         here.fit(rows("ant", "bee", "cat"), rows("dog", "eel"), batch_size=3)
-    assert "none of the 3 losses of this minibatch requires grad" in str(caught.value)
+    assert "none of the losses of the 3 training examples requires grad" in str(caught.value)
     assert here.asked("optimizer") == 0
 
 

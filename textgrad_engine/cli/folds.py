@@ -65,8 +65,8 @@ def first_of(folds: Folds) -> Run:
     Raises:
         RunError: none was begun, or none keeps it; or somebody is at work on one.
     """
-    for each in folds.runs.values():
-        check_unlocked(each.path)
+    for path in (folds.path, *[each.path for each in folds.runs.values()]):
+        check_unlocked(path)
     runs = [run for run in folds.runs.values() if run.config is not None or folds.from_python]
     if runs:
         return runs[0]
@@ -184,8 +184,9 @@ def carry_out_folds(
     """
     every, parts = parts_for(config, job.program, tuple(job.splits.values()), folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
-    if not (path / FOLDS).is_file():
-        with checking():
+    with checking():
+        shares = FoldsWriter(path)
+        if not (path / FOLDS).is_file():
             write_folds(
                 path,
                 ids_of(every),
@@ -195,8 +196,7 @@ def carry_out_folds(
                 rows=" ".join(row_digests(every)),
                 digest=digest_of(every),
             )
-    with checking():
-        before, shares = read_folds(path).looks_before, FoldsWriter(path)
+        before = read_folds(path).looks_before
     looks = looked_at_before(before) if before else ""
     about = [f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]
     say("\n".join([*about, *runs.prices_in_words(config)]), quiet)
@@ -214,7 +214,7 @@ def carry_out_folds(
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
-    with build.surroundings(config, job.models, cache=cache):
+    with shares, build.surroundings(config, job.models, cache=cache):
         fit_parts(parts, fit, shares)
 
 

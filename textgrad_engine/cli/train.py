@@ -32,7 +32,7 @@ from textgrad_engine.cli.output import checking, command
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.store import RunFolder
+from textgrad_engine.store import RunFolder, is_bare
 
 __all__ = ["train"]
 
@@ -80,7 +80,7 @@ def train(
         answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it
         if folds is not None:
             parts_for(found, job.program, tuple(job.splits.values()), folds)
-            if run_dir is not None and run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
+            if run_dir is not None and run_dir.exists() and not (run_dir.is_dir() and is_bare(run_dir)):
                 raise RunError(f"{run_dir}: there is something there; name a new or empty folder with --run-dir")
         path = runs.claim(found, run_dir)
     if folds is not None:

@@ -71,6 +71,8 @@ class Call(Step):
         self.done = False
         self._label = label
         self._where = where
+        if self._scope is not None:
+            self._scope._remember(self)
 
     @property
     def label(self) -> str:
@@ -213,11 +215,9 @@ class Call(Step):
         start, context = self._start, self._context
         if self.done or start is None or context is None:
             return DONE
-        if self._scope is not None:
-            if self._scope.cancelled:
-                self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
-                return DONE
-            self._scope._remember(self)
+        if self._scope is not None and self._scope.cancelled:
+            self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
+            return DONE
         return context.run(self._first_step, start)
 
     def _first_step(self, start: Callable[[], Any]) -> Any:
@@ -278,12 +278,16 @@ def times_waited() -> int:
 
 
 class Scope:
-    """Calls made inside the ``with`` block, by this task or thread and what it starts, can be cancelled together.
+    """Calls made inside the ``with`` block, by this task or thread and what it starts, are cancelled or waited for.
 
     A block inside another one belongs to it: what cancels the outer one cancels its calls, too.
+
+    Attributes:
+        failures: the kinds of errors that calls ended with so far.
     """
 
     def __init__(self) -> None:
+        self.failures: set[type[BaseException]] = set()
         self._cancelled = False
         self._outer: Scope | None = None
         self._calls: set[Call] = set()
@@ -314,12 +318,24 @@ class Scope:
 
         loop_thread().post(cancel_running)
 
+    def wait(self) -> None:
+        """Block until all calls are done that were made so far, and those that they make; whoever reads them or not.
+
+        Raises:
+            DispatchError: on the event-loop thread, which computes them.
+        """
+        while calls := list(self._calls):
+            for call in calls:
+                call.wait()
+
     def _remember(self, call: Call) -> None:
         self._calls.add(call)
         if self._outer is not None:
             self._outer._remember(call)
 
     def _forget(self, call: Call) -> None:
+        if call._error is not None:
+            self.failures.add(type(call._error))
         self._calls.discard(call)
         if self._outer is not None:
             self._outer._forget(call)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import itertools
 import json
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 from textgrad_engine.errors import APIError, ModelError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.places import same_place
 from textgrad_engine.llm.redact import redacted, secrets_of
@@ -29,7 +29,6 @@ __all__ = [
     "Equal",
     "belongs",
     "difference",
-    "digest",
     "distance",
     "entry_of",
     "error_from_json",
@@ -60,8 +59,9 @@ class Answer:
         source: the number of its file, where there are several.
         counted_again: whether it is a failure that was only counted there; see `ModelError.counted_again`.
         item: the item of a `pmap` that the call belonged to (`call_item`), where that was kept.
-        tool: the id of the call of a tool inside of which it was made (`call_tool`); "" for none.
+        tool: the id of the call inside of which it was made (`call_tool`); "" for none.
         place: the conversation that it belonged to (`call_place`), where that was kept.
+        id: of a call whose model asked others that are on record, too (`CallRecord.id`); "" for any other.
     """
 
     model: str
@@ -79,6 +79,7 @@ class Answer:
     item: tuple[int, ...] = ()
     tool: str = ""
     place: tuple[int, ...] = ()
+    id: str = ""
 
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
@@ -202,10 +203,10 @@ class Answers:
             return found.popleft()
 
     def take_inside(self, tool: str, phase: int) -> list[Answer]:
-        """Give all that wait of those that were made inside of a tool.
+        """Give all that wait of those that were made inside of a call, of a tool or of a model that asks others.
 
         Args:
-            tool: the id of the tool's call.
+            tool: the id of that call.
             phase: the number of its phase.
         """
         found = []
@@ -288,11 +289,6 @@ def entry_of(model: Model, request: Request) -> dict[str, Any]:
     if place := call_place.get():
         entry["place"] = list(place)
     return entry if kept == asked else {**entry, "asked": digest(asked)}
-
-
-def digest(request: Any) -> str:
-    """What tells requests apart: SHA-256 of one as plain JSON."""
-    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 def difference(recorded: Sequence[Answer], request: dict[str, Any]) -> str:

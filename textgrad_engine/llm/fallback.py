@@ -15,6 +15,7 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm.context import context_window
+from textgrad_engine.llm.limits import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.request import Request
@@ -36,8 +37,8 @@ class Fallback(Wrapper):
 
     Both have retries, limits and a cache of their own, and budgets hold for both together. Once the first was found to
     be down, calls go to the second at once; after `cooldown` one call at a time tries the first again, until one was
-    answered or found it down. A completion's `model` says which of them answered. The name, for reports and settings,
-    is the first one's.
+    answered or found it down. A day's quota of the first is not waited for, as the second answers meanwhile. A
+    completion's `model` says which of them answered. The name, for reports and settings, is the first one's.
 
     Args:
         first: asked as long as it works; a name or a model.
@@ -93,6 +94,7 @@ class Fallback(Wrapper):
         tries_again = rest.until > 0
         if tries_again:
             rest.until = now + self.cooldown  # the others need not
+        token = quota_may_wait.set(quota_may_wait.get() and not issubclass(QuotaExhausted, self.on))
         try:
             completion = await self.inner.complete(request)
         except self.on as error:
@@ -106,6 +108,8 @@ class Fallback(Wrapper):
         else:
             rest.until = 0.0
             return _named(completion, self.inner)
+        finally:
+            quota_may_wait.reset(token)
         _log.warning("%r is down, so %r is asked: %.500r", self.inner.name, self.second.name, rest.reason)
         used = usage_of(failure)
         attempts = getattr(failure, "attempts", None) or 1

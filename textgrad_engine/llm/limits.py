@@ -7,6 +7,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Mapping
+from contextvars import ContextVar
 
 from textgrad_engine.errors import (
     AnswerError,
@@ -28,7 +29,7 @@ from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.llm.usage import own_copy
 from textgrad_engine.llm.window import Window
 
-__all__ = ["Limit"]
+__all__ = ["Limit", "quota_may_wait"]
 
 _log = logging.getLogger("textgrad_engine.llm.limits")
 
@@ -40,6 +41,10 @@ _PACED = 20
 
 _PATIENCE = 300.0
 """Seconds for which an endpoint may ask for more time by 503 alone, as while it loads its model."""
+
+
+quota_may_wait: ContextVar[bool] = ContextVar("textgrad_engine_quota_may_wait", default=True)
+"""Whether a day's quota that is soon back is worth the wait; False where another model answers meanwhile."""
 
 
 class Limit(Wrapper):
@@ -54,7 +59,7 @@ class Limit(Wrapper):
     - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
     - A day's quota of which some is back soon is waited for, as long as the endpoint says (`max_quota_wait`); the calls
       after that go out as far apart. What is queued fails where none of it has come back in all that time, or in five
-      minutes where these are longer.
+      minutes where these are longer. Where another model is asked then (`Fallback`), nobody waits for it.
     - A `Stop` that is set fails the queued calls at once.
 
     Args:
@@ -238,7 +243,7 @@ class _Gate:
         self.window.succeeded(purpose, self.now() - sent, full=self.in_flight >= self.window.room)
 
     def failed(self, error: ModelError, sent: float, name: str) -> None:
-        if isinstance(error, QuotaExhausted) and error.is_back_within(self._max_quota_wait):
+        if isinstance(error, QuotaExhausted) and quota_may_wait.get() and error.is_back_within(self._max_quota_wait):
             self._wait_for_quota(error, sent, name)
             return
         if isinstance(error, AuthenticationFailed | QuotaExhausted):

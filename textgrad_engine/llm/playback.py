@@ -24,8 +24,8 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.taped import Player
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
-from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
-from textgrad_engine.llm.usage import Metered, mark
+from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
+from textgrad_engine.llm.usage import Metered, call_under_way, mark
 
 __all__ = ["Playback", "count_again", "unlike"]
 
@@ -62,6 +62,7 @@ class Playback:
     ) -> None:
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, each.counted_again))
         self.tools = ToolsOnRecord(tools)
+        self.ids = self.tools.ids | {each.id for each in every}
         self._phase, self._refused = phase, refused
         self.outer: Player | None = None
         self.problem = ""
@@ -86,7 +87,7 @@ class Playback:
         equal = self._answers.equal_to(entry)
         while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
             if not taken.counted_again:
-                return await self._answers.play(taken, model, request)
+                return await answered_again(taken, self._answers, self._answers.play, model, request)
             play = functools.partial(self._answers.play, taken, model, request)
             await count_again(taken, self._answers, model, request, play)
         await self._find_no_room(model, request)
@@ -149,11 +150,14 @@ async def count_again(
     Raises:
         BudgetExceeded: the budgets have no room for it.
     """
+    token = call_under_way.set(None)  # it is not made inside of the call that it is counted for
     try:
         await Metered(_Failed(model, play)).complete(request)
     except ModelError:
         if any(each is failure for each in answers.waiting()):  # there was no room for it
             raise
+    finally:
+        call_under_way.reset(token)
 
 
 def unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) -> str:

@@ -15,17 +15,17 @@ from typing import Any
 
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm.answers import (
-    digest,
     entry_of,
     error_to_json,
 )
+from textgrad_engine.llm.ids import digest, giving_ids
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.toolcalls import ToolRecord, giving_ids, tool_to_json
+from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_tool
 
 __all__ = ["FORMAT", "Recording", "cassettes", "record"]

@@ -19,12 +19,12 @@ from textgrad_engine.llm.answers import (
     Equal,
     belongs,
     difference,
-    digest,
     distance,
     entry_of,
     error_from_json,
 )
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import innermost
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.llm.prices import price
@@ -58,6 +58,7 @@ class Replay:
         self._lock = threading.Lock()
         self._all, tools = _read(self.path)
         self.tools = ToolsOnRecord(tools)
+        self.ids = self.tools.ids
         ordered = sorted(self._all, key=lambda each: each.nth)
         self._answers = Answers(ordered, belongs)
         self._first_unknown: str | None = None  # what was said of the first unknown request

@@ -8,7 +8,9 @@ NOTE [What is played back]
     may have, is counted again, in the sums, the budgets and the journal, by the first equal request, and that goes on
     to the next answer, or is asked anew.
 
-    What tools gave is played back likewise (NOTE [Tools that are played back] in `llm.tools_on_record`).
+    What tools gave is played back likewise (NOTE [Tools that are played back] in `llm.tools_on_record`). So is
+    what a model said that asks others which are recorded, too: it is not run, and what it asked then is counted again
+    with it.
 
     Played back, an answer costs neither a place in the queue nor one of the requests per minute. It is charged to the
     budgets as it was then, so that what depends on what is left of them comes out the same. What was paid for and has
@@ -46,7 +48,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.taped import Player, playing
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
-from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
+from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
 from textgrad_engine.llm.usage import call_tool, usage_of
 
 __all__ = ["Resumption", "is_answer"]
@@ -83,6 +85,7 @@ class Resumption:
     ) -> None:
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))
         self.tools = ToolsOnRecord(tools)
+        self.ids = self.tools.ids | {each.id for each in every if is_answer(each)}
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
@@ -152,7 +155,7 @@ class Resumption:
             if is_answer(taken):
                 if not taken.tool:
                     self._others[taken.example, taken.purpose] -= 1
-                return await self._play(taken, model, request)
+                return await answered_again(taken, self._answers, self._play, model, request)
             if _charged(taken):
                 play = functools.partial(self._play, taken, model, request)
                 await count_again(taken, self._answers, model, request, play)

@@ -22,6 +22,7 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm.inwords import repair_request
+from textgrad_engine.llm.limits import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.request import Request
@@ -45,7 +46,7 @@ class RetryPolicy:
         cap: the longest wait before any attempt.
         max_retry_after: an endpoint that asks for a longer wait than this gets this.
         deadline: no attempt begins later than this after the first failure. A day's quota that is used up is waited for
-            where the endpoint says that some of it is back within this time.
+            where the endpoint says that some of it is back within this time, and no other model answers (`Fallback`).
         call_deadline: one request may take this long to its complete answer, from sending or from the last answer to
             one that was sent before it (see `Deadline`); None for no limit.
     """
@@ -72,7 +73,7 @@ class RetryPolicy:
         if isinstance(error, EmptyResponse | MalformedResponse):
             return min(self.max_attempts, self.answer_attempts)
         if isinstance(error, QuotaExhausted):
-            return self.max_attempts if error.is_back_within(self.deadline) else 1
+            return self.max_attempts if quota_may_wait.get() and error.is_back_within(self.deadline) else 1
         if isinstance(error, RateLimited | ServerFailed | ConnectionFailed | DeadlineExceeded):
             return self.max_attempts
         if isinstance(error, APIError) and error.status in (408, 409):

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 from textgrad_engine.errors import BudgetExceeded, ModelError, Stopped
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.ids import known_ids
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.record import Recording, cassettes
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, are_observed, id_of, inside, tell_of
-from textgrad_engine.llm.tools_on_record import ToolsOnRecord, is_run_again
+from textgrad_engine.llm.tools_on_record import is_run_again
 from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way, usage_of
 
 __all__ = ["Player", "Taped", "answered_by", "playing", "tool_result"]
@@ -28,11 +29,11 @@ class Player(Protocol):
 
     Attributes:
         outer: what answers in the place of the model where this one has no answer; None where that asks the model.
-        tools: what is on record of tools.
+        ids: of the calls on record inside of which others were made.
     """
 
     outer: Player | None
-    tools: ToolsOnRecord
+    ids: frozenset[str]
 
     async def answer(self, model: Budgeted, request: Request) -> Completion:
         """The answer to a request.
@@ -70,7 +71,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
     numbered = [(recording, recording.begin_tool()) for recording in cassettes.get()]
     record = None if player is None else await player.tool(call)
     if record is None:
-        name = id_of(call, () if player is None else player.tools.ids)
+        name = id_of(call)
         with under_way(), inside(name):
             result = await run()
         record = ToolRecord(
@@ -141,7 +142,8 @@ def playing(player: Player) -> Iterator[None]:
     player.outer = answered_by.get()
     token = answered_by.set(player)
     try:
-        yield
+        with known_ids(player.ids):
+            yield
     finally:
         answered_by.reset(token)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import SecretStr
 
-from textgrad_engine.llm.answers import digest
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.ids import digest, giving_ids, next_id
 from textgrad_engine.llm.places import Place, numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Request
@@ -25,7 +24,6 @@ __all__ = [
     "ToolResult",
     "Turn",
     "are_observed",
-    "giving_ids",
     "id_of",
     "inside",
     "observe_tools",
@@ -193,41 +191,21 @@ def inside(name: str) -> Iterator[None]:
         call_tool.reset(tokens[0])
 
 
-@contextlib.contextmanager
-def giving_ids() -> Iterator[None]:
-    """Inside the block, calls of tools get ids of their own, which depend on what is called there alone."""
-    if _given_ids.get() is not None:  # whoever records inside of it writes the same calls down
-        yield
-        return
-    token = _given_ids.set(Counter())
-    try:
-        yield
-    finally:
-        _given_ids.reset(token)
-
-
-def id_of(call: ToolCall, known: Container[str]) -> str:
+def id_of(call: ToolCall) -> str:
     """An id for a call of a tool that is run now.
 
     Args:
         call: the call.
-        known: ids of calls that are on record; it gets another one.
     """
-    where = {
-        "call": call.also[0],
-        "example": call.turn.example,
-        "item": call_item.get(),
-        "place": call_place.get(),
-        "tool": call_tool.get(),
-    }
-    base, given = digest(where), _given_ids.get()
-    if given is None:
-        return base
-    while True:  # equal calls, such as those of two candidates of a search
-        found = digest({**where, "number": given[base]}) if given[base] else base
-        given[base] += 1
-        if found not in known:
-            return found
+    return next_id(
+        {
+            "call": call.also[0],
+            "example": call.turn.example,
+            "item": call_item.get(),
+            "place": call_place.get(),
+            "tool": call_tool.get(),
+        }
+    )
 
 
 @contextlib.contextmanager
@@ -251,8 +229,6 @@ def tell_of(record: ToolRecord) -> None:
     for tell in _observers.get():
         tell(record)
 
-
-_given_ids: ContextVar[Counter[str] | None] = ContextVar("textgrad_engine_ids_of_tools", default=None)
 
 _observers: ContextVar[tuple[Callable[[ToolRecord], None], ...]] = ContextVar(
     "textgrad_engine_tool_observers", default=()

@@ -9,9 +9,8 @@ NOTE [Tools that are played back]
     conversation] in `llm.places`).
 
     A tool may ask models for something of its own. Those calls are on record with the id of the tool's call, which no
-    other call of a run has, be it an equal one (`id_of`). When what
-    it gave is given again, they are counted again with it: in the sums, the budgets and the journal. So are the tools
-    inside of it.
+    other call of a run has, be it an equal one (`id_of`). When what it gave is given again, they are counted again with
+    it: in the sums, the budgets and the journal. So are the tools inside of it.
 
     Nothing is recorded of a tool that ended the run (it raised an error of this library, such as a budget that is
     spent), nor of one that was under way when the process was killed: nobody knows how far it had come. Those are run
@@ -36,9 +35,9 @@ from textgrad_engine.llm.places import Place, same_place
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, inside, tell_of
-from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool
+from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool, call_under_way
 
-__all__ = ["Play", "ToolOnRecord", "ToolsOnRecord", "given_again", "is_run_again"]
+__all__ = ["Play", "ToolOnRecord", "ToolsOnRecord", "answered_again", "given_again", "is_run_again"]
 
 Play = Callable[[Answer, Budgeted, Request], Awaitable[Completion]]
 """Gives a recorded answer again, and charges the budgets for it."""
@@ -186,10 +185,37 @@ async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answ
             tell_of(each.record)
 
 
+async def answered_again(answer: Answer, answers: Answers, play: Play, model: Budgeted, request: Request) -> Completion:
+    """Give what is on record of a call; what its model asked others is counted again with it, as it is not run.
+
+    Args:
+        answer: what is on record of it.
+        answers: the answers on record.
+        play: gives one of them again.
+        model: charges the budgets.
+        request: what was asked.
+
+    Raises:
+        BudgetExceeded: the budgets have no room for it.
+        ModelError: what it failed with.
+    """
+    own = call_under_way.get()
+    if answer.id and own is not None:
+        own.id = answer.id
+        try:
+            with inside(answer.id):
+                for each in answers.take_inside(answer.id, answer.phase):
+                    await _count(each, answers, play)
+        except BaseException:
+            answers.put_back(answer)
+            raise
+    return await play(answer, model, request)
+
+
 async def _count(answer: Answer, answers: Answers, play: Play) -> None:
     async def answered(request: Request) -> Completion:
         try:
-            return await play(answer, charging, request)
+            return await answered_again(answer, answers, play, charging, request)
         except ModelError as error:
             error.counted_again = answer.counted_again
             raise

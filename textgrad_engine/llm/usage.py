@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from pydantic import SecretStr
 
 from textgrad_engine.errors import APIError, ModelError
+from textgrad_engine.llm.ids import next_id
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.redact import keys_of
 from textgrad_engine.llm.request import Purpose, Request
@@ -25,11 +26,13 @@ __all__ = [
     "CallRecord",
     "Meter",
     "Metered",
+    "UnderWay",
     "call_item",
     "call_key",
     "call_key_scope",
     "call_place",
     "call_tool",
+    "call_under_way",
     "is_estimated",
     "mark",
     "meter",
@@ -56,7 +59,8 @@ call_place: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_place
 _log = logging.getLogger("textgrad_engine.llm.usage")
 
 call_tool: ContextVar[str] = ContextVar("textgrad_engine_call_tool", default="")
-"""The id of the call of a tool inside of which code runs (`toolcalls.ToolRecord.id`); "" outside of tools."""
+"""The id of the call inside of which code runs, of a tool (`toolcalls.ToolRecord.id`) or of a model that asks others
+(`CallRecord.id`); "" outside of such."""
 
 _PICO = 10**12
 
@@ -84,6 +88,7 @@ class CallRecord:
         item: the value of `call_item` where it was dispatched.
         tool: the value of `call_tool` there.
         place: the value of `call_place` there.
+        id: what tells it from others, of a model that asked others which are recorded, too; "" for any other.
     """
 
     purpose: Purpose
@@ -100,6 +105,35 @@ class CallRecord:
     item: tuple[int, ...] = ()
     tool: str = ""
     place: tuple[int, ...] = ()
+    id: str = ""
+
+
+class UnderWay:
+    """A metered call that is under way.
+
+    Args:
+        model: the name of its model.
+        request: what it was asked.
+
+    Attributes:
+        id: what tells it from others; "" as long as nothing was asked inside of it.
+    """
+
+    __slots__ = ("_model", "_request", "_where", "id")
+
+    def __init__(self, model: str, request: Request) -> None:
+        self._model, self._request, self.id = model, request, ""
+        self._where = (call_key.get(), call_item.get(), call_place.get(), call_tool.get())
+
+    def asks(self) -> str:
+        """Note that something is asked inside of it; gives its id."""
+        if not self.id:
+            self.id = next_id({"model": self._model, "asked": self._request.model_dump_json(), "where": self._where})
+        return self.id
+
+
+call_under_way: ContextVar[UnderWay | None] = ContextVar("textgrad_engine_call_under_way", default=None)
+"""The metered call that code belongs to, if any."""
 
 
 @contextlib.contextmanager
@@ -270,10 +304,9 @@ class Metered(Wrapper):
         started, began = next_moment(), time.perf_counter()
         for each in meters:
             each.begin()
-        for around in _under_way.get():
-            around[0] = True
-        asks_others = [False]
-        _under_way.set((asks_others,))
+        around, own = call_under_way.get(), UnderWay(self.name, request)
+        token = None if around is None else call_tool.set(around.asks())
+        call_under_way.set(own)
         completion: Completion | None = None
         failure: Exception | asyncio.CancelledError | None = None
         try:
@@ -283,9 +316,9 @@ class Metered(Wrapper):
             failure = error
             raise
         finally:
-            _under_way.set(())
+            call_under_way.set(around)
             usage = completion.usage if completion is not None else None if failure is None else usage_of(failure)
-            if asks_others[0]:
+            if own.id:
                 self._warn_of_twice(usage)
             failed = isinstance(failure, Exception)
             saved = None if completion is None or not completion.cached else completion.saved or Usage()
@@ -307,9 +340,12 @@ class Metered(Wrapper):
                     call_item.get(),
                     call_tool.get(),
                     call_place.get(),
+                    own.id,
                 )
                 for tell in observers:
                     tell(record)
+            if token is not None:
+                call_tool.reset(token)
             failure = None  # else frame and traceback keep each other alive
 
     def _warn_of_twice(self, usage: Usage | None) -> None:
@@ -388,9 +424,6 @@ def was_sent(error: BaseException) -> bool:
         return error.sent
     return not (isinstance(error, APIError) and error.status is not None and 400 <= error.status < 500)
 
-
-_under_way: ContextVar[tuple[list[bool], ...]] = ContextVar("textgrad_engine_call_under_way", default=())
-"""Of the metered call that code belongs to, if any: whether it has made another one."""
 
 _meters: ContextVar[tuple[Meter, ...]] = ContextVar("textgrad_engine_meters", default=())
 _observers: ContextVar[tuple[Callable[[CallRecord], None], ...]] = ContextVar("textgrad_engine_observers", default=())

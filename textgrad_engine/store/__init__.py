@@ -11,7 +11,7 @@ from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write
 from textgrad_engine.store.finished import FinishedRun
 from textgrad_engine.store.folds import Folds, FoldsWriter, is_folds, read_folds, way_on_with, write_folds
 from textgrad_engine.store.journal import RunFolder
-from textgrad_engine.store.lock import check_unlocked, is_locked
+from textgrad_engine.store.lock import check_unlocked, is_bare, is_locked
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import (
     FORMAT,
@@ -36,6 +36,7 @@ __all__ = [
     "evaluation_from_json",
     "evaluation_to_json",
     "file_name",
+    "is_bare",
     "is_folds",
     "is_locked",
     "read_folds",
@@ -61,9 +62,21 @@ def _run_folder(path: Path, *, resume: bool) -> RunFolder | FinishedRun:
 
 
 def _folds_folder(
-    path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
+    path: Path,
+    examples: Sequence[Mapping[str, Any]],
+    *,
+    folds: int,
+    clusters: Sequence[str],
+    final: bool,
+    resume: bool,
 ) -> FoldsWriter:
     """The folder of a cross-validation, as `train.events.folds_folder` says."""
+    writer = FoldsWriter(path)
+    if not resume and path.is_dir() and not is_bare(path):
+        raise RunError(
+            f"{path}: there is something in this folder; name a new one, or go on with what is there by "
+            "Trainer(resume=True)"
+        )
     ids = ids_of(examples)
     if is_folds(path):
         known = read_folds(path)
@@ -74,7 +87,7 @@ def _folds_folder(
                 f"one of {folds} folds of {len(ids)}{others}; put them back, or name another run_dir"
             )
     write_folds(path, ids, folds=folds, clusters=clusters, final=final, python=True)
-    return FoldsWriter(path)
+    return writer
 
 
 _events.RUN_FOLDERS.append(_run_folder)

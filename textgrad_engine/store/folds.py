@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from textgrad_engine.data.load import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
+from textgrad_engine.store.lock import Lock, is_locked
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import FORMAT, dumps
 from textgrad_engine.train import CrossValidation
@@ -39,6 +41,7 @@ class Folds:
         runs: the runs that were begun, by name: ``"fold-1"`` and so on, and ``"final"``.
         has_final: whether there is to be a run on all examples.
         from_python: whether `train.cross_validate` made it, and not the command line.
+        at_work: whether somebody went on with it when it was read.
     """
 
     path: Path
@@ -51,6 +54,7 @@ class Folds:
     runs: dict[str, Run] = field(repr=False)
     has_final: bool = True
     from_python: bool = False
+    at_work: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -64,8 +68,8 @@ class Folds:
 
     @property
     def locked(self) -> bool:
-        """Whether somebody still writes one of them."""
-        return any(run.locked for run in self.runs.values())
+        """Whether somebody is still at work on it, or on one of its runs."""
+        return self.at_work or any(run.locked for run in self.runs.values())
 
     @property
     def config(self) -> dict[str, Any] | None:
@@ -135,13 +139,13 @@ def read_folds(path: str | Path) -> Folds:
         RunError: a file is missing or damaged.
     """
     path = Path(path)
-    kept = _kept(path)
+    at_work, kept = is_locked(path), _kept(path)
     runs = {
         name: read_run(path / name)
         for name in _names(kept.folds, kept.has_final)
         if (path / name / "events.jsonl").is_file()
     }
-    return replace(kept, runs=runs)
+    return replace(kept, runs=runs, at_work=at_work)
 
 
 def way_on_with(path: Path, from_python: bool | None = None) -> str:
@@ -185,12 +189,21 @@ def _kept(path: Path) -> Folds:
 class FoldsWriter:
     """Writes what a cross-validation gives each of its runs of a budget; see `train.shares.FoldsFolder`.
 
+    Until its block is left, nobody else goes on with the cross-validation, also between two of its runs.
+
     Args:
-        path: its folder, which is there.
+        path: its folder, which is made where it is not there.
+
+    Raises:
+        RunError: another process is at work on it; or its file is damaged.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock: Lock | None = None
+        with contextlib.suppress(OSError):  # who cannot write here keeps nobody out; it is told where it has to write
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = Lock(path)
         self._file = path / "shares.json"
         self._shares: dict[str, dict[str, list[int | None]]] = {}
         if self._file.is_file():
@@ -203,6 +216,13 @@ class FoldsWriter:
                 ) from None
         else:
             self._known = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
     def on_record(self, name: str) -> OnRecord:
         """What one of its runs has on record; nothing where it was not begun."""

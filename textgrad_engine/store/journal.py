@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
-from textgrad_engine.llm.answers import digest
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
@@ -120,7 +120,7 @@ class RunFolder:
 
     def _begin(self, config: Mapping[str, Any] | None, resume: bool, anyway: bool) -> None:
         """Take the folder, and open the journal; that of before is put aside, or left as it is where that fails."""
-        found = not _is_bare(self.path)
+        found = not _is_unbegun(self.path)
         if found and not resume:
             raise _in_use(self.path)
         self._lock = Lock(self._home)
@@ -304,7 +304,7 @@ class RunFolder:
                 write_atomically(self._home / "best_prompt.txt", content)
 
 
-def _is_bare(folder: Path) -> bool:
+def _is_unbegun(folder: Path) -> bool:
     """Whether a folder holds nothing, or what a process leaves that was killed before it had begun a run."""
     left = {file.name: file for file in folder.iterdir() if file.name != LOCK}
     completions = left.pop("completions.jsonl", None)

@@ -1,4 +1,4 @@
-"""Who writes into a run folder: one process at a time, and one that was killed holds nothing."""
+"""Who writes into a run folder, or one of several runs: one process at a time; one that was killed holds nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ try:
 except ImportError:  # Windows
     import msvcrt
 
-__all__ = ["LOCK", "Lock", "check_unlocked", "is_locked"]
+__all__ = ["LOCK", "Lock", "check_unlocked", "is_bare", "is_locked"]
 
 LOCK = ".lock"
 """The file that is locked."""
@@ -119,6 +119,11 @@ def check_unlocked(folder: Path) -> None:
             raise _at_work(fd, folder)
     finally:
         os.close(fd)
+
+
+def is_bare(folder: Path) -> bool:
+    """Whether a folder holds nothing, or only what a process leaves that was killed before it wrote anything."""
+    return all(file.name == LOCK for file in folder.iterdir())
 
 
 def _at_work(fd: int, folder: Path) -> RunError:

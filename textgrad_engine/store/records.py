@@ -14,8 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
-from textgrad_engine.llm.answers import Answer, digest, error_from_json
+from textgrad_engine.llm.answers import Answer, error_from_json
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
@@ -120,6 +121,7 @@ def event_to_json(event: Event, seconds: float, calls: int = 0, tools: int = 0) 
     else:
         body = asdict(event)
         if isinstance(event, PhaseEnded):
+            body = {"number": event.number, "lacking": True} if event.lacking else {"number": event.number}
             body |= {"calls": calls, "tools": tools} if tools else {"calls": calls}
     return {"event": name, **body, "time": timestamp(seconds)}
 
@@ -193,6 +195,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
         entry["place"] = list(record.place)
     if record.tool:
         entry["tool"] = record.tool
+    if record.id:
+        entry["id"] = record.id
     if (answer := record.completion) is not None:
         entry |= {
             "text": answer.text,
@@ -258,6 +262,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             tuple(entry.get("item", ())),
             entry.get("tool", ""),
             tuple(entry.get("place", ())),
+            entry.get("id", ""),
         )
     except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None

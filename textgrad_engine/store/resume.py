@@ -46,7 +46,7 @@ class Earlier:
         self._looks: list[set[bytes]] = []
         run = read_run(folder)
         self.reach = run.reach
-        validated = None if anyway else _has(run, "Evaluated", "validate", 0)  # that of the seed texts
+        validated = None if anyway else _has_validated(run)
         self.player = Resumption(
             self._read(run, anyway), self._read_tools(run, anyway), phase=current_phase.get, validated=validated
         )
@@ -157,6 +157,20 @@ def _has(run: Run, *what: object) -> bool:
     """Whether there was an event of a kind and a phase, and maybe of a step."""
     events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
     return any(event[: len(what)] == what for event in events)
+
+
+def _has_validated(run: Run) -> bool:
+    """Whether all is on record that the validation of the seed texts asks for; see NOTE [A phase ends with its calls]
+    in `train.phases`.
+    """
+    every = (*run.earlier, *run.events)
+    numbers = [
+        event.get("number")
+        for event in every
+        if (event.get("event"), event.get("phase"), event.get("step")) == ("Evaluated", "validate", 0)
+    ]
+    lacking = [event.get("number") for event in every if event.get("event") == "PhaseEnded" and event.get("lacking")]
+    return any(number not in lacking for number in numbers)
 
 
 def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:

@@ -18,6 +18,7 @@ NOTE [What cross-validation estimates]
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 from collections.abc import Callable
@@ -25,7 +26,6 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import ids_of
-from textgrad_engine.errors import RunError
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.evaluator import clusters_of
@@ -78,7 +78,8 @@ def cross_validate(
         ValueError: there are fewer than two folds, fewer examples that stand for themselves than folds, or fewer than
             two clusters for each; `val` is no share below 1 or leaves nothing; the trainer has guards, which name
             validation examples, or the folder of a single run; or `start` gives a program again that was trained.
-        RunError: there is something in the run folder, and `resume` was not said; or it is of other examples.
+        RunError: there is something in the run folder, and `resume` was not said; it is of other examples; or another
+            process is at work on it.
         Exception: what `Trainer.fit` raises.
 
     Example:
@@ -95,16 +96,6 @@ def cross_validate(
         >>> prompt = found.final.best["system"] if found.use == "final" else task.seed_prompt
     """
     trainer = Trainer() if trainer is None else trainer
-    if (
-        trainer.run_dir is not None
-        and not trainer.resume
-        and trainer.run_dir.is_dir()
-        and any(trainer.run_dir.iterdir())
-    ):
-        raise RunError(
-            f"{trainer.run_dir}: there is something in this folder; name a new one, or go on with what is there by "
-            "Trainer(resume=True)"
-        )
     if trainer.guards is not None:
         raise ValueError(
             "the trainer has guards, which are about validation examples, and every fold has others; leave them out"
@@ -126,11 +117,14 @@ def cross_validate(
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
     names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(first, examples)
-    folder = None
-    if trainer.run_dir is not None:
-        folder = folds_folder(trainer.run_dir, examples, folds=folds, clusters=names, final=final)
     began = time.monotonic()
-    runs = fit_parts(parts if final else parts[:-1], fit, folder)
+    with contextlib.ExitStack() as stack:
+        folder = None
+        if trainer.run_dir is not None:
+            place, resume = trainer.run_dir, trainer.resume
+            folder = folds_folder(place, examples, folds=folds, clusters=names, final=final, resume=resume)
+            stack.enter_context(folder)
+        runs = fit_parts(parts if final else parts[:-1], fit, folder)
     return pooled(runs, ids_of(examples), names, time.monotonic() - began)
 
 

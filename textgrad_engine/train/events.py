@@ -97,9 +97,15 @@ class PhaseAdvanced:
 
 @dataclass(frozen=True)
 class PhaseEnded:
-    """A phase is over."""
+    """A phase is over, and the calls that it has begun are.
+
+    Attributes:
+        number: its number.
+        lacking: whether some of these calls found no room in the budget, or were given up.
+    """
 
     number: int
+    lacking: bool = False
 
 
 @dataclass(frozen=True)
@@ -332,7 +338,13 @@ FOLDS_FOLDERS: list[Callable[..., FoldsFolder]] = []
 
 
 def folds_folder(
-    path: Path, examples: Sequence[Mapping[str, Any]], *, folds: int, clusters: Sequence[str], final: bool
+    path: Path,
+    examples: Sequence[Mapping[str, Any]],
+    *,
+    folds: int,
+    clusters: Sequence[str],
+    final: bool,
+    resume: bool = False,
 ) -> FoldsFolder:
     """The folder of a cross-validation, in which is written down of what examples it is.
 
@@ -342,12 +354,14 @@ def folds_folder(
         folds: how many.
         clusters: of each example; empty where each stands for itself.
         final: whether there is a run on all examples, too.
+        resume: go on with what is in it.
 
     Raises:
-        RunError: it cannot be written, or what is written there is of other examples.
+        RunError: it cannot be written, or what is written there is of other examples or not to be gone on with; or
+            another process is at work on it.
     """
     _register()
-    return FOLDS_FOLDERS[-1](path, examples, folds=folds, clusters=clusters, final=final)
+    return FOLDS_FOLDERS[-1](path, examples, folds=folds, clusters=clusters, final=final, resume=resume)
 
 
 def _register() -> None:

@@ -124,7 +124,7 @@ class Objective:
         self._trials = Trials(
             program, loss, self._rows, self._named, self._known, concurrency=concurrency, timed=self.timed
         )
-        self.reach = Reach()
+        self.reach = Reach(len(self.train))
         self._noting = False
 
     def scores(
@@ -234,7 +234,7 @@ class Objective:
         begun = self._trials.begin_recorded(leaves, positions, noted=self._noting)
         problems = go_backward(self.reach.look([each[1] for each in begun], leaves))
         every = [self._trials.read("train", position, *each) for position, each in zip(positions, begun)]
-        self.reach.refuse_if_cut_off([found.score for found in every])
+        self.reach.refuse_if_cut_off(positions, [found.score for found in every])
         for position, found in zip(positions, every):
             self._known.note((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())

@@ -1,4 +1,12 @@
-"""The phases of a run: numbered as they begin, and told to its callbacks, with how far each is."""
+"""The phases of a run: numbered as they begin, and told to its callbacks, with how far each is.
+
+NOTE [A phase ends with its calls]
+    A program may ask for what it does not read. Such a call is made and paid for as any other, so the phase that it was
+    begun in waits for it: what comes after may use up the budget, and would decide by chance which of these calls are
+    on record. Where one found no room in the budget all the same, or was given up at Ctrl-C, nobody may hear of it. The
+    phase says then that it lacks some, so that a run which is resumed may ask for them.
+    A phase that ends by an error waits for nothing: what is still to be sent then is not sent.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +14,15 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
+from textgrad_engine.dispatch import Scope
+from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.train.events import Phase, PhaseAdvanced, PhaseEnded, PhaseStarted, current_phase
 from textgrad_engine.train.telling import Audience
 
 __all__ = ["RunPhases"]
+
+_UNSENT = (BudgetExceeded, CallCancelled, Stopped)
+"""What calls end with that are not on record, as far as nothing was paid for them."""
 
 
 class RunPhases:
@@ -55,15 +68,19 @@ class RunPhases:
 
         self._audience.tell(PhaseStarted(number, phase, step, total))
         token = current_phase.set(number)
+        calls = Scope()
         try:
-            yield advance
+            with calls:
+                yield advance
+            calls.wait()
             if total:  # a value can be read a moment before its callbacks have run
                 complete.wait(1.0)
         finally:
             current_phase.reset(token)
             with lock:
                 over = True
-            self._audience.tell(PhaseEnded(number))
+            lacking = any(issubclass(kind, _UNSENT) for kind in calls.failures)
+            self._audience.tell(PhaseEnded(number, lacking))
         if failures:
             raise failures[0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from textgrad_engine.autograd import AccumulateGrad, Node, Variable
 from textgrad_engine.errors import AutogradError
@@ -19,10 +19,15 @@ class Reach:
     """What is known of a run's losses: whether any leads back to a text that is trained, and to which ones.
 
     Code that reads an answer's ``.data`` cuts the graph, and of what came before nothing would ever be heard.
+
+    Args:
+        examples: how many training examples there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, examples: int) -> None:
+        self._examples = examples
         self._some = False
+        self._cut_off: set[Hashable] = set()  # the examples so far of which no loss leads anywhere
         self._trained: tuple[str, ...] = ()
         self._beside = 0  # losses that lead to texts which are not trained
         self._lock = threading.Lock()  # the lanes of a search have their first minibatches at the same time
@@ -73,33 +78,62 @@ class Reach:
                 )
         return roots
 
-    def refuse_if_cut_off(self, scores: Sequence[float | None]) -> None:
-        """Refuse to go on when no loss so far leads back to a text: nothing would ever be heard about one.
+    def refuse_if_cut_off(self, examples: Iterable[Hashable], scores: Iterable[float | None]) -> None:
+        """Refuse to go on when no loss of any training example leads back to a text: nothing is ever heard about one.
+
+        What is trained may be used for few examples. So as long as there are others, that is told once, and the run
+        goes on.
 
         Args:
-            scores: of the minibatch; None where there is none.
+            examples: what tells those of the minibatch from others.
+            scores: of each; None where there is none.
 
         Raises:
-            AutogradError: some example has a score.
+            AutogradError: all of them had a score by now.
         """
-        known = [score for score in scores if score is not None]
-        if known and not self._some and not self._beside:
+        with self._lock:
+            known = {each for each, score in zip(examples, scores) if score is not None}
+            if self._some or self._beside or not known:
+                return
+            told = bool(self._cut_off)
+            self._cut_off |= known
+            count = len(self._cut_off)
+        repair = (
+            "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
+            "or what .detach() gives, and not under no_grad(); what Python made of an answer's .data is joined to that "
+            "by ops.straight_through(result, answer). The loss must use what it returns"
+            f"{_about_tools('. And ')}"
+        )
+        if count >= self._examples:
             raise AutogradError(
-                f"none of the {len(known)} losses of this minibatch requires grad, so no feedback would reach the "
-                "texts. The program must return the Variable that it computes from its parameters, not its .data, a "
-                "new Variable or what .detach() gives, and not under no_grad(); what Python made of an answer's .data "
-                "is joined to that by ops.straight_through(result, answer). The loss must use what it returns"
-                f"{_about_tools('. And ')}."
+                f"none of the losses of the {count} training examples requires grad, so no feedback would reach the "
+                f"texts. {repair}."
+            )
+        if not told:
+            _log.warning(
+                "none of the losses of the first %d of %d training examples requires grad, so no feedback on them "
+                "reaches a text. A program that uses what is trained for other examples is as it should be. Else: %s",
+                count,
+                self._examples,
+                repair,
             )
 
     def tell_at_the_end(self) -> None:
         """Say it once more where the whole run has led to other texts alone, so that its end is not misread."""
-        if self._beside and not self._some:
+        if self._some:
+            return
+        if self._beside:
             _log.warning(
                 "none of the %d losses of this run leads back to what is trained (%s), so nothing was learned about "
                 "it; see the warning of the first minibatch",
                 self._beside,
                 ", ".join(self._trained),
+            )
+        elif self._cut_off:
+            _log.warning(
+                "none of the losses of the %d training examples that this run came to requires grad, so nothing was "
+                "learned; see the warning of the first minibatch",
+                len(self._cut_off),
             )
 
 

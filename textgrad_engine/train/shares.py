@@ -15,7 +15,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import Reserve, budget
@@ -61,7 +61,11 @@ class OnRecord:
 
 
 class FoldsFolder(Protocol):
-    """The folder of a cross-validation, as a budget is shared out by it."""
+    """The folder of a cross-validation, as a budget is shared out by it; nobody else goes on with it in its block."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
     def on_record(self, name: str) -> OnRecord:
         """What one of its runs has on record; nothing where it was not begun."""

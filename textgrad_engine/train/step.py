@@ -154,7 +154,7 @@ class StepRun(Run):
                 except UNANSWERED as error:
                     scores.append(None)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
-        self.objective.reach.refuse_if_cut_off(scores)
+        self.objective.reach.refuse_if_cut_off(names, scores)
         return scores, problems, lost
 
     def refusal(self, found: Found) -> str:
