@@ -71,6 +71,8 @@ class Call(Step):
         self.done = False
         self._label = label
         self._where = where
+        if self._scope is not None:
+            self._scope._remember(self)
 
     @property
     def label(self) -> str:
@@ -213,11 +215,9 @@ class Call(Step):
         start, context = self._start, self._context
         if self.done or start is None or context is None:
             return DONE
-        if self._scope is not None:
-            if self._scope.cancelled:
-                self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
-                return DONE
-            self._scope._remember(self)
+        if self._scope is not None and self._scope.cancelled:
+            self._fail(CallCancelled(f"{self.label} was cancelled before it began"))
+            return DONE
         return context.run(self._first_step, start)
 
     def _first_step(self, start: Callable[[], Any]) -> Any:
@@ -293,6 +293,11 @@ class Scope:
     def cancelled(self) -> bool:
         """Whether it was cancelled, or one that it is in."""
         return self._cancelled or (self._outer is not None and self._outer.cancelled)
+
+    @property
+    def busy(self) -> bool:
+        """Whether one of its calls is not done: it runs, waits for others, or has not begun."""
+        return bool(self._calls)
 
     def __enter__(self) -> Self:
         if not self._tokens:
