@@ -1,10 +1,11 @@
 """What all tests share.
 
-Property tests try the same examples everywhere, so that a red run can be run again, however long making these takes;
-no test fetches a vocabulary, not even one that may ask endpoints; Ctrl-C is heard, also where the tests run in the
-background of a shell. And how run folders are compared: without their times.
+Property tests try the same examples everywhere, so that a red run can be run again, however long making these takes
+and whatever else is loaded; no test fetches a vocabulary, not even one that may ask endpoints; Ctrl-C is heard, also
+where the tests run in the background of a shell. And how run folders are compared: without their times.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -27,6 +28,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("same-everywhere")
+# Newer versions also try constants that they find in modules which happen to be loaded: after other tests, in another
+# process, or where the package is installed otherwise, those would be other ones, and there is no setting for it.
+with contextlib.suppress(ImportError, AttributeError):
+    from hypothesis.internal.conjecture import providers
+
+    _NONE = providers._local_constants
+    providers._get_local_constants = lambda: _NONE
 
 
 def timeless(path: Path) -> dict[str, str]:

@@ -48,7 +48,7 @@ class Critic:
         turns = self.turns
         if all(other in self.asked for other in self.order):
             turns[self.order[0]].set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await turns[name].wait()
         after = self.order.index(name) + 1
         if after < len(self.order):

@@ -31,9 +31,17 @@ def slow() -> Iterator[str]:
         yield server.base_url
 
 
-def start(cwd: Path, *args: str) -> subprocess.Popen[str]:
+NO_END_OF_PATIENCE = """
+from textgrad_engine.__main__ import main
+from textgrad_engine.train import interrupt
+interrupt._Block._wait = lambda block: None
+main()
+"""
+
+
+def start(cwd: Path, *args: str, program: tuple[str, ...] = ("-m", "textgrad_engine")) -> subprocess.Popen[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "80"}
-    command = [sys.executable, "-m", "textgrad_engine", *args]
+    command = [sys.executable, *program, *args]
     # A session of its own, so that the signal does not depend on how this test was started.
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd, start_new_session=True
@@ -101,13 +109,13 @@ def test_twice_ends_at_once(tmp_path: Path, optimizer: str) -> None:
     silence = Fault(delay=math.inf)
     with LoopbackServer(TicketsModel(seed=0), faults=lambda n: silence if n > seed_scores else None) as server:
         args = ("train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run), "--optimizer", optimizer)
-        with start(tmp_path, *args) as process:
+        with start(tmp_path, *args, program=("-c", NO_END_OF_PATIENCE)) as process:
             wait_for_line(process.stderr, "step")
             wait_for_a_question(server, process)
             process.send_signal(signal.SIGINT)
             wait_for_line(process.stderr, "stopping: ")
             process.send_signal(signal.SIGINT)
-            stdout, stderr = process.communicate(timeout=8)  # answers in flight would get ten seconds
+            stdout, stderr = process.communicate(timeout=60)  # answers in flight would get for ever
     assert (process.returncode, stdout) == (130, ""), stderr
     assert stderr.strip() == (
         f"interrupted; what was paid for until then is in {run}, with the best prompt so far and without a "

@@ -7,12 +7,14 @@ import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import dispatch, func, nn, optim
+from textgrad_engine.dispatch import waiting
 from textgrad_engine.testing import simulated_task
 
 TASK = simulated_task()
@@ -75,6 +77,22 @@ def test_the_main_thread_looks_up_once_a_second(work: Callable[[], None], monkey
     with tg.use_models(forward=Late()):
         work()
     assert endless == []
+
+
+def test_a_moment_is_over_when_one_could_have_looked_for_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stands still between two looks gave nobody else a chance to do what is looked for."""
+    now = [100.0]
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def looks(every: float) -> int:
+        moment, made = dispatch.Moment(0.49), 0
+        while not moment.over():
+            now[0] += every
+            made += 1
+        return made
+
+    assert [looks(0.02), looks(0.05), looks(3600.0)] == [25, 10, 10]
+    assert dispatch.Moment(0.0).over()
 
 
 def test_what_was_cancelled_is_done() -> None:

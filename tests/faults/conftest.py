@@ -92,8 +92,8 @@ class Bench:
 def bench() -> Iterator[Callable[..., Bench]]:
     """Starts a server that answers its first requests as scripted, then with the echo of what it is asked.
 
-    With `late`, so many seconds have passed for the client when the server meets a request of the script: what ends
-    because of that does so on a busy machine too, and nothing else does.
+    With `late`, so many seconds pass for the client when the server meets a request of the script, and again, until it
+    has given that up: what ends because of that does so on a busy machine too, and nothing else does.
     """
     servers: list[LoopbackServer] = []
 
@@ -106,8 +106,13 @@ def bench() -> Iterator[Callable[..., Bench]]:
             if number > len(script):
                 return None
             if late:
-                here._loop.call_soon_threadsafe(here.leap, late)
+                here._loop.call_soon_threadsafe(pass_time, number)
             return script[number - 1]
+
+        def pass_time(number: int) -> None:
+            if len(here.sleeps) < number:
+                here.leap(late)
+                here._loop.call_soon(pass_time, number)
 
         def said(request: Request) -> Any:
             heard.append(request)

@@ -35,7 +35,7 @@ def test_an_endpoint_that_hangs_for_ever_is_an_error(bench):
 
 def test_the_read_timeout_ends_a_silence(bench):
     """The adapter's own timeout, where no wall deadline is near."""
-    here = bench(Fault(delay=math.inf), timeout=1.0)  # ten times what an answer takes on a busy machine
+    here = bench(Fault(delay=math.inf), timeout=20.0, deadline=math.inf, late=21.0)
     (completion,) = here.ask()
     assert (completion.attempts, here.server.requests, here.sleeps) == (2, 2, here.backoff(1))
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from textgrad_engine.dispatch import waiting
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped, TruncatedResponse
 from textgrad_engine.llm import (
     Completion,
@@ -219,13 +222,22 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textgrad_engine.llm.resume._PATIENCE", 0.1)
 
 
-def test_what_is_asked_at_once_may_be_on_record_in_part(run: Any, ask: Any) -> None:
-    """A program with two prompts side by side was cut between their answers, and nothing has changed."""
+def test_what_is_asked_at_once_may_be_on_record_in_part(run: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program with two prompts side by side was cut between their answers, and nothing has changed.
+
+    That the machine was asleep between the two requests changes nothing either.
+    """
     player = resumption(recorded(ask("right"), "old", example="a"), validated=False)
+    leaping = count(step=3600)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: next(leaping)))
+
+    async def later() -> str:
+        await asyncio.sleep(0.03)  # while the other one looks
+        return await said(player, ask("right"))
 
     async def main() -> list[str]:
         with call_key_scope("a"):
-            return await asyncio.gather(said(player, ask("left")), said(player, ask("right")))
+            return await asyncio.gather(said(player, ask("left")), later())
 
     assert run(main()) == ["new", "old"]
 

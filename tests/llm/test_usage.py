@@ -36,6 +36,19 @@ def test_a_failed_call_is_counted_and_reported(run, ask):
     assert seen[0].completion is None
 
 
+def test_a_call_is_over_when_all_were_told(run, ask):
+    """Who waits until nothing is in flight may close the journal then; what it used is in the sums before."""
+    seen = []
+
+    async def main():
+        with meter() as m, observe(lambda record: seen.append((m.in_flight, m.total.calls))):
+            await Metered(FunctionModel(lambda request: "x")).complete(ask())
+        return m
+
+    assert run(main()).in_flight == 0
+    assert seen == [(1, 1)]
+
+
 def test_what_a_thrown_away_answer_used_is_added_up(run, ask):
     """Truncated answers are paid for, so they are in the sums."""
     model = resolve(

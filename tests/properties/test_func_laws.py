@@ -470,16 +470,18 @@ def test_two_levels_of_vmap_are_two_loops(program: Program, rows: list[tuple[str
 
 
 @FEW
+@example(Program((Step("ask", (0, 1, 0)), Step("add", (1, 3))), "criticism", 4), [("x", "a")])
 @given(programs(), examples)
 def test_jacrev_of_vmap_is_the_list_of_grads(program: Program, rows: list[tuple[str, str]]) -> None:
-    """What each example alone says of the shared prompt."""
+    """What each example alone says of the shared prompt; its text is a Variable, as one of a batch is."""
     if program.finish == "entries" and program.evaluator in ("explained", "criticism"):
         return  # a batch of texts inside each example: every entry has a row of its own
     texts, targets = columns(rows)
     ordered = not program.shares(1)
     jacobian = func.jacrev(func.vmap(program, in_dims=(None, 0, 0)))
     table = Asked(lambda: items(jacobian("P", texts, targets), ordered))
-    alone = Asked(lambda: [items(func.grad(program)("P", text, target), ordered) for text, target in rows])
+    each = [(tg.Variable(text), target) for text, target in rows]
+    alone = Asked(lambda: [items(func.grad(program)("P", text, target), ordered) for text, target in each])
     assert table.result == alone.result
 
 

@@ -8,13 +8,14 @@ import struct
 import subprocess
 import sys
 import threading
-import time
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from textgrad_engine.dispatch import waiting
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import lock as locks
 from textgrad_engine.store.lock import Lock, is_locked
@@ -114,7 +115,7 @@ def test_who_only_looks_keeps_nobody_from_writing_or_looking(tmp_path: Path, mon
 
     def late(fd: int) -> None:
         looking.set()
-        looked.wait(10)
+        looked.wait(60)
         real(fd)
 
     def look() -> None:
@@ -124,13 +125,20 @@ def test_who_only_looks_keeps_nobody_from_writing_or_looking(tmp_path: Path, mon
     monkeypatch.setattr(locks.os, "close", late)  # type: ignore[attr-defined]
     thread = threading.Thread(target=look)
     thread.start()
-    assert looking.wait(10)
+    assert looking.wait(60)
     monkeypatch.undo()
     assert not is_locked(tmp_path)
-    threading.Timer(0.05, looked.set).start()
+    leaping, looks = count(step=3600), count(1)  # the machine is asleep between two looks, and so is who looks
+
+    def pause(_: float) -> None:
+        if next(looks) == 3:
+            looked.set()
+            thread.join()
+
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: next(leaping)))
+    monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=pause))
     Lock(tmp_path).release()
-    thread.join()
-    assert seen == [False]
+    assert (seen, next(looks)) == ([False], 4)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no file that is only read")
@@ -195,5 +203,5 @@ def test_who_only_looks_is_not_taken_for_a_writer_on_windows(
     """There are no shared locks there, so one that looks has the lock for a moment."""
     other = os.open(tmp_path / ".lock", os.O_RDWR | os.O_CREAT)
     assert locks._taken(other)
-    monkeypatch.setattr(locks, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: os.close(other)))
+    monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=lambda _: os.close(other)))
     assert not is_locked(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -153,6 +154,22 @@ def test_a_proposal_goes_on_by_itself_when_texts_are_adopted_meanwhile() -> None
             known.note((SEED, "val", 0, 0), Scored(0.5))
         assert known.read([key, (SEED, "val", 0, 0)]) == [Scored(1.0), Scored(0.5)]
     assert known.read([key]) == [Scored(1.0)]
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_result_that_is_there_is_held_without_its_future(adopted: bool) -> None:
+    """A run has tens of thousands, and a future, with its lock, takes as much memory as a request."""
+    known = KnownScores()
+    key: Key = (LOUD, "val", 0, 0)
+    with known.proposal(1):
+        futures = [known.claim([[key]])[1].pop(key)]
+        if adopted:
+            known.adopt(LOUD)
+        gone = weakref.ref(futures[0])
+        futures.pop().set_result(Scored(1.0))
+        assert known.read([key]) == [Scored(1.0)]
+    assert gone() is None
+    assert known.every()[0] == (key, Scored(1.0))
 
 
 def test_what_later_proposals_found_is_not_shared_with_the_texts_of_an_earlier_one() -> None:

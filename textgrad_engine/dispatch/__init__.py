@@ -20,12 +20,13 @@ from textgrad_engine.dispatch.calls import (
 )
 from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
-from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS, place_taken, result_of, settled
+from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS, Moment, place_taken, result_of, settled
 
 __all__ = [
     "LOOK_UP_SECONDS",
     "Call",
     "Line",
+    "Moment",
     "Scope",
     "aside",
     "asked_from",

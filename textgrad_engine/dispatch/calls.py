@@ -298,6 +298,11 @@ class Scope:
         """Whether it was cancelled, or one that it is in."""
         return self._cancelled or (self._outer is not None and self._outer.cancelled)
 
+    @property
+    def busy(self) -> bool:
+        """Whether one of its calls is not done: it runs, waits for others, or has not begun."""
+        return bool(self._calls)
+
     def __enter__(self) -> Self:
         if not self._tokens:
             self._outer = _scope.get()

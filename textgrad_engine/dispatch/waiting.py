@@ -10,16 +10,48 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterable
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
-__all__ = ["LOOK_UP_SECONDS", "place_taken", "result_of", "settled"]
+__all__ = ["LOOK_UP_SECONDS", "Moment", "place_taken", "result_of", "settled"]
 
 T = TypeVar("T")
 
 LOOK_UP_SECONDS = 1.0
 """How long a wait goes on without looking up."""
+_BETWEEN_LOOKS = 0.05
+"""So many seconds at most count of what passes between two looks of a `Moment`."""
+
+
+class Moment:
+    """How long one looks again and again for what somebody else may be about to do.
+
+    It counts what passes between two looks, up to 0.05 s: where more passed, the machine had other things to do or was
+    asleep, and the others had no chance either. It may be shared by several who look; none of them may look from two
+    threads at once.
+
+    Args:
+        seconds: its length. One of 0 is over at the first look.
+
+    Example:
+        >>> moment = Moment(0.1)
+        >>> moment.over()
+        False
+        >>> while not moment.over():
+        ...     time.sleep(0.01)
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left, self._looked = seconds, time.monotonic()
+
+    def over(self) -> bool:
+        """Whether it is over by now; to be asked at each look."""
+        now = time.monotonic()
+        self._left -= min(now - self._looked, _BETWEEN_LOOKS)
+        self._looked = now
+        return self._left <= 0
 
 
 def settled(futures: Iterable[Future[Any]]) -> None:

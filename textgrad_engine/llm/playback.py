@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import ModelError, RequestRefused, RunError
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
@@ -112,8 +112,8 @@ class Playback:
         def refuse() -> Completion:
             raise mark(RequestRefused("it is not on record"), sent=False)
 
-        end = time.monotonic() + _PATIENCE
-        while not self.problem and time.monotonic() < end:
+        moment = Moment(_PATIENCE)
+        while not self.problem and not moment.over():
             with contextlib.suppress(RequestRefused):
                 await model.play(request, refuse)
             await asyncio.sleep(_TURN)

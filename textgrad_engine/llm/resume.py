@@ -33,11 +33,11 @@ import asyncio
 import contextlib
 import functools
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
@@ -90,7 +90,7 @@ class Resumption:
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
         self._others = Counter((each.example, each.purpose) for each in every if is_answer(each) and not each.tool)
-        self._sure_at: float | None = None
+        self._first: Moment | None = None  # in which all examples ask for the first time
         self._in_doubt = 0
         self.outer: Player | None = None
         self.asked = 0
@@ -233,17 +233,17 @@ class Resumption:
         Args:
             others: the example and the purpose of what was asked and is not on record.
         """
-        now = time.monotonic()
-        if self._sure_at is None:
-            self._sure_at = now + _PATIENCE
-        end = max(self._sure_at, now + _PATIENCE)
+        if self._first is None:
+            self._first = Moment(_PATIENCE)
         if self._others[others]:
+            own = Moment(_PATIENCE)
             self._in_doubt += 1
-            while self._others[others] and not self.problem and time.monotonic() < end:
+            while self._others[others] and not self.problem and not own.over():
                 await asyncio.sleep(_TURN)
             self._in_doubt -= 1
         else:
-            await asyncio.sleep(max(0.0, self._sure_at - now))
+            while not self._first.over():
+                await asyncio.sleep(_TURN)
         while self._in_doubt and not self._others[others] and not self.problem:
             await asyncio.sleep(_TURN)
         check_stop()

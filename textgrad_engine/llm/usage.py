@@ -202,7 +202,8 @@ class Meter:
     Answers from the cache cost nothing and are counted apart.
 
     Attributes:
-        in_flight: calls asked for and not ended yet, queued ones included; calls of tools, too.
+        in_flight: calls asked for that are not over, queued ones included; calls of tools, too. One is over when all
+            who `observe` it were told.
         failed: calls that ended with an error.
         cached: calls that were answered from the cache.
     """
@@ -240,13 +241,17 @@ class Meter:
     def end(self, purpose: Purpose, usage: Usage | None, *, failed: bool, saved: Usage | None = None) -> None:
         """Count a call that ends, with what it used if that is known, or with what the cache saved."""
         with self._lock:
-            self.in_flight -= 1
             self.failed += failed
             if saved is not None:
                 self.cached += 1
                 self._saved.add(saved)
             if usage is not None:
                 self._sums.setdefault(purpose, _Sum()).add(usage)
+
+    def leave(self) -> None:
+        """Count a call that is over."""
+        with self._lock:
+            self.in_flight -= 1
 
 
 @contextlib.contextmanager
@@ -277,7 +282,7 @@ def under_way() -> Iterator[None]:
         yield
     finally:
         for each in meters:
-            each.end("forward", None, failed=False)
+            each.leave()
 
 
 class Metered(Wrapper):
@@ -324,29 +329,33 @@ class Metered(Wrapper):
             saved = None if completion is None or not completion.cached else completion.saved or Usage()
             for each in meters:
                 each.end(request.purpose, usage, failed=failed, saved=saved)
-            if observers and (failed or usage is not None):  # neither: the call was cancelled, and had paid nothing
-                record = CallRecord(
-                    request.purpose,
-                    self.name,
-                    request,
-                    completion,
-                    failure,
-                    started,
-                    call_key.get(),
-                    time.perf_counter() - began,
-                    getattr(failure, "attempts", None) if completion is None else completion.attempts,
-                    completion is not None and completion.cached,
-                    self._keys,
-                    call_item.get(),
-                    call_tool.get(),
-                    call_place.get(),
-                    own.id,
-                )
-                for tell in observers:
-                    tell(record)
-            if token is not None:
-                call_tool.reset(token)
-            failure = None  # else frame and traceback keep each other alive
+            try:
+                if observers and (failed or usage is not None):  # neither: the call was cancelled, and had paid nothing
+                    record = CallRecord(
+                        request.purpose,
+                        self.name,
+                        request,
+                        completion,
+                        failure,
+                        started,
+                        call_key.get(),
+                        time.perf_counter() - began,
+                        getattr(failure, "attempts", None) if completion is None else completion.attempts,
+                        completion is not None and completion.cached,
+                        self._keys,
+                        call_item.get(),
+                        call_tool.get(),
+                        call_place.get(),
+                        own.id,
+                    )
+                    for tell in observers:
+                        tell(record)
+            finally:
+                if token is not None:
+                    call_tool.reset(token)
+                for each in meters:
+                    each.leave()
+                failure = None  # else frame and traceback keep each other alive
 
     def _warn_of_twice(self, usage: Usage | None) -> None:
         if not self._warned and usage is not None and usage.input_tokens + usage.output_tokens:

@@ -9,6 +9,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import RunError
 
 try:
@@ -135,8 +136,8 @@ def _at_work(fd: int, folder: Path) -> RunError:
 
 def _taken_soon(fd: int) -> bool:
     """Lock an open file, as soon as those who only look are done; False says that somebody else has it."""
-    end = time.monotonic() + _PATIENCE
-    while not (taken := _taken(fd)) and time.monotonic() < end:
+    moment = Moment(_PATIENCE)
+    while not (taken := _taken(fd)) and not moment.over():
         time.sleep(0.005)
     return taken
 

@@ -9,6 +9,7 @@ NOTE [Who shares what]
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,14 +17,19 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import TypeAlias
 
+from textgrad_engine.dispatch import result_of
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.evaluator import Scored
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Key", "KnownScores"]
+__all__ = ["Held", "Key", "KnownScores", "waited_for"]
 
 Key: TypeAlias = tuple[Texts, Split, int, int]
 """What is scored: the candidate, the set, the position of the example in it, and which of its samples."""
+
+Held: TypeAlias = Scored | Future[Scored]
+"""A result, or one that is under way. Those that are there are held as they are, as a future takes a hundred times as
+much memory."""
 
 _proposal: ContextVar[tuple[int, int]] = ContextVar("textgrad_engine_proposal", default=(0, sys.maxsize))
 """The number of the proposal that code works on, and how many texts had been adopted when it was begun; captured when a
@@ -38,15 +44,15 @@ class KnownScores:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._shared: dict[Key, Future[Scored]] = {}
-        self._own: dict[tuple[int, Key], Future[Scored]] = {}
+        self._shared: dict[Key, Held] = {}
+        self._own: dict[tuple[int, Key], Held] = {}
         self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
 
-    def claim(self, wanted: Sequence[Sequence[Key]]) -> tuple[list[list[Future[Scored]]], dict[Key, Future[Scored]]]:
+    def claim(self, wanted: Sequence[Sequence[Key]]) -> tuple[list[list[Held]], dict[Key, Future[Scored]]]:
         """The results of all that is wanted, and those of them that whoever calls this must come up with."""
         with self._lock:
             missing: dict[Key, Future[Scored]] = {}
-            return [[self._future(key, missing) for key in row] for row in wanted], missing
+            return [[self._held(key, missing) for key in row] for row in wanted], missing
 
     def give_up(self, claimed: dict[Key, Future[Scored]], error: BaseException) -> None:
         """Forget what was claimed and has no result: who waits for it learns why, and who asks again pays again."""
@@ -61,16 +67,14 @@ class KnownScores:
     def note(self, key: Key, found: Scored) -> None:
         """Take note of a result that came with something else; one that is known, or under way, stays."""
         with self._lock:
-            missing: dict[Key, Future[Scored]] = {}
-            future = self._future(key, missing)
-            if missing:
-                future.set_result(found)
+            if self._known(key) is None:
+                self._hold(key, found)
 
     def read(self, keys: Iterable[Key]) -> list[Scored | None]:
         """What is known without waiting; None for what is not there."""
         with self._lock:
-            futures = [self._known(key) for key in keys]
-        return [None if future is None else _result(future) for future in futures]
+            held = [self._known(key) for key in keys]
+        return [None if each is None else _result(each) for each in held]
 
     def missing(self, keys: Iterable[Key]) -> int:
         """Of how many nothing is known or under way."""
@@ -80,9 +84,9 @@ class KnownScores:
     def every(self) -> list[tuple[Key, Scored]]:
         """All results that are there, also those that proposals keep to themselves, in their order."""
         with self._lock:
-            own = [(key, future) for (_, key), future in sorted(self._own.items(), key=lambda item: item[0][0])]
+            own = [(key, each) for (_, key), each in sorted(self._own.items(), key=lambda item: item[0][0])]
             held = [*self._shared.items(), *own]
-        results = [(key, _result(future)) for key, future in held]
+        results = [(key, _result(each)) for key, each in held]
         return [(key, result) for key, result in results if result is not None]
 
     def adopt(self, texts: Texts, number: int | None = None) -> None:
@@ -91,9 +95,9 @@ class KnownScores:
             if texts in self._adopted:
                 return
             self._adopted[texts] = current_phase.get(), len(self._adopted)
-            for (found_by, key), future in sorted(self._own.items(), key=lambda item: item[0][0]):
+            for (found_by, key), held in sorted(self._own.items(), key=lambda item: item[0][0]):
                 if key[0] == texts and (number is None or found_by <= number):
-                    self._shared.setdefault(key, future)
+                    self._shared.setdefault(key, held)
 
     @contextlib.contextmanager
     def proposal(self, number: int, *, told_of_all: bool = False) -> Iterator[None]:
@@ -128,22 +132,46 @@ class KnownScores:
         phase, before = self._adopted.get(texts, (0, sys.maxsize))
         return phase if before < _proposal.get()[1] else None
 
-    def _known(self, key: Key) -> Future[Scored] | None:
+    def _known(self, key: Key) -> Held | None:
         number, _ = _proposal.get()
         shared = self._shared.get(key) if self._phase_shared(key[0]) is not None else None
         return self._own.get((number, key)) if shared is None else shared
 
-    def _future(self, key: Key, missing: dict[Key, Future[Scored]]) -> Future[Scored]:
+    def _held(self, key: Key, missing: dict[Key, Future[Scored]]) -> Held:
         if (known := self._known(key)) is not None:
             return known
         found = missing[key] = Future()
-        if self._phase_shared(key[0]) is not None:
-            self._shared[key] = found
-        else:
-            self._own[_proposal.get()[0], key] = found
+        found.add_done_callback(functools.partial(self._came, key, _proposal.get()[0]))
+        self._hold(key, found)
         return found
 
+    def _hold(self, key: Key, held: Held) -> None:
+        if self._phase_shared(key[0]) is not None:
+            self._shared[key] = held
+        else:
+            self._own[_proposal.get()[0], key] = held
 
-def _result(future: Future[Scored]) -> Scored | None:
-    """What a future holds; None where it is not there yet, or not to be had."""
-    return future.result() if future.done() and future.exception() is None else None
+    def _came(self, key: Key, number: int, future: Future[Scored]) -> None:
+        """Hold a result in the place of its future; who failed may hold the lock, so nothing else is done here."""
+        found = _result(future)
+        if found is not None:
+            if self._shared.get(key) is future:
+                self._shared[key] = found
+            if self._own.get((number, key)) is future:
+                self._own[number, key] = found
+
+
+def waited_for(held: Held) -> Scored:
+    """A result, waited for if need be.
+
+    Raises:
+        BaseException: what whoever should have come up with it failed with.
+    """
+    return held if isinstance(held, Scored) else result_of(held)
+
+
+def _result(held: Held) -> Scored | None:
+    """What is held; None where it is not there yet, or not to be had."""
+    if isinstance(held, Scored):
+        return held
+    return held.result() if held.done() and held.exception() is None else None

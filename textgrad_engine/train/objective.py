@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.data import examples_of, ids_of
-from textgrad_engine.dispatch import result_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, Run, demo_of
@@ -29,7 +28,7 @@ from textgrad_engine.train.evaluator import (
 from textgrad_engine.train.fields import inputs_and_target
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards
-from textgrad_engine.train.known import Key, KnownScores
+from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import leaves_of, named_in
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward
@@ -322,10 +321,10 @@ class Objective:
     def _results(
         self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False
     ) -> list[list[Scored]]:
-        futures, claimed = self._known.claim(wanted)
+        held, claimed = self._known.claim(wanted)
         if claimed:
             self._buy(claimed, on_score, noted or self._noting)
-        found = [[result_of(future) for future in row] for row in futures]
+        found = [[waited_for(each) for each in row] for row in held]
         refuse_if_mostly_lost([each for row in found for each in row])
         return found
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
+from textgrad_engine.dispatch import current_scope, nudge
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
@@ -350,7 +351,8 @@ def size_of(texts: dict[str, str]) -> int:
 
 
 def wait_for(used: Meter, patience: float = 30.0) -> None:
-    """Wait until no call is under way, so that every paid answer is counted and recorded."""
-    end = time.monotonic() + patience
-    while used.in_flight and time.monotonic() < end:
+    """Wait until no call is under way or about to begin, so that every paid answer is counted and recorded."""
+    scope, end = current_scope(), time.monotonic() + patience
+    while (used.in_flight or (scope is not None and scope.busy)) and time.monotonic() < end:
+        nudge()
         time.sleep(0.005)
