@@ -70,6 +70,12 @@ def project(folder: Path, text: str = GOOD, **files: str) -> Path:
     return folder
 
 
+def function_of(config: Config) -> Any:
+    """The function of its one metric."""
+    (found,) = config.metrics()
+    return config.metric_function(*found)
+
+
 def change(old: str, new: str) -> str:
     assert GOOD.count(old) == 1, old
     return GOOD.replace(old, new)
@@ -401,7 +407,7 @@ def test_a_good_config_is_read(tmp_path: Path) -> None:
     assert config.system_text() == "Sort the ticket."
     assert config.input_columns() == ("ticket",)
     assert config.program_class() is None
-    assert config.metric_function() is None
+    assert function_of(config) is None
     assert config.budget.dollars == 1.5
     train, val, test = read_data(config)
     assert test is not None
@@ -634,19 +640,17 @@ def test_what_is_no_text_in_a_slots_column_is_refused(
 def test_a_metric_function_is_imported(tmp_path: Path) -> None:
     """Beside the config, or installed."""
     text = change('name = "exact_match"', 'function = "score:near"\npurpose = "closeness"')
-    function = load_config(project(tmp_path, text, score__py="def near(a, b): return 0.5")).metric_function()
+    function = function_of(load_config(project(tmp_path, text, score__py="def near(a, b): return 0.5")))
     assert function is not None
     assert function("a", "b") == 0.5
     assert load_config(project(tmp_path, text.replace("score:near", "math:dist"))).metric.kind == "function"
     reads_inputs = "def near(a, b, *, inputs): return len(inputs)"
-    function = load_config(
-        project(tmp_path, text.replace("score:", "fields:"), fields__py=reads_inputs)
-    ).metric_function()
+    function = function_of(load_config(project(tmp_path, text.replace("score:", "fields:"), fields__py=reads_inputs)))
     assert function is not None
     assert function("a", "b", inputs={"ticket": "x"}) == 1
     for module, arguments in (("first", "inputs, targets"), ("second", "answer, inputs"), ("last", "a, b, inputs")):
         code = {f"{module}__py": f"def near({arguments}): return 1"}
-        assert load_config(project(tmp_path, text.replace("score:", f"{module}:"), **code)).metric_function()
+        assert function_of(load_config(project(tmp_path, text.replace("score:", f"{module}:"), **code)))
 
 
 def test_a_check_of_form_needs_no_target(tmp_path: Path) -> None:

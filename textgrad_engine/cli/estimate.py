@@ -78,7 +78,7 @@ def estimate(
         guards = build.make_guards(found, sets[1])
         models = build.make_models(found, model, needs_key=False)
         trainer = build.make_trainer(found, guards, controls=controls)
-        lowest = (found.metric.scale or (0.0, 1.0))[0]
+        lowest = min([(each.scale or (0.0, 1.0))[0] for _, each in found.metrics()])
 
         def of(part: Part) -> Estimate:
             made = build.make_program(found)

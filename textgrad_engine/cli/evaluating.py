@@ -118,7 +118,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
     runs.load_texts(program, subject.texts, subject.path)
     metric = build.make_metric(config)
     if asked.at_least is not None:
-        _check_least(asked.at_least, (0.0, 1.0) if config.metric.kind == "exact_match" else scale_of(metric))
+        _check_least(asked.at_least, (0.0, 1.0) if config.is_right_or_wrong else scale_of(metric))
     models = build.make_models(config, asked.model)
     build.check_prices(config, models, asked.limits[0])
     with build.prompts_of(config):
