@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from textgrad_engine.data.dataset import suggest
-from textgrad_engine.llm.response import Price
+from textgrad_engine.llm.response import MOST_PRICE, Price
 from textgrad_engine.slots import composed
 
 __all__ = [
@@ -169,9 +169,9 @@ class Sampling(Section):
 class ModelPrice(Section):
     """What a model costs, in US dollars per million tokens, see `llm.Price`."""
 
-    input: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
-    output: float = Field(ge=0)
+    input: float = Field(ge=0, le=MOST_PRICE)
+    cached: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    output: float = Field(ge=0, le=MOST_PRICE)
 
     def given(self) -> Price:
         """The same for ``resolve(name, price=...)``."""

@@ -129,18 +129,15 @@ class Weighted(OneVariable):
         for name, weight in weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
-        total = math.fsum(weights.values())
-        self.names, self.weights, self.factors, self.lows = tuple(losses), dict(weights), {}, {}
-        for name, loss in losses.items():
-            low, high = _scale_of(name, loss)
-            self.factors[name], self.lows[name] = weights[name] / total / (high - low), low
+        self.weights = dict(weights)
+        self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
         self.by_name = dict(losses)
         for place, loss in enumerate(losses.values()):  # so that what is trained in them is found
             setattr(self, f"loss{place}", loss)
 
     @property
     def losses(self) -> tuple[Callable[..., Any], ...]:
-        """The losses inside."""
+        """The losses inside, in the order of their names in `weights` and `scales`."""
         return tuple(self.by_name.values())
 
     def forward(self, prediction: Any, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
@@ -148,9 +145,13 @@ class Weighted(OneVariable):
         parts = {name: _called(loss, prediction, target, inputs) for name, loss in self.by_name.items()}
         if (heard := _HEARD.get()) is not None:
             heard.append(parts)
-        below = math.fsum(self.factors[name] * low for name, low in self.lows.items())
-        scores = [self.factors[name] * part for name, part in parts.items()]
-        return sum_of([*scores, -below] if below else scores)
+        total = math.fsum(self.weights.values())
+        scores: list[Variable | float] = []
+        for name, part in parts.items():
+            low, high = self.scales[name]
+            factor = self.weights[name] / total / (high - low)
+            scores += [factor * part, -factor * low] if low else [factor * part]
+        return sum_of(scores)
 
 
 def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:

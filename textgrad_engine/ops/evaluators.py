@@ -375,6 +375,17 @@ def check_scale(scale: tuple[float, float] | None) -> None:
         raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
 
 
+def check_purpose(purpose: object) -> None:
+    """Refuse what is no text in words.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(purpose, str):
+        why = f'a template string (t"…"): {found}' if (found := templates.unfilled(purpose)) else repr(purpose)[:60]
+        raise TypeError(f"a metric's purpose is a text that says what it checks, got {why}")
+
+
 def deterministic_evaluator(
     prediction: Variable,
     target: Any,
@@ -404,7 +415,7 @@ def deterministic_evaluator(
         (score, explanation), both pending; reading them raises ValueError where a score is outside of the scale.
 
     Raises:
-        TypeError: the prediction is several outputs.
+        TypeError: the prediction is several outputs, or the purpose is no text.
         ValueError: the scale does not run from a lower to a higher score.
 
     Example:
@@ -416,6 +427,7 @@ def deterministic_evaluator(
     """
     prediction = one_batch(prediction)
     check_scale(scale)
+    check_purpose(eval_fn_purpose)
     score, explanation = _Deterministic.apply(
         prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn, scale
     )

@@ -186,6 +186,7 @@ _ANSWERED_BY = (
     ("models", "api"),
     ("models", "config"),
     ("program", "user"),
+    ("program", "response_format"),
     ("program", "class"),
 )
 
