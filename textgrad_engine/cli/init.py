@@ -72,7 +72,8 @@ def init(
         typer.Option(
             "--input",
             metavar="COLUMN",
-            help="A column that the model is shown; may be given several times. Default: all others but id, and those that hold the answer.",
+            help="A column that the model is shown; may be given several times. "
+            "Default: all others but id, and those that hold the answer.",
             show_default=False,
         ),
     ] = None,

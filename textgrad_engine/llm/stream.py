@@ -81,7 +81,7 @@ class Teller:
 class _Inside:
     """What stands in the one property of an object that comes in pieces; of anything else, all that comes."""
 
-    _BEGIN = re.compile(rf'\s*\{{\s*"{WRAPPED}"\s*:\s*')
+    _BEGIN = re.compile(rf'\s*\{{\s*"{WRAPPED}"\s*:\s*(?=\S)')
     _END = re.compile(r"\s*\}?\s*\Z")
 
     def __init__(self) -> None:
