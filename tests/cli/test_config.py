@@ -97,8 +97,46 @@ PROBLEMS = {
         r":9: column \d+: not TOML: .*a backslash is written \\\\",
     ),
     "backslash before t": (change('"train.jsonl"', r'"data\train.jsonl"'), ":8: .*write the path in single quotes"),
-    "key twice": (change("seed = 7", "seed = 7\nseed = 8"), ":2: .*not TOML: Cannot overwrite"),
-    "table twice": (GOOD + "[train]\n", ":30: .*not TOML: Cannot declare"),
+    "key twice": (
+        change("seed = 7", "seed = 7\nseed = 8"),
+        ":2: .*not TOML: Cannot overwrite a value; seed is there in line 1 already: take one out",
+    ),
+    "key twice in a table": (
+        change('user = "{ticket}"', 'user = "{ticket}"\nsystem = "B"'),
+        ":6: .*; system is there in line 4 already: take one out",
+    ),
+    "table twice": (GOOD + "[train]\n", r":30: .*not TOML: Cannot declare.*; \[train\] begins in line 25 already"),
+    "metric twice": (
+        GOOD + "[metric]\n",
+        r":30: .*\[metric\] begins in line 13 already: put its keys there, or write each of several metrics as \[\[met",
+    ),
+    "metric once and several times": (
+        GOOD + "[[metric]]\n",
+        r":30: .*\[metric\] begins in line 13 already: .*\[\[metric\]\], the first one, too",
+    ),
+    "text without an end": (
+        change('"Sort the ticket."', '"Sort the ticket.'),
+        r":4: .*not TOML: Illegal character.*; the text has no \" at its end",
+    ),
+    "YAML": (
+        "program:\n  user: x\n",
+        r":1: .*not TOML: .*how YAML writes it: TOML wants key = value, below the \[table",
+    ),
+    "YAML's beginning": ("---\nprogram:\n", ":1: .*how YAML writes it"),
+    "a colon": (change('target = "queue"', 'target: "queue"'), ":11: .*how YAML writes it: TOML wants key = value"),
+    "JSON": ('{"program": {"user": "x"}}', ":1: .*how JSON writes it: TOML wants key = value"),
+    "a key that is there under another name": (
+        change("forward =", "foward ="),
+        r"^\S+:17: \[models\] has no key 'foward'; did you mean 'forward'\?$",
+    ),
+    "list without an entry": (
+        GOOD + "[optimizer.contracts]\nrequires = []\n",
+        r":31: \[optimizer\.contracts\] requires = \[\]: should have at least 1, and has 0",
+    ),
+    "text for a table": (
+        change("forward =", 'headers = "x: y"\nforward ='),
+        r":17: \[models\] headers = 'x: y': should be a table, such as \{name = ",
+    ),
     "unknown key": (
         change("max_epochs", "max_epoch"),
         r":26: \[train\] has no key 'max_epoch'; did you mean 'max_epochs'",

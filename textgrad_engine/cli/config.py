@@ -74,8 +74,19 @@ class Config(Section):
         try:
             config = cls.model_validate(dict(values))
         except ValidationError as error:
-            found = sorted((line_of(lines, keys_of(item, cls)), explain(item, cls)) for item in error.errors())
-            raise ConfigError("\n".join(place(path, line, lines) + text for line, text in found)) from None
+            items = [(keys_of(item, cls), item) for item in error.errors()]
+            extra = [keys for keys, item in items if item["type"] == "extra_forbidden"]
+
+            def misspelt(missing: Keys) -> bool:  # it is there under another name, and that is said of this one
+                same = [str(keys[-1]) for keys in extra if keys[:-1] == missing[:-1]]
+                return any(suggest(name, [str(missing[-1])]) for name in same)
+
+            told = [
+                (line_of(lines, keys), explain(item, cls))
+                for keys, item in items
+                if item["type"] != "missing" or not misspelt(keys)
+            ]
+            raise ConfigError("\n".join(place(path, line, lines) + text for line, text in sorted(told))) from None
         config._path, config._lines = path, lines
         for check in CHECKS:
             check(config)
@@ -152,7 +163,7 @@ class Config(Section):
         """What a file holds as JSON."""
         file = self.file(name)
         if not file.is_file():
-            self.fail(f"{named}: {missing_file(file)}; or name a class as module:Class", "program", "response_format")
+            self.fail(f"{named}: {missing_file(file)}", "program", "response_format")
         try:
             schema = json.loads(read_text(file))
         except (DataError, ValueError, RecursionError) as error:
@@ -197,7 +208,11 @@ class Config(Section):
             given = ("", "") if takes_target(function) else ("",)
             signature.bind(*given, **({"inputs": {}} if names_inputs(function) else {}))
         except TypeError as error:
-            self.fail(f"{named} is called with the answer and the target, and takes {signature}: {error}", *keys)
+            self.fail(
+                f"{named} is called with the answer and the target, and takes {signature}: {error}; write "
+                "(answer, target), or (answer, inputs) where there is no target",
+                *keys,
+            )
         return function
 
     def model(self, name: str) -> Any:

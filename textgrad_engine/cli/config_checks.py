@@ -120,7 +120,8 @@ def _check_metric(config: Config) -> None:
 
 def _check_field(config: Config, where: Keys, metric: Metric) -> None:
     """A field is one that an answer can have, and what is compared as a whole is no JSON."""
-    table, path, form = table_of(where), metric.path, config.response_format()
+    table, path = table_of(where), metric.path
+    form = None if config.program.class_ is not None else config.response_format()
     if not path:
         if metric.default is not None:
             config.fail(f"{table} default stands for a field, and there is none; add field, or take it out", *where)

@@ -421,6 +421,12 @@ def explain(error: Any, root: type[BaseModel]) -> str:
         .removeprefix("Value error, ")
         .replace("Input should", "should")
         .replace("valid integer", "whole number")
+        .replace("valid dictionary", "table, such as {name = ...}")
+        .replace("valid list", "list in brackets, [...]")
     )
+    if error["type"] in ("too_short", "too_long"):
+        least, most = (error["ctx"].get(name) for name in ("min_length", "max_length"))
+        few = most is None or len(value) <= most
+        said = f"should have {f'at least {least}' if few else f'at most {most}'}, and has {len(value)}"
     near = suggest(value, re.findall(_QUOTED, said)) if isinstance(value, str) else ""
     return f"{where} = {value!r}: {said}{near}"
