@@ -1,15 +1,27 @@
 """The README's Python runs as it stands."""
 
 import re
+import shlex
+import shutil
 import textwrap
 from pathlib import Path
 
 import pytest
+import typer
 
 import textgrad_engine as tg
+from textgrad_engine.cli.build import make_guards, make_optimizer, make_program
+from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.main import app
 
 ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+COMMANDS = [
+    shlex.split(line.strip().removeprefix(".venv/bin/"), comments=True)
+    for line in re.findall(r"^    (\.venv/bin/textgrad-engine .*)$", PAGE, re.MULTILINE)
+]
 
 
 @pytest.fixture
@@ -29,6 +41,34 @@ def test_the_python_of_the_readme_runs_in_order(at_the_root: None, capsys: pytes
     session["test_the_ticket_reaches_the_model"]()
 
 
+def test_the_config_of_the_readme_is_one(tmp_path: Path) -> None:
+    """Its ten lines, put beside the tickets with a prompt, say something that can be trained."""
+    (config,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    for name in ("train", "val", "test"):
+        shutil.copy(ROOT / "examples" / "tickets" / f"{name}.jsonl", tmp_path)
+    (tmp_path / "prompt.txt").write_text("Sort the ticket.", encoding="utf-8")
+    (tmp_path / "config.toml").write_text(config, encoding="utf-8")
+    found = load_config(tmp_path)
+    assert make_guards(found, read_data(found)[1]) is not None
+    assert make_optimizer(found, make_program(found)).param_groups[0]["max_edits"] == 4
+    assert len(config.splitlines()) <= 10
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_commands_of_the_readme_are_there(words: list[str]) -> None:
+    """Each names a command and options that there are; what they do is tested where they are."""
+    (_, command), options = words[:2], [word for word in words if word.startswith("--")]
+    known = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    assert set(options) <= {name for each in known.params for name in each.opts}
+    assert [word for word in words[2:] if not word.startswith("-")], "a folder, or a run"
+
+
+def test_the_page_is_read_in_a_few_minutes() -> None:
+    """Reference belongs to docs/; ten commands at least are shown here."""
+    assert len(PAGE.splitlines()) <= 250
+    assert len(COMMANDS) >= 10
+
+
 def test_the_first_block_is_twenty_lines() -> None:
     """The README promises the job in twenty lines."""
     lines = [line for line in BLOCKS[0].split("\n") if line.strip()]
@@ -37,7 +77,7 @@ def test_the_first_block_is_twenty_lines() -> None:
 
 def test_the_first_screen_is_the_two_commands() -> None:
     """The two lines of set-up stand at the top, as the CI runs them."""
-    top = (ROOT / "README.md").read_text(encoding="utf-8").split("\n")[:8]
+    top = PAGE.split("\n")[:8]
     begin = "    python3 -m venv .venv && .venv/bin/pip install "
     assert begin + ". && .venv/bin/textgrad-engine train examples/tickets" in top
     assert begin + "'.[test]' && .venv/bin/pytest -n 2" in top

@@ -322,4 +322,8 @@ def test_a_template_string_is_refused_wherever_it_would_be_sent_as_python_shows_
             _ = use().data
     with pytest.raises(TypeError, match="a Variable holds a string"):
         nn.Parameter(unfilled)
+    with pytest.raises(TypeError, match="a role is a text"):
+        nn.Parameter("Sort.", role=unfilled)
+    with pytest.raises(TypeError, match=r'a template string \(t"…"\): its values are not put in'):
+        nn.Metric(lambda a, b: 1, unfilled)
     assert model.requests == []

@@ -9,6 +9,7 @@ TextgradError
 ├── DataError (ValueError)               a dataset cannot be read
 ├── ContractError (ValueError)           a proposed parameter breaks what it must keep
 ├── RunError (RuntimeError)              a run folder is missing, in use or damaged
+├── ScoreError (TypeError, ValueError)   a metric's function gave what is no score, or none of its scale
 ├── ScriptError (AssertionError)         a model of `testing` has no answer that fits what it is asked
 └── ModelError (RuntimeError)            anything about asking a model
     ├── NoModelError                     no model was named for a purpose
@@ -62,6 +63,7 @@ __all__ = [
     "RateLimited",
     "RequestRefused",
     "RunError",
+    "ScoreError",
     "ScriptError",
     "ServerFailed",
     "Stopped",
@@ -108,6 +110,10 @@ class ContractError(TextgradError, ValueError):
 
 class RunError(TextgradError, RuntimeError):
     """A run folder is missing, in use or damaged."""
+
+
+class ScoreError(TextgradError, TypeError, ValueError):
+    """What the function of a metric gave is no score, or lies outside of the metric's scale."""
 
 
 class ScriptError(TextgradError, AssertionError):

@@ -70,6 +70,12 @@ def project(folder: Path, text: str = GOOD, **files: str) -> Path:
     return folder
 
 
+def function_of(config: Config) -> Any:
+    """The function of its one metric."""
+    (found,) = config.metrics()
+    return config.metric_function(*found)
+
+
 def change(old: str, new: str) -> str:
     assert GOOD.count(old) == 1, old
     return GOOD.replace(old, new)
@@ -91,8 +97,46 @@ PROBLEMS = {
         r":9: column \d+: not TOML: .*a backslash is written \\\\",
     ),
     "backslash before t": (change('"train.jsonl"', r'"data\train.jsonl"'), ":8: .*write the path in single quotes"),
-    "key twice": (change("seed = 7", "seed = 7\nseed = 8"), ":2: .*not TOML: Cannot overwrite"),
-    "table twice": (GOOD + "[train]\n", ":30: .*not TOML: Cannot declare"),
+    "key twice": (
+        change("seed = 7", "seed = 7\nseed = 8"),
+        ":2: .*not TOML: Cannot overwrite a value; seed is there in line 1 already: take one out",
+    ),
+    "key twice in a table": (
+        change('user = "{ticket}"', 'user = "{ticket}"\nsystem = "B"'),
+        ":6: .*; system is there in line 4 already: take one out",
+    ),
+    "table twice": (GOOD + "[train]\n", r":30: .*not TOML: Cannot declare.*; \[train\] begins in line 25 already"),
+    "metric twice": (
+        GOOD + "[metric]\n",
+        r":30: .*\[metric\] begins in line 13 already: put its keys there, or write each of several metrics as \[\[met",
+    ),
+    "metric once and several times": (
+        GOOD + "[[metric]]\n",
+        r":30: .*\[metric\] begins in line 13 already: .*\[\[metric\]\], the first one, too",
+    ),
+    "text without an end": (
+        change('"Sort the ticket."', '"Sort the ticket.'),
+        r":4: .*not TOML: Illegal character.*; the text has no \" at its end",
+    ),
+    "YAML": (
+        "program:\n  user: x\n",
+        r":1: .*not TOML: .*how YAML writes it: TOML wants key = value, below the \[table",
+    ),
+    "YAML's beginning": ("---\nprogram:\n", ":1: .*how YAML writes it"),
+    "a colon": (change('target = "queue"', 'target: "queue"'), ":11: .*how YAML writes it: TOML wants key = value"),
+    "JSON": ('{"program": {"user": "x"}}', ":1: .*how JSON writes it: TOML wants key = value"),
+    "a key that is there under another name": (
+        change("forward =", "foward ="),
+        r"^\S+:17: \[models\] has no key 'foward'; did you mean 'forward'\?$",
+    ),
+    "list without an entry": (
+        GOOD + "[optimizer.contracts]\nrequires = []\n",
+        r":31: \[optimizer\.contracts\] requires = \[\]: should have at least 1, and has 0",
+    ),
+    "text for a table": (
+        change("forward =", 'headers = "x: y"\nforward ='),
+        r":17: \[models\] headers = 'x: y': should be a table, such as \{name = ",
+    ),
     "unknown key": (
         change("max_epochs", "max_epoch"),
         r":26: \[train\] has no key 'max_epoch'; did you mean 'max_epochs'",
@@ -401,7 +445,7 @@ def test_a_good_config_is_read(tmp_path: Path) -> None:
     assert config.system_text() == "Sort the ticket."
     assert config.input_columns() == ("ticket",)
     assert config.program_class() is None
-    assert config.metric_function() is None
+    assert function_of(config) is None
     assert config.budget.dollars == 1.5
     train, val, test = read_data(config)
     assert test is not None
@@ -634,19 +678,17 @@ def test_what_is_no_text_in_a_slots_column_is_refused(
 def test_a_metric_function_is_imported(tmp_path: Path) -> None:
     """Beside the config, or installed."""
     text = change('name = "exact_match"', 'function = "score:near"\npurpose = "closeness"')
-    function = load_config(project(tmp_path, text, score__py="def near(a, b): return 0.5")).metric_function()
+    function = function_of(load_config(project(tmp_path, text, score__py="def near(a, b): return 0.5")))
     assert function is not None
     assert function("a", "b") == 0.5
     assert load_config(project(tmp_path, text.replace("score:near", "math:dist"))).metric.kind == "function"
     reads_inputs = "def near(a, b, *, inputs): return len(inputs)"
-    function = load_config(
-        project(tmp_path, text.replace("score:", "fields:"), fields__py=reads_inputs)
-    ).metric_function()
+    function = function_of(load_config(project(tmp_path, text.replace("score:", "fields:"), fields__py=reads_inputs)))
     assert function is not None
     assert function("a", "b", inputs={"ticket": "x"}) == 1
     for module, arguments in (("first", "inputs, targets"), ("second", "answer, inputs"), ("last", "a, b, inputs")):
         code = {f"{module}__py": f"def near({arguments}): return 1"}
-        assert load_config(project(tmp_path, text.replace("score:", f"{module}:"), **code)).metric_function()
+        assert function_of(load_config(project(tmp_path, text.replace("score:", f"{module}:"), **code)))
 
 
 def test_a_check_of_form_needs_no_target(tmp_path: Path) -> None:

@@ -317,3 +317,57 @@ def test_the_budget_is_in_dollars_where_these_are_known(init: Init, args: tuple[
     """A limit that cannot be kept is refused by `train`."""
     assert init(tickets(9), "--target", "queue", *args).exit_code == 0
     assert tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))["budget"] == budget
+
+
+# columns that hold the answer
+
+
+def leaky(number: int = 12, **columns: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
+    """Tickets with further columns, made of each row."""
+    return [{**row, **{name: make(row) for name, make in columns.items()}} for row in tickets(number)]
+
+
+def shown() -> str:
+    config: dict[str, Any] = tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))
+    return str(config["program"]["user"])
+
+
+def test_a_column_that_is_the_answer_is_left_out_and_said(init: Init) -> None:
+    """A prompt that is shown it would only learn to copy it, and score 1.0."""
+    done = init(leaky(desk=lambda row: row["queue"].upper() + " "), "--target", "queue", *MODEL)
+    assert done.exit_code == 0, done.output
+    assert "The column 'desk' is the answer itself ('queue') in all rows" in " ".join(done.output.split())
+    assert shown() == "{ticket}"
+
+
+def test_one_that_nearly_always_is_the_answer_is_left_out_too(init: Init) -> None:
+    """A few rows in which somebody sent the ticket on make it no better."""
+    rows = leaky(60, desk=lambda row: "trust" if row["ticket"] == "ticket 3 says" else row["queue"])
+    done = init(rows, "--target", "queue", *MODEL)
+    assert "is the answer itself ('queue') in 98% of the rows" in " ".join(done.output.split())
+    assert shown() == "{ticket}"
+
+
+def test_one_that_agrees_where_nearly_all_answers_are_the_same_is_shown(init: Init) -> None:
+    """Both are "no" nearly always, and it says nothing of the few that matter."""
+    rows = [{"mail": f"mail {n}", "link": "no", "spam": "yes" if n % 20 == 0 else "no"} for n in range(60)]
+    done = init(rows, "--target", "spam", *MODEL)
+    assert "is the answer itself" not in done.output
+    assert "{link}" in shown()
+
+
+def test_one_that_is_named_is_shown_and_said(init: Init) -> None:
+    """Who names it may want that."""
+    rows = leaky(desk=lambda row: row["queue"])
+    done = init(rows, "--target", "queue", "--input", "ticket", "--input", "desk", *MODEL)
+    assert "'desk' is the answer itself ('queue') in all rows: it is shown, as --input" in " ".join(done.output.split())
+    assert "{desk}" in shown()
+
+
+def test_where_nothing_else_is_left_to_show_that_is_an_error(init: Init) -> None:
+    """And nothing is written."""
+    rows = [{"desk": row["queue"], "queue": row["queue"]} for row in tickets(12)]
+    done = init(rows, "--target", "queue", *MODEL)
+    assert done.exit_code == 2
+    assert "besides queue and desk, as desk is the answer itself; add one" in " ".join(done.output.split())
+    assert not Path("task").exists()

@@ -54,6 +54,14 @@ def test_a_header_that_cannot_be_sent_is_refused_where_the_model_is_made(headers
         OpenAIModel("m", base_url=GATEWAY, headers=headers)
 
 
+@pytest.mark.parametrize("headers", ["x-key: abc", ["x-key", "abc"], 5, b"abc", ""])
+def test_headers_that_are_no_mapping_are_refused_without_being_shown(headers):
+    """A line as curl takes it; it may hold a key."""
+    with pytest.raises(TypeError, match=r'headers are values by name, such as \{"x-team": "search"\}, got a') as raised:
+        OpenAIModel("m", base_url=GATEWAY, headers=headers)
+    assert "abc" not in str(raised.value)
+
+
 @pytest.mark.parametrize("make", [OpenAIModel, resolve])
 @pytest.mark.parametrize("value", [f"{SECRET}\n", SecretStr(f"{SECRET}\n")])
 def test_no_frame_of_an_error_about_a_secret_shows_it(make, value):

@@ -25,6 +25,29 @@ def test_a_judge_needs_a_scale_that_goes_up(scale: tuple[int, int]) -> None:
         nn.Judge("Is it kind?", scale=scale)
 
 
+@pytest.mark.parametrize("purpose", [None, b"tone", ["tone"], 5])
+def test_a_purpose_that_is_no_text_is_refused_where_the_metric_is_made(purpose: Any) -> None:
+    """The critic would be told what Python shows of it."""
+    with pytest.raises(TypeError, match="a metric's purpose is a text that says what it checks, got"):
+        nn.Metric(lambda a, b: 1, purpose)
+    with pytest.raises(TypeError, match="a metric's purpose is a text"):
+        tg.ops.deterministic_evaluator(Variable("a"), None, len, purpose)
+
+
+@pytest.mark.parametrize("role", [5, b"prompt", ["prompt"]])
+def test_a_role_that_is_no_text_is_refused_where_it_is_given(role: Any) -> None:
+    """Critic and optimizer are told it, in the middle of a run."""
+    for make in (
+        lambda: Variable("a", role=role),
+        lambda: nn.Parameter("a", role),
+        lambda: setattr(wanting(""), "role", role),
+    ):
+        with pytest.raises(TypeError, match="a role is a text that says what a value is for, got"):
+            make()
+    with pytest.raises(TypeError, match="a role is a text"):
+        nn.ChatCompletion("{a}", role=role)
+
+
 def test_exact_match_refuses_a_missing_target() -> None:
     """A row without a label is a data error, not a wrong answer."""
     with pytest.raises(TypeError, match="needs a target"):

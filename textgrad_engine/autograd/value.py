@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["LoneEntry", "Scalar", "Start", "Value", "checked", "checked_entries", "label_of", "shape_of"]
+__all__ = ["LoneEntry", "Scalar", "Start", "Value", "as_role", "checked", "checked_entries", "label_of", "shape_of"]
 
 Scalar: TypeAlias = str | int | float
 
@@ -94,7 +94,7 @@ class Value:
 
     @role.setter
     def role(self, value: str) -> None:
-        self._role = value
+        self._role = as_role(value)
 
     def done(self) -> bool:
         """Whether the value (or the error instead of it) is there."""
@@ -200,6 +200,17 @@ def label_of(value: Value) -> str:
     """
     role = value._role
     return f"{type(value).__name__} {role!r}" if role else f"a {type(value).__name__} without a role"
+
+
+def as_role(role: Any) -> Any:
+    """The role of a Variable; None, of one that is still being computed, as it is.
+
+    Raises:
+        TypeError: it is no text.
+    """
+    if role is None or isinstance(role, str):
+        return role
+    raise TypeError(f"a role is a text that says what a value is for, got {type(role).__name__}: {role!r:.60}")
 
 
 def checked(data: Any) -> Any:

@@ -24,7 +24,7 @@ from textgrad_engine.autograd.graph import (
     Source,
     add_hook,
 )
-from textgrad_engine.autograd.value import Scalar, Value, checked, checked_entries, label_of
+from textgrad_engine.autograd.value import Scalar, Value, as_role, checked, checked_entries, label_of
 from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
 
@@ -40,7 +40,7 @@ class Variable(Value):
         requires_grad: whether feedback on it is wanted.
 
     Raises:
-        TypeError: data is something else.
+        TypeError: data is something else, or the role is no text.
         ValueError: the text holds a lone surrogate, which no endpoint accepts; the position is named.
 
     Equality and hash are by identity. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``) of a value
@@ -90,7 +90,7 @@ class Variable(Value):
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
         self._data: Any = data if type(data) is str and data.isascii() else checked(data)
-        self._role: str | None = role
+        self._role: str | None = role if type(role) is str else as_role(role)
         self._requires_grad = requires_grad
         self._grad: list[Variable] | None = None
         self._grad_fn: FunctionNode | None = None

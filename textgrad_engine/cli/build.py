@@ -14,7 +14,9 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.contracts import check_shared, make_contracts
 from textgrad_engine.cli.optimizers import OwnSettings
+from textgrad_engine.cli.settings import Metric as ConfigMetric
 from textgrad_engine.cli.settings import quoted
+from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.errors import ConfigError, DataError, ModelError
 from textgrad_engine.llm.budget import Budget, budget
 from textgrad_engine.llm.cache import Cache, caching
@@ -26,7 +28,7 @@ from textgrad_engine.llm.resolve import resolve
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.llm.roles import use_models
-from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
+from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Parameter, Weighted
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.evaluator import scale_of
@@ -56,7 +58,8 @@ def make_program(config: Config) -> Module:
         assert config.program.user is not None
         system = config.system_text()
         assert system is not None
-        return ChatCompletion(config.program.user, system=Parameter(system, role="system prompt"))
+        form = config.response_format()
+        return ChatCompletion(config.program.user, system=Parameter(system, role="system prompt"), response_format=form)
     program = made()
     if not isinstance(program, Module):
         config.fail(f"[program] class = {config.program.class_!r} is no nn.Module; derive it from one", *_CLASS)
@@ -64,15 +67,39 @@ def make_program(config: Config) -> Module:
 
 
 def make_metric(config: Config) -> Callable[..., Variable]:
-    """What scores an answer."""
-    metric = config.metric
-    function = config.metric_function()
-    scale = None if metric.scale is None else (metric.scale[0], metric.scale[1])
+    """What scores an answer: one loss, or one score from 0 to 1 of several."""
+    found = config.metrics()
+    if len(found) == 1:
+        return _loss_of(config, *found[0])
+    losses: dict[str, Callable[..., Variable]] = {}
+    weights: dict[str, float] = {}
+    for where, metric in found:
+        same = [name for name in losses if name.partition(" (")[0] == metric.title]
+        name = f"{metric.title} ({len(same) + 1})" if same else metric.title
+        losses[name] = _loss_of(config, where, metric, scale=(0.0, 1.0))
+        weights[name] = 1.0 if metric.weight is None else metric.weight
+    return Weighted(losses, weights)
+
+
+def _loss_of(
+    config: Config, where: Keys, metric: ConfigMetric, scale: tuple[float, float] | None = None
+) -> Callable[..., Variable]:
+    """The loss of one metric.
+
+    Args:
+        config: the config.
+        where: the keys that lead to the metric's table.
+        metric: the metric.
+        scale: that of a function which states none.
+    """
+    function = config.metric_function(where, metric)
+    stated = None if metric.scale is None else (metric.scale[0], metric.scale[1])
+    loss: Callable[..., Variable] = ExactMatch()
     if function is not None:
-        return Metric(function, metric.purpose or "", scale=scale)
-    if metric.kind == "judge":
-        return Judge(metric.instructions or "", scale=scale or (0.0, 1.0))
-    return ExactMatch()
+        loss = Metric(function, metric.purpose or "", scale=stated or scale)
+    elif metric.kind == "judge":
+        loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0))
+    return OnField(loss, *metric.path, default=metric.default) if metric.path else loss
 
 
 def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | None:

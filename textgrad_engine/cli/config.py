@@ -6,6 +6,7 @@ Everything that can be wrong is found before a call is paid for, and said with t
 from __future__ import annotations
 
 import inspect
+import json
 import tomllib
 import traceback
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from textgrad_engine.cli.config_checks import CHECKS
 from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
 from textgrad_engine.cli.secrets_in import refuse_secrets
 from textgrad_engine.cli.settings import (
+    AnyMetric,
     Budget,
     Data,
     Guards,
@@ -31,11 +33,13 @@ from textgrad_engine.cli.settings import (
     Train,
     explain,
     keys_of,
+    table_of,
 )
 from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import missing_file, read_text
 from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.slots import slots_of
 
@@ -49,7 +53,7 @@ class Config(Section):
     prompts: str | None = None
     program: Program
     data: Data
-    metric: Metric = Metric()
+    metric: AnyMetric = Metric()
     models: Models
     optimizer: AnyOptimizer = TGDSettings()
     train: Train = Train()
@@ -70,8 +74,19 @@ class Config(Section):
         try:
             config = cls.model_validate(dict(values))
         except ValidationError as error:
-            found = sorted((line_of(lines, keys_of(item, cls)), explain(item, cls)) for item in error.errors())
-            raise ConfigError("\n".join(place(path, line, lines) + text for line, text in found)) from None
+            items = [(keys_of(item, cls), item) for item in error.errors()]
+            extra = [keys for keys, item in items if item["type"] == "extra_forbidden"]
+
+            def misspelt(missing: Keys) -> bool:  # it is there under another name, and that is said of this one
+                same = [str(keys[-1]) for keys in extra if keys[:-1] == missing[:-1]]
+                return any(suggest(name, [str(missing[-1])]) for name in same)
+
+            told = [
+                (line_of(lines, keys), explain(item, cls))
+                for keys, item in items
+                if item["type"] != "missing" or not misspelt(keys)
+            ]
+            raise ConfigError("\n".join(place(path, line, lines) + text for line, text in sorted(told))) from None
         config._path, config._lines = path, lines
         for check in CHECKS:
             check(config)
@@ -128,13 +143,62 @@ class Config(Section):
             self.fail(f"[program] class = {self.program.class_!r} is no class but {found!r}", "program", "class")
         return found
 
-    def metric_function(self) -> Callable[..., Any] | None:
-        """The function that ``[metric] function`` names, imported; None when the metric is another."""
-        if self.metric.function is None:
+    def response_format(self) -> ResponseFormat | None:
+        """The form of the answers that `[program] response_format` names; None where it names none."""
+        given = self.program.response_format
+        if given is None:
             return None
-        found = self.import_named(self.metric.function, "metric", "function")
+        keys = ("program", "response_format")
+        named = f"[program] response_format{f' = {given!r}' if isinstance(given, str) else ''}"
+        found = given
+        if isinstance(given, str):
+            found = self.import_named(given, *keys) if user_code.is_spec(given) else self._schema_in(given, named)
+        try:
+            return ResponseFormat.of(found)
+        except ValueError as error:
+            said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            self.fail(f"{named}: {said.removeprefix('Value error, ')}", *keys)
+
+    def _schema_in(self, name: str, named: str) -> Any:
+        """What a file holds as JSON."""
+        file = self.file(name)
+        if not file.is_file():
+            self.fail(f"{named}: {missing_file(file)}", "program", "response_format")
+        try:
+            schema = json.loads(read_text(file))
+        except (DataError, ValueError, RecursionError) as error:
+            why = str(error)
+            if isinstance(error, json.JSONDecodeError):
+                why = f"{file}:{error.lineno}: column {error.colno}: not JSON: {error.msg}"
+            elif isinstance(error, RecursionError):
+                why = f"{file}: it is nested too deeply to be read"
+            self.fail(f"{named}: {why}; write a JSON schema into it", "program", "response_format")
+        return schema
+
+    def metrics(self) -> list[tuple[Keys, Metric]]:
+        """Each metric, with the keys that lead to its table."""
+        if isinstance(self.metric, list):
+            return [(("metric", number), each) for number, each in enumerate(self.metric)]
+        return [(("metric",), self.metric)]
+
+    @property
+    def is_right_or_wrong(self) -> bool:
+        """Whether there is no score but 0 and 1."""
+        return [each.kind for _, each in self.metrics()] == ["exact_match"]
+
+    def metric_function(self, where: Keys, metric: Metric) -> Callable[..., Any] | None:
+        """The function that a metric names, imported; None when the metric is another.
+
+        Args:
+            where: the keys that lead to its table.
+            metric: the metric.
+        """
+        if metric.function is None:
+            return None
+        keys, named = (*where, "function"), f"{table_of(where)} function = {metric.function!r}"
+        found = self.import_named(metric.function, *keys)
         if not callable(found):
-            self.fail(f"[metric] function = {self.metric.function!r} cannot be called: {found!r}", "metric", "function")
+            self.fail(f"{named} cannot be called: {found!r}", *keys)
         function: Callable[..., Any] = found
         try:
             signature = signature_of(function)
@@ -145,10 +209,9 @@ class Config(Section):
             signature.bind(*given, **({"inputs": {}} if names_inputs(function) else {}))
         except TypeError as error:
             self.fail(
-                f"[metric] function = {self.metric.function!r} is called with the answer and the target, and takes "
-                f"{signature}: {error}",
-                "metric",
-                "function",
+                f"{named} is called with the answer and the target, and takes {signature}: {error}; write "
+                "(answer, target), or (answer, inputs) where there is no target",
+                *keys,
             )
         return function
 
@@ -182,14 +245,14 @@ class Config(Section):
 
     @property
     def may_lack_target(self) -> bool:
-        """Whether the metric can do without targets: a judge, or a function of answer and ``inputs`` alone.
+        """Whether all metrics can do without targets: a judge, or a function of answer and ``inputs`` alone.
 
         Not where the file says which column holds them.
         """
         if self.data.target != "target":
             return False
-        function = self.metric_function()
-        return self.metric.kind == "judge" if function is None else not takes_target(function)
+        made = [(metric, self.metric_function(where, metric)) for where, metric in self.metrics()]
+        return all(metric.kind == "judge" if each is None else not takes_target(each) for metric, each in made)
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The columns that the program wants, and those that it is given where the data has them."""
@@ -250,7 +313,7 @@ class Config(Section):
         changed._lines = self._lines
         return changed
 
-    def import_named(self, spec: str, *keys: str) -> Any:
+    def import_named(self, spec: str, *keys: str | int) -> Any:
         """What a key names as ``"module:name"``.
 
         Raises:
@@ -259,7 +322,7 @@ class Config(Section):
         try:
             return self._imported(spec)
         except ImportError as error:
-            self.fail(f"[{keys[0]}] {keys[1]} = {spec!r}: {error}", *keys)
+            self.fail(f"{table_of(keys[:-1])} {keys[-1]} = {spec!r}: {error}", *keys)
 
     def _imported(self, spec: str) -> Any:
         """What ``"module:name"`` names.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from textgrad_engine.cli.optimizers import OwnSettings
-from textgrad_engine.cli.settings import quoted
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.cli.settings import Metric, quoted, table_of
+from textgrad_engine.cli.toml_lines import Keys
+from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.data.load import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
@@ -24,8 +25,15 @@ __all__ = ["CHECKS"]
 
 def _check_program(config: Config) -> None:
     program = config.program
-    texts = [key for key in ("system", "system_file", "user") if getattr(program, key) is not None]
+    texts = [key for key in ("system", "system_file", "user", "response_format") if getattr(program, key) is not None]
     if program.class_ is not None:
+        if texts == ["response_format"]:
+            config.fail(
+                "[program] has class and response_format; the class says the form of each of its calls, as "
+                "nn.ChatCompletion(..., response_format=...), so take it out here",
+                "program",
+                "response_format",
+            )
         if texts:
             config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
         required, optional = config.columns()
@@ -80,21 +88,67 @@ def _check_files(config: Config) -> None:
         )
 
 
+_OF_KIND = {
+    "judge": ("instructions", "scale"),
+    "function": ("purpose", "scale"),
+    "exact_match": (),
+}
+"""The keys that mean something to a metric of a kind; all kinds have `field`, `default` and `weight`."""
+
+
 def _check_metric(config: Config) -> None:
-    metric = config.metric
-    if metric.name is not None and metric.function is not None:
-        config.fail("[metric] has name and function; take one of them out", "metric", "function")
-    allowed = {"judge": ("instructions", "scale"), "function": ("purpose", "scale"), "exact_match": ()}[metric.kind]
-    for key in ("instructions", "scale", "purpose"):
-        if getattr(metric, key) is not None and key not in allowed:
-            config.fail(f"[metric] {key} means nothing to {metric.kind}; take it out", "metric", key)
-    if allowed and not (getattr(metric, allowed[0]) or "").strip():
+    found = config.metrics()
+    for where, metric in found:
+        table = table_of(where)
+        if metric.name is not None and metric.function is not None:
+            config.fail(f"{table} has name and function; take one of them out", *where, "function")
+        allowed = _OF_KIND[metric.kind]
+        for key in ("instructions", "scale", "purpose"):
+            if getattr(metric, key) is not None and key not in allowed:
+                config.fail(f"{table} {key} means nothing to {metric.kind}; take it out", *where, key)
+        if allowed and not (getattr(metric, allowed[0]) or "").strip():
+            config.fail(
+                f'{table} {metric.kind} wants {allowed[0]} = "...", what to look for in words', *where, allowed[0]
+            )
+        if metric.scale is not None and not metric.scale[0] < metric.scale[1]:
+            config.fail(f"{table} scale = {metric.scale}: the lowest score comes first", *where, "scale")
+        if metric.weight is not None and len(found) == 1:
+            config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
+        config.metric_function(where, metric)
+        _check_field(config, where, metric)
+
+
+def _check_field(config: Config, where: Keys, metric: Metric) -> None:
+    """A field is one that an answer can have, and what is compared as a whole is no JSON."""
+    table, path = table_of(where), metric.path
+    form = None if config.program.class_ is not None else config.response_format()
+    if not path:
+        if metric.default is not None:
+            config.fail(f"{table} default stands for a field, and there is none; add field, or take it out", *where)
+        if form is not None and metric.kind == "exact_match":
+            fields = list(form.json_schema.get("properties", {}))
+            such = f', such as field = "{fields[0]}"' if fields else ""
+            config.fail(
+                f"{table} exact_match compares the whole answer, and that is JSON, by [program] response_format; name "
+                f"the field that is compared{such}",
+                *where,
+            )
+        return
+    if form is None and metric.default is None and config.program.class_ is None:
         config.fail(
-            f'[metric] {metric.kind} wants {allowed[0]} = "...", what to look for in words', "metric", allowed[0]
+            f"{table} field = {metric.field!r} is read of an answer that is JSON, and no [program] response_format "
+            'holds the model to that; add it, or default = "", which is scored where an answer has no such field',
+            *where,
+            "field",
         )
-    if metric.scale is not None and not metric.scale[0] < metric.scale[1]:
-        config.fail(f"[metric] scale = {metric.scale}: the lowest score comes first", "metric", "scale")
-    config.metric_function()
+    known = None if form is None else form.json_schema.get("properties")
+    if known and path[0] not in known:
+        config.fail(
+            f"{table} field = {metric.field!r}: an answer has no such field, by [program] response_format"
+            f"{suggest(str(path[0]), list(known)) or f'; it has {listed(known)}'}",
+            *where,
+            "field",
+        )
 
 
 def _check_endpoint(config: Config) -> None:

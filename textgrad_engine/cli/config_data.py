@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from textgrad_engine.cli.config import Config
-from textgrad_engine.data.dataset import Dataset
+from textgrad_engine.cli.settings import Metric, table_of
+from textgrad_engine.cli.toml_lines import Keys
+from textgrad_engine.data.dataset import Dataset, listed
 from textgrad_engine.data.load import load
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
@@ -72,18 +75,32 @@ def check_columns(config: Config, dataset: Dataset) -> None:
                 raise DataError(
                     f"{dataset.where(index)}: column {column!r} holds {why} ({_asked_by(config, 'program', key)})"
                 )
-    if config.metric.kind == "exact_match":
-        _check_texts(config, dataset)
+    for where, metric in config.metrics():
+        if metric.kind == "exact_match":
+            _check_texts(config, dataset, where, metric)
 
 
-def _check_texts(config: Config, dataset: Dataset) -> None:
+def _check_texts(config: Config, dataset: Dataset, where: Keys, metric: Metric) -> None:
     """Refuse targets that exact match cannot compare, as there are many ways to write them."""
     column = config.data.target
     for index, row in enumerate(dataset):
-        if why := not_compared(row[column]):
+        target = row[column]
+        if metric.path and isinstance(target, dict):
+            try:
+                target = functools.reduce(lambda value, key: value[key], metric.path, target)
+            except (KeyError, IndexError, TypeError):
+                asked = f"{config.place_of(*where, 'field')}{table_of(where)} field asks for it"
+                raise DataError(
+                    f"{dataset.where(index)}: column {column!r} is an object in this row, and has no field "
+                    f"{metric.field!r}; it has {listed(target)} ({asked})"
+                ) from None
+        if why := not_compared(target):
+            part = f"the field {metric.field!r} of column" if target is not row[column] else "column"
+            of_whole = " name its [metric] field, or" if isinstance(row[column], dict) and not metric.path else ""
             raise DataError(
-                f"{dataset.where(index)}: column {column!r} is {why} in this row, and exact match compares texts: "
-                f"write it as text, or give a [metric] function of your own ({_asked_by(config, 'data', 'target')})"
+                f"{dataset.where(index)}: {part} {column!r} is {why} in this row, and exact match compares texts:"
+                f"{of_whole} write it as text, or give a [metric] function of your own "
+                f"({_asked_by(config, 'data', 'target')})"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -78,7 +78,7 @@ def estimate(
         guards = build.make_guards(found, sets[1])
         models = build.make_models(found, model, needs_key=False)
         trainer = build.make_trainer(found, guards, controls=controls)
-        lowest = (found.metric.scale or (0.0, 1.0))[0]
+        lowest = min([(each.scale or (0.0, 1.0))[0] for _, each in found.metrics()])
 
         def of(part: Part) -> Estimate:
             made = build.make_program(found)
@@ -91,12 +91,14 @@ def estimate(
             result = estimate_parts(parts, of)
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
+    below = _below_usual(found.budget, result)
     if as_json:
         prices = {name: price.model_dump() for name, price in found.models.prices.items()}
         shown = {"models": names, "prices": prices, "runs": len(parts), **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
             shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
+        shown["budget"] = {**found.budget.model_dump(), "below_usual": below}
         write_json(shown)
     else:
         columns = min(width(), 80)
@@ -105,7 +107,7 @@ def estimate(
             words = foreseen_of_folds(found, program, metric, every)
         seen = textwrap.wrap(words, columns)
         table = _table(result, names, runs.prices_in_words(found), seconds, latency, columns, len(parts))
-        spent = textwrap.wrap(_spent_early(found.budget, result), columns)
+        spent = textwrap.wrap(_spent_early(found.budget, below), columns)
         write("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 
@@ -168,25 +170,35 @@ def _beside(name: str, text: str, columns: int) -> list[str]:
     return textwrap.wrap(text, columns, initial_indent=f"{name:12}", subsequent_indent=12 * " ")
 
 
-def _spent_early(budget: Budget, result: Estimate) -> str:
-    """That a limit of the config's is below what is usual; "" where none is."""
+def _below_usual(budget: Budget, result: Estimate) -> list[str]:
+    """The limits of the config that are below what is usual, by their keys."""
     calls, tokens = (
         sum((each for part in parts for each in part.values()), Range(0, 0, 0))
         for parts in ([result.calls], [result.input_tokens, result.output_tokens])
     )
-    limits = (
-        (budget.dollars, result.dollars, money(budget.dollars or 0)),
-        (budget.calls, calls, plural(budget.calls or 0, "call")),
-        (budget.tokens, tokens, plural(budget.tokens or 0, "token")),
-    )
-    low = [
-        words
-        for limit, need, words in limits
+    limits = {
+        "dollars": (budget.dollars, result.dollars),
+        "calls": (budget.calls, calls),
+        "tokens": (budget.tokens, tokens),
+    }
+    return [
+        name
+        for name, (limit, need) in limits.items()
         if limit is not None and need is not None and limit < (need.low if need.usual is None else need.usual)
     ]
+
+
+def _spent_early(budget: Budget, low: Sequence[str]) -> str:
+    """That limits of the config's are below what is usual; "" where none is."""
     if not low:
         return ""
-    return f"[budget] has room for {' and '.join(low)}, which is less than usual: it may end the run early."
+    words = {
+        "dollars": money(budget.dollars or 0),
+        "calls": plural(budget.calls or 0, "call"),
+        "tokens": plural(budget.tokens or 0, "token"),
+    }
+    room = " and ".join([words[name] for name in low])
+    return f"[budget] has room for {room}, which is less than usual: it may end the run early."
 
 
 def _told(found: Range, word: Callable[[float], str]) -> str:

@@ -52,12 +52,21 @@ def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
         f"{subject.path}: {_prompt_of(subject)} on {entry['data']} ({where})",
         "",
         f"  score   {_measured(evaluation)}   {size(evaluation)}",
+        *_parts(entry),
         *_spread(evaluation),
         f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}",
         f"  used    {_used(done.used)}, {duration(entry['seconds'])}",
         *_remarks(entry, evaluation, done.openings),
     ]
     return "\n".join(lines)
+
+
+def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
+    """What several metrics gave, a line each."""
+    for number, part in enumerate(entry.get("parts", ())):
+        low, high = part["scale"]
+        scale = "" if (low, high) == (0, 1) else f", from {low:g} to {high:g}"
+        yield f"  {'' if number else 'of it':7} {score(part['mean'])} {part['name']}{scale}, weight {part['weight']:g}"
 
 
 def _prompt_of(subject: Subject) -> str:

@@ -77,7 +77,7 @@ def _units(config: Config, program: Module, rows: Dataset, what: str) -> tuple[i
 
 def _least(config: Config, metric: Callable[..., Any], units: int) -> float | None:
     """The least difference that is found; None where the scale of the scores is not known."""
-    if config.metric.kind == "exact_match":
+    if config.is_right_or_wrong:
         return minimum_detectable_effect(units, discordance=_CHANGED)
     scale = scale_of(metric)
     if scale is None or not all(map(math.isfinite, scale)):
@@ -87,7 +87,7 @@ def _least(config: Config, metric: Callable[..., Any], units: int) -> float | No
 
 
 def _shown(config: Config, size: str, least: float) -> str:
-    supposed = ", where a fifth of the answers change" if config.metric.kind == "exact_match" else ""
+    supposed = ", where a fifth of the answers change" if config.is_right_or_wrong else ""
     return f"{size} show a true difference of {least:.2g} 4 times in 5{supposed}, and smaller ones less often."
 
 

@@ -26,6 +26,7 @@ from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
+from textgrad_engine.ops.evaluators import written
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import SLOT_NAMES, composed, slots_of
 from textgrad_engine.store.files import typed
@@ -44,6 +45,9 @@ PARTS = {"train": 0.3, "val": 0.3, "test": 0.4}
 
 LABELS = 20
 """A target with no more values than this, each twice at least, is taken for a choice among them."""
+
+NEARLY = 0.9
+"""A column that is the answer in so large a part of the rows is taken for the answer."""
 
 Rows: TypeAlias = Sequence[dict[str, Any]]
 
@@ -68,7 +72,8 @@ def init(
         typer.Option(
             "--input",
             metavar="COLUMN",
-            help="A column that the model is shown; may be given several times. Default: all others but id.",
+            help="A column that the model is shown; may be given several times. "
+            "Default: all others but id, and those that hold the answer.",
             show_default=False,
         ),
     ] = None,
@@ -103,7 +108,8 @@ def init(
     clusters = None if clusters is None else composed(clusters)
     with checking():
         table = load(data)
-        shown = _columns(table, data, target, inputs, clusters)
+        leaks = leaking(table, target, clusters)
+        shown = _columns(table, data, target, inputs, clusters, leaks)
         files = {"prompt.txt": _prompt(table, shown, target, prompt)}
         parts = _parts(table, data, shown, clusters, seed or 0)
         files |= {f"{name}.jsonl": _lines(part) for name, part in parts.items()}
@@ -114,14 +120,21 @@ def init(
             shows = foreseen(config, program, build.make_metric(config), splits[-1])
             if len(parts) == 1:
                 shows = _why_no_folds(config, program, splits)
-    write(_told(folder, data, parts, shows, long=_are_long(table, target)))
+    remarks = _of_leaks(leaks, shown, target)
+    remarks += [shows] if shows else []
+    write(_told(folder, data, parts, remarks, long=_are_long(table, target)))
     raise typer.Exit(OK)
 
 
 def _columns(
-    table: Dataset, data: Path, target: str, inputs: Sequence[str] | None, clusters: str | None
+    table: Dataset,
+    data: Path,
+    target: str,
+    inputs: Sequence[str] | None,
+    clusters: str | None,
+    leaks: Mapping[str, float],
 ) -> tuple[str, ...]:
-    """The columns that the model is shown.
+    """The columns that the model is shown: those that were named, or all that are neither the answer nor tell it.
 
     Raises:
         ConfigError: a column that was named is not there or cannot be used, or there is none to show.
@@ -135,9 +148,12 @@ def _columns(
             )
     if inputs and target in inputs:
         raise ConfigError(f"--input {target}: that is the right answer, by --target; the model must not be shown it")
-    shown = tuple(dict.fromkeys(inputs or [name for name in table.columns if name not in (target, clusters, "id")]))
+    aside = (target, clusters, "id", *leaks)
+    shown = tuple(dict.fromkeys(inputs or [name for name in table.columns if name not in aside]))
     if not shown:
-        raise ConfigError(f"{data} has no column to show the model besides {target}; add one")
+        besides = " and ".join([target, *leaks])
+        why = f", as {' and '.join(leaks)} {'is' if len(leaks) == 1 else 'are'} the answer itself" if leaks else ""
+        raise ConfigError(f"{data} has no column to show the model besides {besides}{why}; add one")
     for name in shown:
         if slots_of(f"{{{name}}}") != (name,):
             raise ConfigError(
@@ -147,6 +163,47 @@ def _columns(
     table.require(target, *([clusters] if clusters else []))
     _check_values(table, shown, target)
     return shown
+
+
+def leaking(table: Dataset, target: str, clusters: str | None = None) -> dict[str, float]:
+    """The columns that hold the answer itself, in all rows or nearly all, each with the part of the rows where it does.
+
+    Of each answer that there is the part of its rows counts, and their mean: where nearly all answers are "no", a
+    column that is "no" as often says little.
+
+    Example:
+        >>> rows = [{"text": f"ticket {n}", "target": queue, "desk": queue.upper()} for n, queue in enumerate("abab")]
+        >>> leaking(Dataset(rows), "target")
+        {'desk': 1.0}
+    """
+    if target not in table.columns:
+        return {}
+    found = {}
+    for name in table.columns:
+        if name in (target, clusters, "id"):
+            continue
+        same: dict[str, list[bool]] = {}
+        for row in table:
+            answer, value = (written(row.get(each)).strip().casefold() for each in (target, name))
+            same.setdefault(answer, []).append(answer == value)
+        every = [each for own in same.values() for each in own]
+        if sum(sum(own) / len(own) for own in same.values()) / len(same) >= NEARLY:
+            found[name] = sum(every) / len(every)
+    return found
+
+
+def _of_leaks(leaks: Mapping[str, float], shown: Sequence[str], target: str) -> list[str]:
+    """What is said of columns that hold the answer."""
+    said = []
+    for name, share in leaks.items():
+        rows = "all rows" if share == 1 else f"{share:.0%} of the rows" if share < 0.995 else "nearly all rows"
+        rest = (
+            "it is shown, as --input names it, and a prompt may learn no more than to copy it"
+            if name in shown
+            else "it is left out; --input names the columns to be shown, if it is to be"
+        )
+        said.append(f"The column {name!r} is the answer itself ({target!r}) in {rows}: {rest}.")
+    return said
 
 
 def _check_values(table: Dataset, shown: Sequence[str], target: str) -> None:
@@ -304,7 +361,7 @@ def _are_long(table: Dataset, target: str) -> bool:
     return lengths[len(lengths) // 2] > LONG
 
 
-def _told(folder: Path, data: Path, parts: Mapping[str, Rows], shows: str, *, long: bool) -> str:
+def _told(folder: Path, data: Path, parts: Mapping[str, Rows], remarks: Sequence[str], *, long: bool) -> str:
     """What was made, what it can show, and what to do next."""
     made = f"{folder} has a config, a prompt, and the {plural(sum(map(len, parts.values())), 'example')} of {data}"
     folds = ""
@@ -313,7 +370,7 @@ def _told(folder: Path, data: Path, parts: Mapping[str, Rows], shows: str, *, lo
     else:
         said = [f"{made}, uncut, as they are few: with --folds all of them test."]
         folds = f" --folds {FOLDS}"
-    said += [shows] if shows else []
+    said += remarks
     if long:
         said.append("Exact match wants an answer to the letter, and these are long: see [metric] in config.toml.")
     place = typed(folder)

@@ -12,6 +12,7 @@ from textgrad_engine.cli import completion
 from textgrad_engine.cli.optimizers import NAMES
 from textgrad_engine.cli.settings import Budget, ModelPrice
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.llm.response import MOST_PRICE
 
 __all__ = [
     "BaseUrl",
@@ -163,8 +164,10 @@ def price_of(said: str | None) -> ModelPrice | None:
             given[name] = float(value)
         except ValueError:
             raise ConfigError(f"--price {said!r}: {name} = {value!r} is no number; {_PRICE}") from None
-        if not 0 <= given[name] < math.inf:
-            raise ConfigError(f"--price {said!r}: {name} is dollars per million tokens, a number that is not negative")
+        if not 0 <= given[name] <= MOST_PRICE:
+            raise ConfigError(
+                f"--price {said!r}: {name} is dollars per million tokens, a number from 0 to {MOST_PRICE:,}"
+            )
     if not {"input", "output"} <= given.keys():
         raise ConfigError(f"--price {said!r}: {_PRICE}; input and output must be there")
     return ModelPrice(**given)

@@ -15,6 +15,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
 from textgrad_engine.cli.settings import Budget, ModelPrice
+from textgrad_engine.cli.user_code import is_spec
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import Module
@@ -109,8 +110,17 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         **asdict(way),
         **kept_of(splits),
         "looks_before": looks_at(splits.get("test"), path),
-        "config": _portable(config.model_dump(mode="json", by_alias=True)),
+        "config": _portable(_with_schema(config)),
     }
+
+
+def _with_schema(config: Config) -> dict[str, Any]:
+    """The values of a config, a schema from a file in its place: what is asked later is to be what the run asked."""
+    values = config.model_dump(mode="json", by_alias=True)
+    given = config.program.response_format
+    if isinstance(given, str) and not is_spec(given) and (form := config.response_format()) is not None:
+        values["program"]["response_format"] = {"title": form.name, **form.json_schema}
+    return values
 
 
 def _portable(values: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +169,7 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
     try:
         values, folder = dict(kept["config"]), kept["folder"]
         if values["program"].get("class") is None and texts:
-            values["program"] = {"user": values["program"]["user"], "system": texts["system"]}
+            values["program"] = {**values["program"], "system_file": None, "system": texts["system"]}
         config = Config.model_validate(values)
     except (KeyError, TypeError, ValidationError) as error:
         raise RunError(f"{run.path / 'config.json'}: was damaged ({error}); restore it") from None

@@ -35,6 +35,8 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
         header = keys[:2] == ("models", "headers")
         if header:
             named = isinstance(value, str) and is_secret_header(str(key), value)
+        elif keys[:2] == _SCHEMA:  # names of fields that answers have
+            named = False
         else:
             named = isinstance(key, str) and _is_secret(key)
         if looks or named:
@@ -49,6 +51,9 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
                 f"which gets shared; {instead}"
             )
         refuse_secrets(value, path, lines, here)
+
+
+_SCHEMA = ("program", "response_format")
 
 
 def _is_secret(name: str) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from textgrad_engine.data.dataset import suggest
-from textgrad_engine.llm.response import Price
+from textgrad_engine.llm.response import MOST_PRICE, Price
 from textgrad_engine.slots import composed
 
 __all__ = [
+    "AnyMetric",
     "Budget",
     "Contracts",
     "Data",
@@ -29,6 +30,7 @@ __all__ = [
     "explain",
     "keys_of",
     "quoted",
+    "table_of",
 ]
 
 
@@ -42,12 +44,23 @@ class Section(BaseModel):
 _Column = Annotated[str, AfterValidator(composed)]
 
 
+def _form(value: object) -> object:
+    if value is None or (isinstance(value, str | dict) and value):
+        return value
+    raise ValueError('should be "module:Class", the name of a file with a JSON schema, or a table that is one')
+
+
 class Program(Section):
-    """What is optimized: ``system`` (or ``system_file``) and ``user``, or ``class`` = ``"module:Class"``."""
+    """What is optimized: ``system`` (or ``system_file``) and ``user``, or ``class`` = ``"module:Class"``.
+
+    `response_format` holds the answers to the first kind to a form: a class as ``"module:Class"``, a file with a JSON
+    schema, or a table that is one.
+    """
 
     system: str | None = None
     system_file: str | None = None
     user: str | None = None
+    response_format: Annotated[Any, AfterValidator(_form)] = None
     class_: str | None = Field(default=None, alias="class")
 
     @property
@@ -69,10 +82,26 @@ class Data(Section):
     clusters: _Column | None = None
 
 
+def _path(value: object) -> object:
+    steps = value if isinstance(value, list) else [value]
+    if value is None or (steps and all(isinstance(step, str | int) and not isinstance(step, bool) for step in steps)):
+        return value
+    raise ValueError(
+        'should be the name of a field, or of one that is further in, a list such as ["people", 0, "name"]'
+    )
+
+
+def _text_or_number(value: object) -> object:
+    if isinstance(value, str | int | float | None) and not isinstance(value, bool):
+        return value
+    raise ValueError("should be a text or a number")
+
+
 class Metric(Section):
     """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
 
-    A judge or a function may have a ``scale``, the lowest and the highest score.
+    A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
+    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`.
     """
 
     name: Literal["exact_match", "judge"] | None = None
@@ -80,11 +109,42 @@ class Metric(Section):
     purpose: str | None = None
     instructions: str | None = None
     scale: list[float] | None = Field(default=None, min_length=2, max_length=2)
+    field: Annotated[Any, AfterValidator(_path)] = None
+    default: Annotated[Any, AfterValidator(_text_or_number)] = None
+    weight: float | None = Field(default=None, gt=0)
 
     @property
     def kind(self) -> Literal["exact_match", "judge", "function"]:
         """Which of the three it is; exact match when nothing is said."""
         return "function" if self.function is not None else self.name or "exact_match"
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """What leads to the part of the answer that is scored; () for the whole."""
+        steps = self.field if isinstance(self.field, list) else [self.field]
+        return () if self.field is None else tuple(steps)
+
+    @property
+    def title(self) -> str:
+        """What it is called among several.
+
+        Example:
+            >>> Metric(function="score:near", field="date").title, Metric(field=["people", 0]).title
+            ('score:near of date', 'exact_match of people.0')
+        """
+        of = f" of {'.'.join(map(str, self.path))}" if self.path else ""
+        return f"{self.function or self.kind}{of}"
+
+
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list) else "one"
+
+
+AnyMetric: TypeAlias = Annotated[
+    Annotated[Metric, Tag("one")] | Annotated[list[Metric], Field(min_length=1), Tag("several")],
+    Discriminator(_one_or_several),
+]
+"""One metric, as [metric], or several, each as [[metric]]."""
 
 
 class Sampling(Section):
@@ -109,9 +169,9 @@ class Sampling(Section):
 class ModelPrice(Section):
     """What a model costs, in US dollars per million tokens, see `llm.Price`."""
 
-    input: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
-    output: float = Field(ge=0)
+    input: float = Field(ge=0, le=MOST_PRICE)
+    cached: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    output: float = Field(ge=0, le=MOST_PRICE)
 
     def given(self) -> Price:
         """The same for ``resolve(name, price=...)``."""
@@ -280,12 +340,26 @@ def _kinds(annotation: Any) -> dict[str, type[BaseModel]]:
     """The kinds of a table by the tags that tell them apart; a table of one kind has the tag ""."""
     if inspect.isclass(annotation) and issubclass(annotation, Section):
         return {"": annotation}
-    parts = [get_args(part) for part in get_args(annotation)]
-    return {part[1].tag: part[0] for part in parts if len(part) > 1 and isinstance(part[1], Tag)}
+    found: dict[str, type[BaseModel]] = {}
+    for part in get_args(annotation):
+        kind, tags = (get_args(part) or (None,))[0], [each.tag for each in get_args(part) if isinstance(each, Tag)]
+        found |= dict.fromkeys(tags, (get_args(kind) or (kind,))[0])  # of a list of tables what each of them is
+    return found
 
 
 _NAMED = (["optimizer", "prompts"], ["models", "prices"])
 """The tables that hold tables by the names of prompts, and of models."""
+
+
+def table_of(keys: Sequence[str | int]) -> str:
+    """How the head of a table stands in a file, by the keys that lead to it; one of several tables has its number.
+
+    Example:
+        >>> table_of(("models", "prices", "gpt-4.1")), table_of(("metric", 1))
+        ('[models.prices."gpt-4.1"]', '[[metric]]')
+    """
+    names = ".".join([quoted(key) for key in keys if isinstance(key, str)])
+    return f"[[{names}]]" if isinstance(keys[-1], int) else f"[{names}]"
 
 
 def quoted(key: str) -> str:
@@ -310,20 +384,21 @@ def _tag_in(loc: Sequence[str | int], root: type[BaseModel]) -> str:
 def explain(error: Any, root: type[BaseModel]) -> str:
     """One of pydantic's errors in the words of the file."""
     tag = _tag_in(error["loc"], root)
-    loc = [str(part) for part in keys_of(error, root)]
+    keys = keys_of(error, root)
+    loc = [str(part) for place, part in enumerate(keys) if (keys[0], place) != ("metric", 1) or isinstance(part, str)]
     names: dict[str, list[str]] = {}
     for name, model in _tables(root, tag):
         own = [field.alias or key for key, field in model.model_fields.items()]
         names[name] = list(dict.fromkeys([*names.get(name, ()), *own]))
-    section, key = ".".join(map(quoted, loc[:-1])), loc[-1]
-    where = f"[{section}] {key}" if section else key
+    section, key = ("" if len(loc) == 1 else table_of(keys[:-1])), loc[-1]
+    where = f"{section} {key}" if section else key
     if error["type"] == "missing":
         what = f"the table [{key}]" if key in names and not section else f"the key {where}"
         example = _EXAMPLES[".".join([*loc[:2], key] if loc[:2] in _NAMED else loc)]
         return f"{what} is missing; add {example}"
     if error["type"] == "extra_forbidden":
         known = names.get(".".join(loc[:2] if loc[:2] in _NAMED else loc[:-1]), [])
-        what = f"[{section}] has no key {key!r}" if section else f"there is no key or table {key!r}"
+        what = f"{section} has no key {key!r}" if section else f"there is no key or table {key!r}"
         if loc[:2] in _NAMED and isinstance(error["input"], dict):
             return f'{what}; a name with dots stands in quotes: [{".".join(loc[:2])}."{".".join(loc[2:])}"]'
         homes = [home for home, keys in names.items() if key in keys]
@@ -331,7 +406,7 @@ def explain(error: Any, root: type[BaseModel]) -> str:
             return what + near
         if homes:
             return f"{what}; it belongs {f'in [{homes[0]}]' if homes[0] else 'above the first table'}"
-        if tag:
+        if tag and len(set(_kinds(root.model_fields[loc[0]].annotation).values())) > 1:
             return f"{what} for {tag}, which has {', '.join(known)}"
         return f"{what}; it knows {', '.join(known)}"
     value = error["input"]
@@ -346,6 +421,12 @@ def explain(error: Any, root: type[BaseModel]) -> str:
         .removeprefix("Value error, ")
         .replace("Input should", "should")
         .replace("valid integer", "whole number")
+        .replace("valid dictionary", "table, such as {name = ...}")
+        .replace("valid list", "list in brackets, [...]")
     )
+    if error["type"] in ("too_short", "too_long"):
+        least, most = (error["ctx"].get(name) for name in ("min_length", "max_length"))
+        few = most is None or len(value) <= most
+        said = f"should have {f'at least {least}' if few else f'at most {most}'}, and has {len(value)}"
     near = suggest(value, re.findall(_QUOTED, said)) if isinstance(value, str) else ""
     return f"{where} = {value!r}: {said}{near}"

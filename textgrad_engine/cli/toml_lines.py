@@ -131,9 +131,46 @@ def syntax_error(path: Path, text: str, message: str) -> str:
     found = re.search(r"line (\d+), column (\d+)", place)
     last = text.rstrip("\n").count("\n") + 1
     where = f"{path}:{found[1]}: column {found[2]}" if found else f"{path}:{last}: end of the file"
-    hint = ""
+    line = text.split("\n")[int(found[1]) - 1] if found else ""
+    return f"{where}: not TOML: {what or message}{_repair(what, line, text, int(found[1]) if found else last)}"
+
+
+def _repair(what: str, line: str, text: str, number: int) -> str:
+    """What to do about a text that tomllib refused, as it follows what it said; "" where that says enough.
+
+    Args:
+        what: what it said.
+        line: the line that it said it of.
+        text: the whole file.
+        number: of the line, from 1.
+    """
+    if "Illegal character" in what and line.count('"') % 2:
+        return '; the text has no " at its end; one of several lines stands in """..."""'
     if any(each in what for each in ("escape", "Escape", "\\", "hex")):
-        hint = r"; in \"...\" a backslash is written \\, in '...' it needs nothing".replace(r"\"", '"')
-    elif "Invalid value" in what:
-        hint = '; text is written in quotes "...", true and false in small letters'
-    return f"{where}: not TOML: {what or message}{hint}"
+        return r"; in \"...\" a backslash is written \\, in '...' it needs nothing".replace(r"\"", '"')
+    if "twice" in what or "overwrite" in what:
+        return _where_first(line, text, number)
+    if text.lstrip().startswith("{"):
+        return "; that is how JSON writes it: TOML wants key = value, below the [table] that it is in"
+    if re.match(r"\s*(---|[\w-]+\s*:)", line):
+        return "; that is how YAML writes it: TOML wants key = value, below the [table] that it is in"
+    if "Invalid value" in what:
+        return '; text is written in quotes "...", true and false in small letters'
+    return ""
+
+
+def _where_first(line: str, text: str, number: int) -> str:
+    """Where a table or key stood before, and what to do about it."""
+    before = text.split("\n")[: number - 1]
+    if head := re.match(r"\s*\[+\s*([^\]]*?)\s*\]", line):
+        seen = [n for n, each in enumerate(before, 1) if re.match(rf"\s*\[+\s*{re.escape(head[1])}\s*\]", each)]
+        several = ", or write each of several metrics as [[metric]], the first one, too" if head[1] == "metric" else ""
+        return f"; [{head[1]}] begins in line {seen[0]} already: put its keys there{several}" if seen else ""
+    key = re.match(r"\s*([\w.-]+)\s*=", line)
+    heads = [n for n, each in enumerate(before, 1) if each.lstrip().startswith("[")]
+    seen = [
+        n
+        for n, each in enumerate(before, 1)
+        if key and n > (heads[-1] if heads else 0) and re.match(rf"\s*{re.escape(key[1])}\s*=", each)
+    ]
+    return f"; {key[1]} is there in line {seen[-1]} already: take one out" if key and seen else ""

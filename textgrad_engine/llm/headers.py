@@ -46,13 +46,19 @@ _SECRETS = ("apikey", "accesskey", "authkey", "secretkey", "auth", "password", "
 def concealed_headers(headers: Headers | None) -> dict[str, str | SecretStr]:
     """Headers with what is a secret by its name, or looks like one, as a `SecretStr`.
 
+    Raises:
+        TypeError: they are no mapping of names to values.
+
     Example:
         >>> concealed_headers({"x-team": "search", "x-gateway-api-key": "k-0123"})
         {'x-team': 'search', 'x-gateway-api-key': SecretStr('**********')}
     """
+    given: object = {} if headers is None else headers
+    if not isinstance(given, Mapping):  # whatever it is, it may be a secret
+        raise TypeError(f'headers are values by name, such as {{"x-team": "search"}}, got a {type(given).__name__}')
     return {
         name: SecretStr(value) if isinstance(value, str) and is_secret_header(str(name), value) else value
-        for name, value in (headers or {}).items()
+        for name, value in given.items()
     }
 
 

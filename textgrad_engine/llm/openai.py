@@ -89,7 +89,7 @@ class OpenAIModel:
 
     Raises:
         TypeError: a setting that does not exist, there or with this `api`; `extra={...}` passes on what only one
-            endpoint knows.
+            endpoint knows. Or `headers` are no mapping.
         ValueError: `base_url` is no address, or one with a query; a header that cannot be sent.
 
     Example:
@@ -209,7 +209,7 @@ class OpenAIModel:
         failure: ModelError
         body = b""
         clients.in_flight += 1
-        teller = Teller(request)
+        teller = Teller(request, wrapped=asked.form == "asked" and _is_wrapped(config))
         # Raised outside the except block: the SDK's own error may quote the key, and must not hang on to ours.
         try:
             # By the SDK's own door for whatever it has no method for: its methods for these walk through the types of
@@ -400,6 +400,10 @@ _LACKING = {
     "chat": "; a base_url is what stands before that, mostly with /v1 at its end",
     "responses": "; what lacks that is asked with api='chat'",
 }
+
+
+def _is_wrapped(config: GenerateConfig) -> bool:
+    return config.response_format is not None and config.response_format.is_wrapped
 
 
 def _unwrapped(completion: Completion, config: GenerateConfig) -> Completion:

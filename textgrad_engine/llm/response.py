@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from textgrad_engine.llm.request import Message
 
-__all__ = ["Completion", "FinishReason", "Price", "Usage"]
+__all__ = ["MOST_PRICE", "Completion", "FinishReason", "Price", "Usage"]
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
@@ -57,6 +56,10 @@ class Usage(BaseModel):
         )
 
 
+MOST_PRICE = 1_000_000
+"""Dollars per million tokens above which a price is a slip, as no token costs a dollar."""
+
+
 @dataclass(frozen=True)
 class Price:
     """What a model costs, in US dollars per million tokens, as providers list it.
@@ -67,7 +70,7 @@ class Price:
         cached: input tokens that the endpoint had cached; None where they cost what other input does.
 
     Raises:
-        ValueError: one of them is negative, or no number.
+        ValueError: one of them is negative, no number, or more than a dollar a token.
 
     Example:
         >>> Price(input=0.4, cached=0.1, output=1.6).of(Usage(input_tokens=1_000_000, cached_tokens=500_000))
@@ -83,9 +86,9 @@ class Price:
             value = getattr(self, name)
             if value is None and name == "cached":
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_PRICE:
                 raise ValueError(
-                    f"a price is US dollars per million tokens, a number that is not negative, got {name} = {value!r}"
+                    f"a price is US dollars per million tokens, from 0 to {MOST_PRICE:,}, got {name} = {value!r}"
                 )
 
     def of(self, usage: Usage) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -12,6 +13,7 @@ from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.statuses import failure_in, reported
+from textgrad_engine.llm.strict import WRAPPED
 
 __all__ = ["Teller", "body_of", "broken_off", "events_of", "listeners", "on_token", "void"]
 
@@ -53,14 +55,18 @@ class Teller:
 
     Args:
         request: what is asked.
+        wrapped: whether the model writes the answer into the one property of an object, which nobody hears of.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, *, wrapped: bool = False) -> None:
         self._request = request
         self._told = False
+        self._inside = _Inside() if wrapped else None
 
     def tell(self, piece: str) -> None:
         """Pass on a piece of the answer's text."""
+        if self._inside is not None and not (piece := self._inside.of(piece)):
+            return
         self._told = True
         for listener in listeners():
             listener(self._request, piece)
@@ -70,6 +76,34 @@ class Teller:
         if self._told:
             self._told = False
             void(self._request)
+
+
+class _Inside:
+    """What stands in the one property of an object that comes in pieces; of anything else, all that comes."""
+
+    _BEGIN = re.compile(rf'\s*\{{\s*"{WRAPPED}"\s*:\s*(?=\S)')
+    _END = re.compile(r"\s*\}?\s*\Z")
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._begun: bool | None = None
+        """None while nobody knows; False of what is no such object."""
+
+    def of(self, piece: str) -> str:
+        """What of a piece, and of what was held back before it, is to be told by now."""
+        self._held += piece
+        if self._begun is None:
+            found = self._BEGIN.match(self._held)
+            if found is None and _COMPACT.startswith("".join(self._held.split())):
+                return ""  # what there is may be its beginning
+            self._begun = found is not None
+            self._held = self._held[found.end() :] if found else self._held
+        end = self._END.search(self._held) if self._begun else None
+        told, self._held = (self._held[: end.start()], self._held[end.start() :]) if end else (self._held, "")
+        return told
+
+
+_COMPACT = f'{{"{WRAPPED}":'
 
 
 def void(request: Request) -> None:

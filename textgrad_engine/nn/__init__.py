@@ -6,6 +6,7 @@ from textgrad_engine.nn.loss import ExactMatch, Judge, Metric, TextLoss
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict, ParameterList
+from textgrad_engine.nn.scores import OnField, Weighted
 
 __all__ = [
     "ChatCompletion",
@@ -15,9 +16,11 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "OnField",
     "Parameter",
     "ParameterDict",
     "ParameterList",
     "Sequential",
     "TextLoss",
+    "Weighted",
 ]

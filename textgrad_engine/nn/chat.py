@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.value import as_role
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete, config_from
@@ -34,8 +35,8 @@ class ChatCompletion(OneVariable):
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:
-        TypeError: `user` or `system` is no text. A call names a slot that neither template has, leaves one out, or
-            gives None for one; or values come without a name, and it is not plain which slots they are for.
+        TypeError: `user`, `system` or `role` is no text. A call names a slot that neither template has, leaves one
+            out, or gives None for one; or values come without a name, and it is not plain which slots they are for.
         ValueError: a call gives a number that is none (NaN).
 
     Example:
@@ -65,6 +66,7 @@ class ChatCompletion(OneVariable):
                     f"ChatCompletion: {name} is a text with {{slots}} or a Variable, "
                     f"got {type(text).__name__} {text!r:.60}"
                 )
+        role = as_role(role)
         self.system = system
         self.user = user
         described, functions = tools_of(tools, max_turns, "ChatCompletion")

@@ -10,7 +10,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
-from textgrad_engine.ops.evaluators import check_scale, deterministic_evaluator
+from textgrad_engine.ops.evaluators import check_purpose, check_scale, deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.judges import judge_settings, judged_by
 from textgrad_engine.ops.text_loss import text_loss
@@ -75,6 +75,7 @@ class Metric(OneVariable):
             have no known end: an optimizer then takes the best that it has seen for right.
 
     Raises:
+        TypeError: the purpose is no text.
         ValueError: the scale does not run from a lower to a higher score.
     """
 
@@ -87,6 +88,7 @@ class Metric(OneVariable):
     ) -> None:
         super().__init__()
         check_scale(scale)
+        check_purpose(purpose)
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
-from textgrad_engine.errors import TextgradError
+from textgrad_engine.errors import ScoreError, TextgradError
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.pass_on import Compute, data_of
@@ -301,12 +301,12 @@ async def _outcome(
     said, remark = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
     score = _plain_number(said)
     if score is None or not math.isfinite(score) or not isinstance(remark, str | None):
-        raise TypeError(
+        raise ScoreError(
             f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}. Several scores "
             "become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + 0.3 * ..."
         )
     if scale is not None and not scale[0] <= score <= scale[1]:
-        raise ValueError(
+        raise ScoreError(
             f"the metric {purpose!r} gave {score:g} on a scale from {scale[0]:g} to {scale[1]:g}; give it the scale= "
             "of the scores that it returns"
         )
@@ -375,6 +375,17 @@ def check_scale(scale: tuple[float, float] | None) -> None:
         raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
 
 
+def check_purpose(purpose: object) -> None:
+    """Refuse what is no text in words.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(purpose, str):
+        why = f'a template string (t"…"): {found}' if (found := templates.unfilled(purpose)) else repr(purpose)[:60]
+        raise TypeError(f"a metric's purpose is a text that says what it checks, got {why}")
+
+
 def deterministic_evaluator(
     prediction: Variable,
     target: Any,
@@ -401,10 +412,11 @@ def deterministic_evaluator(
         scale: the lowest and the highest score of one entry; None where nobody knows.
 
     Returns:
-        (score, explanation), both pending; reading them raises ValueError where a score is outside of the scale.
+        (score, explanation), both pending; reading them raises ScoreError where the function gave no number, or one
+        outside of the scale.
 
     Raises:
-        TypeError: the prediction is several outputs.
+        TypeError: the prediction is several outputs, or the purpose is no text.
         ValueError: the scale does not run from a lower to a higher score.
 
     Example:
@@ -416,6 +428,7 @@ def deterministic_evaluator(
     """
     prediction = one_batch(prediction)
     check_scale(scale)
+    check_purpose(eval_fn_purpose)
     score, explanation = _Deterministic.apply(
         prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn, scale
     )

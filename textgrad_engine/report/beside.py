@@ -308,6 +308,9 @@ def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
         name = f"{above}{key}"
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{name}.")
+        elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+            for number, each in enumerate(value, 1):
+                yield from _leaves(each, f"{name}[{number}].")
         else:
             yield name, value
 

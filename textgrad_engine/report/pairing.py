@@ -174,13 +174,19 @@ def _renamed(evaluation: Evaluation, ids: tuple[str, ...]) -> Evaluation:
     )
 
 
-_SCORED_BY = (("metric", "name"), ("metric", "function"), ("metric", "instructions"), ("data", "target"))
+_SCORED_BY = ("name", "function", "instructions", "field", "default")
+"""What decides what a metric's score is."""
+
+_WEIGHED_BY = (*_SCORED_BY, "scale", "weight")
+"""What decides that of one among several."""
+
 _ANSWERED_BY = (
     ("models", "forward"),
     ("models", "base_url"),
     ("models", "api"),
     ("models", "config"),
     ("program", "user"),
+    ("program", "response_format"),
     ("program", "class"),
 )
 
@@ -193,6 +199,23 @@ def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> li
     return [".".join(each) for each, (one, other) in values.items() if one != other]
 
 
+def _metrics(run: Run) -> list[Mapping[str, Any]]:
+    """The metrics that a run's config has, each as its table."""
+    found = setting(run, "config", "metric")
+    return found if isinstance(found, list) else [found or {}]
+
+
+def _differing_metrics(first: Run, second: Run) -> list[str]:
+    """The settings of metrics in which two runs differ; the word for all of them where there are several."""
+    if first.config is None or second.config is None:
+        return []
+    one, other = _metrics(first), _metrics(second)
+    if len(one) == len(other) == 1:
+        return [f"metric.{key}" for key in _SCORED_BY if one[0].get(key) != other[0].get(key)]
+    known = [[[each.get(key) for key in _WEIGHED_BY] for each in each_run] for each_run in (one, other)]
+    return ["metric"] if known[0] != known[1] else []
+
+
 def _without_nulls(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
@@ -202,8 +225,9 @@ def _without_nulls(value: Any) -> Any:
 
 def _other_scores(first: Run, second: Run) -> str:
     """Why a score of one run means something else than one of the other; "" where it means the same."""
-    differing = _differing(first, second, _SCORED_BY)
-    if first.config is not None and second.config is not None and setting(first, "config", "metric", "name") == "judge":
+    differing = _differing_metrics(first, second) + _differing(first, second, (("data", "target"),))
+    asks = any(each.get("name") == "judge" for each in _metrics(first))
+    if first.config is not None and second.config is not None and asks:
         judges = [
             setting(run, "config", "models", "judge") or setting(run, "config", "models", "forward")
             for run in (first, second)

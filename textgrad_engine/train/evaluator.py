@@ -24,12 +24,12 @@ from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
 
-__all__ = ["Attempt", "Comparison", "Evaluation", "aevaluate", "attempt", "compare", "evaluate"]
+__all__ = ["ENDED", "Attempt", "Comparison", "Evaluation", "aevaluate", "attempt", "compare", "evaluate"]
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
 
-_ENDED = (BudgetExceeded, Stopped, CallCancelled)
+ENDED = (BudgetExceeded, Stopped, CallCancelled)
 """What ends an evaluation before every example was asked about."""
 
 
@@ -164,7 +164,7 @@ def attempt(
         with example(names[position]), no_grad(), repeat(sample), watch.running() if timed else nullcontext():
             try:
                 prediction, found = run_on(names[position], program, fields, score, wanted)
-            except _ENDED as error:  # of a program that waits for an answer
+            except ENDED as error:  # of a program that waits for an answer
                 prediction, found = not_to_be_had(error)
             return (prediction, watch), found
 
@@ -176,7 +176,7 @@ def attempt(
             position = number % len(given)
             check = partial(refuse, names[position], prediction, given[position][1])
             found.append(_scored_until(prediction, value, watch if timed else None, check))
-    ended = next((each.failure for each in found if isinstance(each.failure, _ENDED)), None)
+    ended = next((each.failure for each in found if isinstance(each.failure, ENDED)), None)
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)
     return Attempt(evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss)), ended)
@@ -244,7 +244,7 @@ def _scored_until(prediction: Any, loss: Variable, watch: Stopwatch | None, chec
     """`scored`, where a spent budget and a stop are failures of the example."""
     try:
         return scored(prediction, loss, watch, check)
-    except _ENDED as error:
+    except ENDED as error:
         return Scored(None, failure=error)
 
 
@@ -255,7 +255,7 @@ def refuse_if_mostly_lost(found: Sequence[Scored], what: str = "examples") -> No
         found: what came of each.
         what: what they are, for the note on the error.
     """
-    asked = [each for each in found if not isinstance(each.failure, _ENDED)]
+    asked = [each for each in found if not isinstance(each.failure, ENDED)]
     failures = [each.failure for each in asked if each.failure is not None]
     if len(failures) > MOST_UNANSWERED * len(asked):
         failures[0].add_note(f"{len(failures)} of {len(asked)} {what} went unanswered; this is the first error")

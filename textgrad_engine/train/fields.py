@@ -15,6 +15,7 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs, takes_target
+from textgrad_engine.nn.scores import losses_in
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.prediction import said_in
@@ -246,13 +247,7 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
         DataError: (from the function) the example has no such field, and the name is not the default one or the loss
             needs a target.
     """
-    forward = getattr(loss, "forward", None)
-    parameters = [] if forward is None else list(signature_of(forward).parameters.values())
-    second = parameters[1:2] if forward is not None and takes_target(forward) else []
-    needed = target != "target" or any(each.default is inspect.Parameter.empty for each in second)
-    if isinstance(loss, Metric):
-        needed = needed or _needs_two(loss.fn)
-
+    needed = target != "target" or any(map(_needs_target, losses_in(loss)))
     target = composed(target)
 
     def pick(example: dict[str, Any], name: str) -> Any:
@@ -269,6 +264,16 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
         return found
 
     return pick
+
+
+def _needs_target(loss: Callable[..., Any]) -> bool:
+    """Whether a single loss cannot do without a target."""
+    if isinstance(loss, Metric):
+        return _needs_two(loss.fn)
+    forward = getattr(loss, "forward", None)
+    parameters = [] if forward is None else list(signature_of(forward).parameters.values())
+    second = parameters[1:2] if forward is not None and takes_target(forward) else []
+    return any(each.default is inspect.Parameter.empty for each in second)
 
 
 def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None]:
@@ -289,7 +294,7 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None
         >>> from textgrad_engine import Variable, nn
         >>> refusing_batches(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
     """
-    adds = isinstance(loss, ExactMatch | Metric | Judge)
+    adds = any(isinstance(each, ExactMatch | Metric | Judge) for each in losses_in(loss))
 
     def refuse(name: str, prediction: Any, wanted: Any) -> None:
         said = said_in(prediction)

@@ -21,7 +21,7 @@ from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.llm.places import numbering_places
-from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Sequential
+from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Sequential, Weighted
 from textgrad_engine.slots import slots_of
 from textgrad_engine.train.fields import Score
 
@@ -43,11 +43,15 @@ def is_uniform(program: Module, loss: Callable[..., Any]) -> bool:
         >>> is_uniform(Sequential(chat), ExactMatch()), is_uniform(chat, lambda prediction, target: 1)
         (True, False)
     """
+    return all(_is_one_of((ChatCompletion, Sequential), module) for module in program.modules()) and _is_even(loss)
+
+
+def _is_even(loss: Callable[..., Any]) -> bool:
     if isinstance(loss, Metric) and loss.reads_inputs:  # which are to be those of one example
         return False
-    return all(_is_one_of((ChatCompletion, Sequential), module) for module in program.modules()) and _is_one_of(
-        (ExactMatch, Metric, Judge), loss
-    )
+    if isinstance(loss, OnField | Weighted):
+        return _is_one_of((OnField, Weighted), loss) and all(map(_is_even, loss.losses))
+    return _is_one_of((ExactMatch, Metric, Judge), loss)
 
 
 def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:

@@ -1,0 +1,361 @@
+"""``response_format``, ``field`` and several metrics in a config: what is refused, and what commands make of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from textgrad_engine.cli import build, runs
+from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.nn import ChatCompletion, ExactMatch, OnField, Weighted
+from textgrad_engine.store import read_run
+
+CLI = Callable[..., Result]
+
+CLERK = """
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from textgrad_engine.testing import FunctionModel
+
+
+@dataclass
+class Routing:
+    why: str
+    label: Literal["billing", "shipping"]
+
+
+def brief(why, inputs):
+    return 10 - min(10, len(why.split())), "Be brief."
+
+
+def clerk(request):
+    prompt, mail = request.messages[0].text, request.messages[-1].text
+    if request.purpose == "judge":
+        return {"score": 5 if "because" in mail else 3, "explanation": "Say because."}
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        rules = "Money is billing. Say because."
+        return {case: dict.fromkeys(fields["properties"], rules) for case, fields in cases.items()}
+    if request.purpose == "optimizer":
+        last = max(int(number) for number in re.findall(r"^(\\d+)\\|", mail, re.MULTILINE))
+        rules = [rule for rule in ("Money is billing.", "Say because.") if rule in mail.partition("Feedback")[2]]
+        edit = {"op": "add", "line": last, "reason": "asked for", "feedback": [1]}
+        return {"edits": [{**edit, "text": rule} for rule in rules]}
+    label = "billing" if "charge" in mail and "Money is billing" in prompt else "shipping"
+    why = "because it says so" if "Say because" in prompt else "it says so"
+    return json.dumps({"why": why, "label": label}) if request.config.response_format else label
+
+
+model = FunctionModel(clerk, name="clerk")
+"""
+
+CONFIG = """\
+[program]
+system = "Route the mail."
+user = "{mail}"
+response_format = "routing.json"
+
+[data]
+train = "train.jsonl"
+val = "val.jsonl"
+test = "test.jsonl"
+target = "label"
+
+[[metric]]
+field = "label"
+weight = 3
+
+[[metric]]
+name = "judge"
+instructions = "Is the reason a reason?"
+scale = [1, 5]
+field = "why"
+
+[models]
+forward = "clerk:model"
+
+[train]
+max_epochs = 1
+batch_size = 6
+"""
+
+SCHEMA = {
+    "title": "routing",
+    "type": "object",
+    "properties": {"why": {"type": "string"}, "label": {"enum": ["billing", "shipping"]}},
+    "required": ["why", "label"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a folder of mail; ``change`` replaces parts of the config."""
+
+    def make(*change: tuple[str, str], target: Callable[[str], Any] = str) -> Path:
+        text = CONFIG
+        for old, new in change:
+            assert old in text, old
+            text = text.replace(old, new)
+        for split, offset in (("train", 0), ("val", 100), ("test", 200)):
+            rows = [
+                {
+                    "mail": f"{'charge' if n % 2 else 'parcel'} {n + offset}",
+                    "label": target("billing" if n % 2 else "shipping"),
+                }
+                for n in range(12)
+            ]
+            (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        (tmp_path / "clerk.py").write_text(CLERK, encoding="utf-8")
+        (tmp_path / "routing.json").write_text(json.dumps(SCHEMA), encoding="utf-8")
+        (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return make
+
+
+ONE = ('[[metric]]\nfield = "label"\nweight = 3\n', '[metric]\nfield = "label"\n')
+NO_SECOND = (CONFIG[CONFIG.index('[[metric]]\nname = "judge"') : CONFIG.index("[models]")], "")
+NO_FORM = ('response_format = "routing.json"\n', "")
+
+PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
+    "no such file": ([("routing.json", "ruting.json")], r":4: .*no such file; did you mean 'routing\.json'"),
+    "a list for a schema": ([("routing.json", "train.jsonl")], r":4: .*train\.jsonl:2: column 1: not JSON: Extra data"),
+    "no such class": ([("routing.json", "clerk:Ruting")], r":4: .*has no 'Ruting'; did you mean 'Routing'"),
+    "no class": ([("routing.json", "clerk:clerk")], r":4: .*expected a pydantic model, a dataclass"),
+    "no schema of an object": (
+        [('response_format = "routing.json"', 'response_format = { type = "array" }')],
+        r":4: \[program\] response_format: expected .*the JSON schema of an object",
+    ),
+    "a schema that nothing can be held against": (
+        [('"routing.json"', '{ type = "object", properties = { label = { minimum = "1" } } }')],
+        r":4: .*\$\.properties\.label: minimum must be a number",
+    ),
+    "a number for a form": ([('"routing.json"', "5")], ':4: .*should be "module:Class", the name of a file'),
+    "a form of a class": (
+        [('system = "Route the mail."\nuser = "{mail}"', 'class = "clerk:Routing"')],
+        r":3: \[program\] has class and response_format; .*take it out here",
+    ),
+    "a field that there is not": (
+        [('field = "label"', 'field = "lable"')],
+        r":13: \[\[metric\]\] field = 'lable': an answer has no such field.*did you mean 'label'",
+    ),
+    "the whole of what is JSON": (
+        [('field = "label"\nweight = 3\n', "")],
+        r":12: \[\[metric\]\] exact_match compares the whole answer, and that is JSON.*such as field = \"why\"",
+    ),
+    "a field of what is no JSON": (
+        [NO_FORM, ONE, NO_SECOND],
+        r":12: \[metric\] field = 'label' is read of an answer that is JSON, and no \[program\] response_format",
+    ),
+    "a default for nothing": (
+        [ONE, NO_SECOND, NO_FORM, ('field = "label"\n', 'default = ""\n')],
+        r":11: \[metric\] default stands for a field, and there is none",
+    ),
+    "a default that is no text": (
+        [("weight = 3", "default = []")],
+        r":14: .*default = \[\]: should be a text or a number",
+    ),
+    "a field that is no name": ([('field = "label"', "field = true")], ":13: .*should be the name of a field"),
+    "no way to a field": ([('field = "label"', "field = []")], ":13: .*should be the name of a field"),
+    "the weight of one": ([NO_SECOND, ("[[metric]]", "[metric]")], ":12: .*weight means nothing to one metric"),
+    "the weight of one in a list": ([NO_SECOND], ":12: .*weight means nothing to one metric"),
+    "no weight": ([("weight = 3", "weight = 0")], r":14: \[\[metric\]\] weight = 0: should be greater than 0"),
+    "an endless weight": ([("weight = 3", "weight = inf")], r":14: .*should be a finite number"),
+    "a misspelt key of the second": (
+        [("instructions", "instruction")],
+        r":18: \[\[metric\]\] has no key 'instruction'; did you mean 'instructions'",
+    ),
+    "a second judge without criteria": (
+        [('instructions = "Is the reason a reason?"\n', "")],
+        r":16: \[\[metric\]\] judge wants instructions",
+    ),
+    "no metric at all": (
+        [NO_SECOND, ONE, ('[metric]\nfield = "label"\n', ""), ("[program]", "metric = []\n[program]")],
+        ":1: metric",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_what_does_not_go_together_is_named_with_its_line(case: str, mail: Callable[..., Path]) -> None:
+    """Of several metrics with that of the one that is wrong."""
+    change, message = PROBLEMS[case]
+    with pytest.raises(ConfigError, match=rf"config\.toml{message}"):
+        load_config(mail(*change))
+
+
+def test_a_target_without_the_field_is_named(mail: Callable[..., Path]) -> None:
+    """With its line, before anything is paid for."""
+    config = load_config(mail(target=lambda label: {"lable": label}))
+    with pytest.raises(
+        DataError, match=r"train\.jsonl:1: column 'label' is an object .* has no field 'label'; it has lable"
+    ):
+        read_data(config)
+    config = load_config(mail(target=lambda label: {"label": [label]}))
+    with pytest.raises(DataError, match="the field 'label' of column 'label' is a list in this row"):
+        read_data(config)
+
+
+def test_targets_that_are_objects_give_each_metric_its_field(mail: Callable[..., Path]) -> None:
+    """So one column holds all that is extracted."""
+    config = load_config(mail(target=lambda label: {"label": label, "why": "x"}))
+    assert [len(split or ()) for split in read_data(config)] == [12, 12, 12]
+
+
+def test_names_of_fields_may_be_those_of_secrets(mail: Callable[..., Path]) -> None:
+    """An answer may have a field for a password reset; a key by its form is refused there, too."""
+    form = '{ type = "object", properties = { password = { type = "string" }, label = { type = "string" } } }'
+    second = ('field = "why"', 'field = "password"')
+    assert load_config(mail(('"routing.json"', form), second)).response_format() is not None
+    with pytest.raises(ConfigError, match="a key does not belong in a config file"):
+        load_config(mail(('"routing.json"', form.replace('"string"', '"sk-abcdefghijklmnopqrstu"')), second))
+
+
+@pytest.mark.parametrize("form", ["routing.json", "clerk:Routing", "table"])
+def test_a_form_is_a_file_a_class_or_a_table(form: str, mail: Callable[..., Path]) -> None:
+    """All three hold the model to the same."""
+    table = json.dumps(SCHEMA).replace('": ', '" = ').replace("false", "false")
+    config = load_config(mail(('"routing.json"', table if form == "table" else f'"{form}"')))
+    program = build.make_program(config)
+    assert isinstance(program, ChatCompletion)
+    made = program.settings.config.response_format
+    assert made is not None
+    assert set(made.json_schema["properties"]) == {"why", "label"}
+    assert Config.of(config.resolved(), config.path).response_format() == made
+
+
+def test_one_metric_is_itself_and_several_are_one_score(mail: Callable[..., Path]) -> None:
+    """With equal ones told apart."""
+    one = build.make_metric(load_config(mail(ONE, NO_SECOND)))
+    assert isinstance(one, OnField)
+    assert isinstance(one.loss, ExactMatch)
+    several = build.make_metric(
+        load_config(
+            mail(
+                ('name = "judge"\ninstructions = "Is the reason a reason?"\nscale = [1, 5]\n', ""),
+                ('field = "why"', 'field = "label"'),
+            )
+        )
+    )
+    assert isinstance(several, Weighted)
+    assert several.weights == {"exact_match of label": 3, "exact_match of label (2)": 1}
+
+
+def test_a_function_among_several_scores_from_0_to_1_unless_it_says_otherwise(
+    cli: CLI, mail: Callable[..., Path]
+) -> None:
+    """What lies outside would count for more than its weight."""
+    judge = 'name = "judge"\ninstructions = "Is the reason a reason?"\nscale = [1, 5]\n'
+    function = 'function = "clerk:brief"\npurpose = "length"\n'
+    done = cli("eval", mail((judge, function)))
+    assert done.exit_code == 1
+    assert "gave 7 on a scale from 0 to 1; give it the scale=" in " ".join(done.stderr.split())
+    done = cli("eval", mail((judge, function + "scale = [0, 10]\n")))
+    assert done.exit_code == 0, done.output
+
+
+def test_a_function_that_gives_no_score_is_told_in_a_line(cli: CLI, mail: Callable[..., Path]) -> None:
+    """With the metric and the example, and no traceback: it is the user's own code that is to be mended."""
+    judge = 'name = "judge"\ninstructions = "Is the reason a reason?"\nscale = [1, 5]\n'
+    folder = mail((judge, 'function = "clerk:wordy"\npurpose = "wordiness"\n'))
+    with (folder / "clerk.py").open("a", encoding="utf-8") as file:
+        file.write('\n\ndef wordy(answer, target):\n    return "very"\n')
+    done = cli("eval", folder)
+    assert done.exit_code == 1
+    assert "error: the metric 'wordiness' must return a number, or (number, text); got 'very'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_eval_tells_what_each_metric_gave(cli: CLI, mail: Callable[..., Path]) -> None:
+    """A score of several says little by itself."""
+    folder = mail()
+    done = cli("eval", folder)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"\n  score   0\.500 .*\n  of it   0\.500 exact_match of label, weight 3\n", done.stdout)
+    assert "\n          3.000 judge of why, from 1 to 5, weight 1\n" in done.stdout
+    found = json.loads(cli("eval", folder, "--json", "--repeats", "2").stdout)
+    assert found["mean"] == pytest.approx(0.75 * 0.5 + 0.25 * 0.5)
+    assert found["parts"] == [
+        {"name": "exact_match of label", "mean": 0.5, "scale": [0, 1], "weight": 3},
+        {"name": "judge of why", "mean": 3.0, "scale": [1, 5], "weight": 1},
+    ]
+    assert "parts" not in json.loads(cli("eval", mail(ONE, NO_SECOND), "--json").stdout)
+
+
+def test_at_least_is_of_the_one_score(cli: CLI, mail: Callable[..., Path]) -> None:
+    """From 0 to 1, whatever the scales of the metrics are."""
+    assert cli("eval", mail(), "--at-least", "0.6").exit_code == 4
+    done = cli("eval", mail(), "--at-least", "3")
+    assert (done.exit_code, "give a score from 0 to 1" in done.stderr) == (2, True)
+
+
+def test_every_command_takes_several_metrics(cli: CLI, mail: Callable[..., Path], tmp_path: Path) -> None:
+    """From the estimate to the report, and a run that its budget ended goes on to what it would have come to."""
+    folder = mail()
+    assert "judge" in json.loads(cli("estimate", folder, "--json").stdout)["calls"]
+    assert cli("estimate", folder, "--folds", "2").exit_code == 0
+    whole, cut, folds = tmp_path / "whole", tmp_path / "cut", tmp_path / "folds"
+    done = cli("train", folder, "--run-dir", whole)
+    assert done.exit_code == 0, done.output
+    found = read_run(whole)
+    assert found.result is not None
+    assert found.best["system"].split("\n")[1:] == ["Money is billing.", "Say because."]
+    assert found.result.best_test is not None
+    assert found.result.best_test.mean == 1.0
+    assert cli("train", folder, "--run-dir", cut, "--budget-calls", "90", "-q").exit_code == 3
+    assert cli("resume", cut, "--budget-calls", "5000", "-q").exit_code == 0
+    assert read_run(cut).best == found.best
+    assert cli("report", whole).exit_code == 0
+    assert cli("train", folder, "--folds", "2", "--run-dir", folds, "-q").exit_code == 0
+    assert cli("show", folds).exit_code == 0
+    assert "verdict" in json.loads(cli("show", folds, "--json").stdout)
+
+
+def test_runs_by_other_metrics_or_weights_are_not_compared(cli: CLI, mail: Callable[..., Path], tmp_path: Path) -> None:
+    """A higher score by another measure is no better prompt."""
+    changes = {
+        "a": [],
+        "b": [("weight = 3", "weight = 2")],
+        "c": [("instructions =", "instructions = 'Or' #")],
+        "d": [],
+    }
+    for name, change in changes.items():
+        assert cli("train", mail(*change), "--run-dir", tmp_path / name, "-q").exit_code == 0
+    for other in "bc":
+        done = cli("diff", tmp_path / "a", tmp_path / other)
+        assert "their scores mean different things, as metric is not the same" in " ".join(done.stdout.split())
+    assert "metric[1].weight" in cli("diff", tmp_path / "a", tmp_path / "b").stdout
+    assert "nothing paired" not in cli("diff", tmp_path / "a", tmp_path / "d").stdout
+
+
+def test_a_run_keeps_the_schema_that_its_answers_had(cli: CLI, mail: Callable[..., Path], tmp_path: Path) -> None:
+    """So `eval` asks what the run asked, also where the file is gone or another one."""
+    folder, run = mail(), tmp_path / "run"
+    assert cli("train", folder, "--run-dir", run, "-q").exit_code == 0
+    (folder / "routing.json").write_text('{"type": "object", "properties": {"other": {"type": "string"}}}')
+    kept = runs.config_of(read_run(run), read_run(run).best)
+    form = kept.response_format()
+    assert form is not None
+    assert (form.name, set(form.json_schema["properties"])) == ("routing", {"why", "label"})
+    (folder / "routing.json").unlink()
+    done = cli("eval", run, "--json")
+    assert json.loads(done.stdout)["mean"] == 1.0
+
+
+def test_a_default_is_scored_where_the_prompt_has_to_ask_for_json_itself(cli: CLI, mail: Callable[..., Path]) -> None:
+    """The answers are wrong then, and not lost."""
+    plain = ('field = "label"\n', 'field = "label"\ndefault = ""\n')
+    found = json.loads(cli("eval", mail(NO_FORM, ONE, NO_SECOND, plain), "--json").stdout)
+    assert (found["mean"], found["unanswered"]) == (0.0, 0)

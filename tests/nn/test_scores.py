@@ -1,0 +1,176 @@
+"""Losses made of losses: on a field, and several as one score."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, nn
+from textgrad_engine.errors import DataError, MalformedResponse
+from textgrad_engine.nn.scores import hearing_parts, losses_in
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train.grid import is_uniform
+
+ANSWER = '{"why": "It is late.", "label": "late", "people": [{"name": "Ada"}]}'
+
+
+def brief(text: str, _: Any = None) -> float:
+    return 10 - len(text)
+
+
+def answer(text: str = ANSWER) -> Variable:
+    return Variable(text, role="answer", requires_grad=True)
+
+
+@pytest.mark.parametrize("wrong", [(), (True,), (1.5,), (None,)])
+def test_a_loss_on_no_field_is_refused_where_it_is_made(wrong: tuple[Any, ...]) -> None:
+    """Else it would be refused on the first answer that is paid for."""
+    with pytest.raises(TypeError, match="field: "):
+        nn.OnField(nn.ExactMatch(), *wrong)
+
+
+def test_an_answer_without_the_field_is_lost_or_scored_as_the_default() -> None:
+    """As `ops.field` has it; the answer is told why."""
+    with pytest.raises(MalformedResponse, match="has no field lable"):
+        _ = nn.OnField(nn.ExactMatch(), "lable")(answer(), "late").data
+    plain = answer("late")
+    loss = nn.OnField(nn.ExactMatch(), "label", default="")(plain, "late")
+    loss.backward()
+    assert loss.data == 0
+    assert "no JSON" in plain.grad[0].data
+
+
+def test_the_target_s_own_field_is_compared() -> None:
+    """One column of objects serves a metric for each field."""
+    loss = nn.OnField(nn.ExactMatch(), "people", 0, "name")
+    assert loss(answer(), {"people": [{"name": "Ada"}]}).data == 1
+    assert loss(answer(), "Ada").data == 1
+    with pytest.raises(TypeError, match="needs a target, got None"):
+        loss(answer(), {"people": []})
+
+
+def test_of_several_outputs_the_named_one_is_scored() -> None:
+    """A program that gives its first answer, too, has it scored by itself."""
+
+    @dataclass
+    class Both:
+        request: Variable
+        letter: Variable
+
+    request = answer("short")
+    outputs = Both(request, answer())
+    loss = nn.OnField(nn.Metric(brief, "length", scale=(0, 10)), "request")
+    assert loss(outputs, None).data == loss({"request": request}, None).data == 5
+    assert nn.OnField(nn.ExactMatch(), "letter", "label")(outputs, "late").data == 1
+    with pytest.raises(TypeError, match="no output 'reply' of the program; it gives request, letter"):
+        nn.OnField(nn.ExactMatch(), "reply")(outputs, "late")
+    loss(outputs, None).backward()
+    assert len(request.grad) == 1
+    assert outputs.letter.grad == []
+
+
+@pytest.mark.parametrize(
+    ("losses", "weights", "said"),
+    [
+        ({}, None, "each loss has a weight"),
+        ({"a": nn.ExactMatch()}, {"b": 1}, r"got losses \['a'\] and weights \['b'\]"),
+        ({"a": nn.ExactMatch()}, {"a": 0}, "the weight of 'a' is a number above 0, got 0"),
+        ({"a": nn.ExactMatch()}, {"a": float("inf")}, "above 0"),
+        ({"a": nn.ExactMatch()}, {"a": float("nan")}, "above 0"),
+        ({"a": nn.ExactMatch()}, {"a": True}, "above 0"),
+        ({"a": nn.ExactMatch(), "b": nn.Metric(brief, "length")}, None, "'b' does not say from where to where"),
+        ({"b": nn.OnField(nn.Metric(brief, "length"), "why")}, None, "'b' does not say from where to where"),
+        ({"b": nn.TextLoss("What is wrong?")}, None, "'b' does not say"),
+    ],
+)
+def test_scores_that_cannot_be_weighed_are_refused(losses: Any, weights: Any, said: str) -> None:
+    """A score without a known end has no part of it."""
+    with pytest.raises(ValueError, match=said):
+        nn.Weighted(losses, weights)
+
+
+@pytest.mark.parametrize(
+    ("weights", "wanted"), [(None, 0.5), ({"right": 3, "long": 1}, 0.75), ({"right": 0.1, "long": 0.3}, 0.25)]
+)
+def test_the_score_is_the_mean_of_the_parts_of_the_scales(weights: Any, wanted: float) -> None:
+    """Here 1 of 0 to 1, and -10 of -10 to 10."""
+    losses = {"right": nn.ExactMatch(), "long": nn.Metric(lambda a, b: -10, "length", scale=(-10, 10))}
+    assert nn.Weighted(losses, weights)(answer("late"), "late").data == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("weights", [(0.1, 0.2, 0.7), (1, 1, 1), (3, 7, 11), (0.3, 0.3, 0.3)])
+def test_full_marks_of_all_are_full_marks(weights: tuple[float, ...]) -> None:
+    """But for rounding, which no selection looks at."""
+    names = "abc"
+    loss = nn.Weighted(
+        {name: nn.Metric(lambda a, b: 5, "x", scale=(1, 5)) for name in names}, dict(zip(names, weights))
+    )
+    assert loss(answer(), "late").data == pytest.approx(1, abs=1e-12)
+
+
+def test_what_is_satisfied_is_silent() -> None:
+    """Nobody is asked about it."""
+    text = answer("late")
+    losses = {"right": nn.ExactMatch(), "long": nn.Metric(brief, "LENGTH", scale=(0, 10))}
+    nn.Weighted(losses)(text, "late").backward()
+    assert len(text.grad) == 1
+    assert "LENGTH" in text.grad[0].data
+
+
+def test_each_loss_is_called_with_what_it_takes() -> None:
+    """A function of the inputs, one of the target, and a judge."""
+    seen: dict[str, Any] = {}
+    by_inputs = nn.Metric(lambda text, inputs: bool(seen.update(inputs=dict(inputs))), "a", scale=(0, 1))
+    by_target = nn.Metric(lambda text, wanted: bool(seen.update(target=wanted)), "b", scale=(0, 1))
+    judge = nn.Judge("Is it kind?", model=FunctionModel(lambda asked: {"score": 1, "explanation": ""}))
+    loss = nn.Weighted({"a": by_inputs, "b": by_target, "c": judge})
+    program = nn.ChatCompletion("{mail}", model=FunctionModel(lambda asked: "late"))
+    rows = [{"mail": "m", "target": "lost"}]
+    assert tg.evaluate(program, rows, loss).scores == (pytest.approx(1 / 3),)
+    assert seen == {"inputs": {"mail": "m"}, "target": "lost"}
+    with pytest.raises(DataError, match="no field 'target'"):
+        tg.evaluate(program, [{"mail": "m"}], loss)
+
+
+def test_what_each_gave_can_be_heard_of_programs_that_wait_too() -> None:
+    """Those are run in threads, which hear of it as well."""
+
+    def program(mail: str) -> Variable:
+        first = nn.ChatCompletion("{mail}", model=FunctionModel(lambda asked: "late"))(mail)
+        return first + str(first.data)
+
+    rows = [{"mail": str(n), "target": "latelate"} for n in range(9)]
+    with hearing_parts() as heard:
+        tg.evaluate(program, rows, nn.Weighted({"right": nn.ExactMatch()}))
+    assert [part["right"].data for part in heard] == [1] * 9
+    with hearing_parts() as nothing:
+        pass
+    assert nothing == []
+
+
+def test_many_candidates_are_run_at_once_where_all_losses_allow_it() -> None:
+    """Else a search would be slower with two metrics than with one."""
+    chat = nn.ChatCompletion("{mail}", system=nn.Parameter("Sort."))
+    judge = nn.Judge("Is it kind?")
+    assert is_uniform(chat, nn.Weighted({"a": nn.OnField(nn.ExactMatch(), "label"), "b": judge}))
+    by_inputs = nn.Metric(lambda text, inputs: 1, "a", scale=(0, 1))
+    assert not is_uniform(chat, nn.Weighted({"a": nn.OnField(by_inputs, "label"), "b": judge}))
+
+    class Mine(nn.Weighted):
+        pass
+
+    assert not is_uniform(chat, Mine({"b": judge}))
+
+
+def test_what_is_trained_in_a_loss_is_found_and_a_loss_can_be_pickled() -> None:
+    """A judge's criteria may be a Parameter."""
+    criteria = nn.Parameter("Is it kind?", role="criteria")
+    loss = nn.Weighted({"a.b": nn.OnField(nn.Judge(criteria), "why"), "b": nn.ExactMatch()})
+    assert [name for name, _ in loss.named_parameters()] == ["loss0.loss.instructions"]
+    again = pickle.loads(pickle.dumps(loss))
+    assert (again.weights, again.scales) == (loss.weights, loss.scales)
+    assert [type(each) for each in losses_in(again)] == [nn.Judge, nn.ExactMatch]

@@ -1,0 +1,210 @@
+"""Losses made of losses: one of a part of the answer, and one score of several."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
+from textgrad_engine.nn.module import Module, OneVariable
+from textgrad_engine.ops.field import field
+from textgrad_engine.ops.text import sum as sum_of
+
+__all__ = ["OnField", "Weighted", "hearing_parts", "losses_in"]
+
+Parts: TypeAlias = dict[str, Variable]
+"""The scores that one score was made of, each on its own scale, by the names of the losses."""
+
+_HEARD: ContextVar[list[Parts] | None] = ContextVar("textgrad_engine_parts", default=None)
+
+
+@contextlib.contextmanager
+def hearing_parts() -> Iterator[list[Parts]]:
+    """Inside the block, what every `Weighted` loss makes a score of is put into a list, once for each score.
+
+    Example:
+        >>> loss = Weighted({"right": ExactMatch(), "as right": ExactMatch()})
+        >>> with hearing_parts() as heard:
+        ...     score = loss(Variable("new"), "new")
+        >>> {name: part.data for name, part in heard[0].items()}
+        {'right': 1, 'as right': 1}
+    """
+    heard: list[Parts] = []
+    token = _HEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _HEARD.reset(token)
+
+
+class OnField(OneVariable):
+    """A loss on one field of an answer that is JSON, or on one output of a program that gives several by name.
+
+    Args:
+        loss: scores the field.
+        path: the name of the field or output; of one that is further in, the names and places on the way. Of a target
+            that is an object the loss gets what stands at the same place.
+        default: stands for the field where the answer is no JSON or lacks it; see `ops.field`.
+
+    Raises:
+        TypeError: no field is named, or the default is neither a text nor a number.
+
+    Example:
+        >>> loss = OnField(ExactMatch(), "label")
+        >>> answer = Variable('{"reason": "It is late.", "label": "late"}', role="answer")
+        >>> loss(answer, "late").data, loss(answer, {"label": "lost"}).data
+        (1, 0)
+    """
+
+    def __init__(self, loss: Callable[..., Any], *path: str | int, default: str | float | None = None) -> None:
+        super().__init__()
+        field(Variable("{}"), *path, default="" if default is None else default)  # what cannot be read is told now
+        self.loss, self.path, self.default = loss, path, default
+
+    @property
+    def losses(self) -> tuple[Callable[..., Any], ...]:
+        """The loss inside."""
+        return (self.loss,)
+
+    @property
+    def scale(self) -> Any:
+        """The lowest and the highest score of the loss inside; None where nobody knows."""
+        return getattr(self.loss, "scale", None)
+
+    def forward(self, prediction: Any, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
+        """Score the field.
+
+        Raises:
+            TypeError: the answer is several outputs, and none has that name.
+        """
+        part, path = prediction, self.path
+        outputs = _named_outputs(prediction)
+        if outputs is not None:
+            if path[0] not in outputs:
+                raise TypeError(
+                    f"OnField: there is no output {path[0]!r} of the program; it gives {', '.join(map(str, outputs))}"
+                )
+            part, path = outputs[path[0]], path[1:]
+        if path:
+            part = field(part, *path, default=self.default)
+        for key in self.path:
+            if isinstance(target, Mapping | list):
+                target = _at(target, key)
+        return _called(self.loss, part, target, inputs)
+
+
+class Weighted(OneVariable):
+    """One score, from 0 to 1, of several: the mean of all by their weights, each as its part of its scale.
+
+    Feedback of each loss goes on as it is, and one that is satisfied is silent.
+
+    Args:
+        losses: by name.
+        weights: by the same names, above 0; only how they compare counts. None weighs all alike.
+
+    Raises:
+        ValueError: there are none; a weight is missing, not above 0, or of no loss; or a loss does not say from where
+            to where its scores go, so nobody knows what part of that one is: nn.Metric and nn.Judge take ``scale=``.
+
+    Example:
+        >>> from textgrad_engine.nn import Metric
+        >>> brief = Metric(lambda text, _: 10 - len(text), "brevity: a point for each letter under ten", scale=(0, 10))
+        >>> loss = Weighted({"right": ExactMatch(), "brief": brief}, {"right": 3, "brief": 1})
+        >>> round(loss(Variable("shipping"), "shipping").data, 3)  # 3 of 4 for what is right, and 2 tenths of 1 of 4
+        0.8
+    """
+
+    scale = (0.0, 1.0)
+
+    def __init__(self, losses: Mapping[str, Callable[..., Any]], weights: Mapping[str, float] | None = None) -> None:
+        super().__init__()
+        weights = dict.fromkeys(losses, 1.0) if weights is None else weights
+        if not losses or losses.keys() != weights.keys():
+            raise ValueError(f"Weighted: each loss has a weight; got losses {list(losses)} and weights {list(weights)}")
+        for name, weight in weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+                raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
+        self.weights = dict(weights)
+        self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
+        self.by_name = dict(losses)
+        for place, loss in enumerate(losses.values()):  # so that what is trained in them is found
+            setattr(self, f"loss{place}", loss)
+
+    @property
+    def losses(self) -> tuple[Callable[..., Any], ...]:
+        """The losses inside, in the order of their names in `weights` and `scales`."""
+        return tuple(self.by_name.values())
+
+    def forward(self, prediction: Any, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
+        """Score a prediction."""
+        parts = {name: _called(loss, prediction, target, inputs) for name, loss in self.by_name.items()}
+        if (heard := _HEARD.get()) is not None:
+            heard.append(parts)
+        total = math.fsum(self.weights.values())
+        scores: list[Variable | float] = []
+        for name, part in parts.items():
+            low, high = self.scales[name]
+            factor = self.weights[name] / total / (high - low)
+            scores += [factor * part, -factor * low] if low else [factor * part]
+        return sum_of(scores)
+
+
+def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """The single losses that a loss is made of; itself where it is one.
+
+    Example:
+        >>> [type(each).__name__ for each in losses_in(Weighted({"label": OnField(ExactMatch(), "label")}))]
+        ['ExactMatch']
+    """
+    if not isinstance(loss, OnField | Weighted):
+        yield loss
+        return
+    for each in loss.losses:
+        yield from losses_in(each)
+
+
+def _called(loss: Callable[..., Any], prediction: Any, target: Any, inputs: Mapping[str, Any] | None) -> Variable:
+    """What a loss gives that is called with what it takes."""
+    called = getattr(loss, "forward", loss)
+    given = (prediction, target) if takes_target(called) else (prediction,)
+    found: Variable = loss(*given, **({"inputs": inputs} if names_inputs(called) else {}))
+    return found
+
+
+def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:
+    """From where to where the scores of a loss go.
+
+    Raises:
+        ValueError: it does not say.
+    """
+    if all(isinstance(each, ExactMatch) for each in losses_in(loss)):
+        return 0.0, 1.0
+    match getattr(loss, "scale", None):
+        case (int() | float() as low, int() | float() as high) if low < high and math.isfinite(high - low):
+            return float(low), float(high)
+    raise ValueError(
+        f"Weighted: the loss {name!r} does not say from where to where its scores go; give it scale=(0, 1), or what "
+        "they are"
+    )
+
+
+def _named_outputs(prediction: Any) -> Mapping[Any, Any] | None:
+    """The outputs of a program that gives several by name; None of one that gives one value."""
+    if isinstance(prediction, Mapping):
+        return prediction
+    if dataclasses.is_dataclass(prediction) and not isinstance(prediction, Variable | Module | type):
+        return {each.name: getattr(prediction, each.name) for each in dataclasses.fields(prediction)}
+    return None
+
+
+def _at(target: Any, key: str | int) -> Any:
+    """What stands at a place of a target; None where it has no such place."""
+    try:
+        return target[key]
+    except (KeyError, IndexError, TypeError):
+        return None
