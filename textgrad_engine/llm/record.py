@@ -30,6 +30,7 @@ from textgrad_engine.llm.answers import (
     error_from_json,
     error_to_json,
 )
+from textgrad_engine.llm.attachments import without_attachments
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, Wrapper, innermost
@@ -398,7 +399,7 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
     """Inside the block, every call is written to a cassette, with its answer or its failure; so is what tools give.
 
     API keys and what looks like one are taken out, of answers too, but for keys that are words, as local servers have.
-    Text of prompts and answers is written as it is.
+    Text of prompts and answers is written as it is; of images and the like there is a name that tells them apart.
 
     Args:
         path: the file; it must not exist.
@@ -489,7 +490,7 @@ def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
                 continue
             completion = entry.get("completion")
             outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
-            request = entry["request"]
+            request = without_attachments(entry["request"])  # those of before have the bytes
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
             within = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
             within["place"] = tuple(entry.get("place", ()))
