@@ -27,6 +27,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, Parameter
+from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.evaluator import scale_of
@@ -71,7 +72,8 @@ def make_metric(config: Config) -> Callable[..., Variable]:
     if function is not None:
         return Metric(function, metric.purpose or "", scale=scale)
     if metric.kind == "judge":
-        return Judge(metric.instructions or "", scale=scale or (0.0, 1.0))
+        images = MOST_IMAGES if metric.images is None else metric.images
+        return Judge(metric.instructions or "", scale=scale or (0.0, 1.0), images=images)
     return ExactMatch()
 
 
@@ -153,6 +155,7 @@ def make_trainer(
         max_steps=settings.max_steps,
         patience=settings.patience,
         feedback_batch_size=settings.feedback_batch_size,
+        feedback_images=settings.feedback_images,
         target=config.data.target,
         seed=config.seed,
         guards=guards,

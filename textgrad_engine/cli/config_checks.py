@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import quoted
 from textgrad_engine.data.dataset import suggest
-from textgrad_engine.data.load import missing_file
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.slots import SLOT_NAMES, slots_of
@@ -84,8 +84,9 @@ def _check_metric(config: Config) -> None:
     metric = config.metric
     if metric.name is not None and metric.function is not None:
         config.fail("[metric] has name and function; take one of them out", "metric", "function")
-    allowed = {"judge": ("instructions", "scale"), "function": ("purpose", "scale"), "exact_match": ()}[metric.kind]
-    for key in ("instructions", "scale", "purpose"):
+    of_kind = {"judge": ("instructions", "scale", "images"), "function": ("purpose", "scale"), "exact_match": ()}
+    allowed = of_kind[metric.kind]
+    for key in ("instructions", "scale", "purpose", "images"):
         if getattr(metric, key) is not None and key not in allowed:
             config.fail(f"[metric] {key} means nothing to {metric.kind}; take it out", "metric", key)
     if allowed and not (getattr(metric, allowed[0]) or "").strip():

@@ -64,15 +64,20 @@ def count(text: str, model: str | None = None) -> int:
     return -(-ascii_only // 4) + len(text) - ascii_only
 
 
-def count_request(request: Request, model: str | None = None) -> int:
+def count_request(request: Request, model: str | None = None, *, seen_by: str | None = None) -> int:
     """The number of tokens that a request has: messages with the chat format around them, tools and schema.
 
     Images count as `images.tokens_of` says; other parts that are not text are not counted.
+
+    Args:
+        request: what is asked.
+        model: whose vocabulary is used, and who sees the images.
+        seen_by: who sees the images, where texts are estimated without a vocabulary.
     """
     total = sum([count(message.text, model) + _MESSAGE_OVERHEAD for message in request.messages])
     for message in request.messages:
         if not isinstance(message.content, str):
-            total += sum([tokens_of(part, model) for part in images_in(message.content)])
+            total += sum([tokens_of(part, seen_by or model) for part in images_in(message.content)])
         if message.tool_calls:
             total += count(_dumped(message.tool_calls), model)
         if message.items:

@@ -115,8 +115,9 @@ class Placeholder:
     name = "estimate"
     free = True
 
-    def __init__(self, score: float) -> None:
+    def __init__(self, score: float, models: Mapping[str, Model] | None = None) -> None:
         self._score = score
+        self._models = models or {}
         self._offered_tools = False
 
     def assuming(self, also: str = "") -> str:
@@ -142,7 +143,9 @@ class Placeholder:
             text = json.dumps({"items": [{"text": "?", "numbers": list(range(1, count + 1))}]})
         else:
             text = "?" if wanted is None else json.dumps(least(wanted.json_schema, filler, self._score))
-        used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
+        seen_by = self._models.get(request.purpose) or self._models.get("forward")
+        size = tokens.count_request(request, seen_by=None if seen_by is None else seen_by.name)
+        used = Usage(calls=1, input_tokens=size, output_tokens=1)
         return Completion(text=text, usage=used, model=self.name)
 
 
