@@ -47,7 +47,7 @@ def test_a_missing_field_names_example_and_fields() -> None:
     [
         (float("nan"), "nan, as tables have it in an empty field"),
         ("a\ud800b", "half of a surrogate pair at character 2"),
-        (b"x", "a value of the type bytes, which is no text"),
+        (b"x", "a value of the type bytes, which is no text; of an image"),
         ({"a": 1}, "an object, which is no text"),
         (
             {"type": "image_url", "image_url": {"url": "x"}},

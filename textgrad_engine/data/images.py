@@ -37,17 +37,20 @@ _OTHERS = (
     (re.compile(rb"version https://git-lfs"), "a pointer of Git LFS, whose file is not here (git lfs pull)"),
     (re.compile(rb"\s*<(?:!doctype )?html", re.IGNORECASE), "a web page"),
 )
+_ELSE = ("no image", "a web page", "a pointer of Git LFS, whose file is not here (git lfs pull)")
+"""What can be made no image of."""
+
 _ADDRESS = re.compile(r"(?i)https?://\S+|data:image/[\w.+-]+;base64,[A-Za-z0-9+/=_-]+|(?:gs|s3)://\S+")
 
 
-def image_part(source: str | os.PathLike[str], detail: Detail | None = None) -> dict[str, Any]:
+def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = None) -> dict[str, Any]:
     """The content part of an image, as it stands in a message, fills a slot, or is one of a judge's inputs.
 
     A file is read at once and sent along with each call, in base64; an address is sent as it is, and the endpoint gets
     the image from there, if it can.
 
     Args:
-        source: a PNG, JPEG, GIF or WebP file; or an ``https://`` address; or a data URL.
+        source: a PNG, JPEG, GIF or WebP file, or its bytes; or an ``https://`` address; or a data URL.
         detail: how closely the model is to look; None leaves that to the endpoint.
 
     Raises:
@@ -58,34 +61,52 @@ def image_part(source: str | os.PathLike[str], detail: Detail | None = None) -> 
         >>> image_part("https://example.org/cat.png", detail="low")
         {'type': 'image_url', 'image_url': {'url': 'https://example.org/cat.png', 'detail': 'low'}}
     """
-    url = source if isinstance(source, str) and _ADDRESS.fullmatch(source) else _data_url(Path(source))
+    if isinstance(source, bytes):
+        url = _data_url(source, "the bytes")
+    elif isinstance(source, str) and _ADDRESS.fullmatch(source):
+        url = source
+    else:
+        url = _data_url(_read(Path(source)), str(source))
     return {"type": "image_url", "image_url": {"url": url} if detail is None else {"url": url, "detail": detail}}
 
 
-def _data_url(path: Path) -> str:
+def _read(path: Path) -> bytes:
     try:
-        if not path.is_file():
-            raise DataError(missing_file(path))
-        size = path.stat().st_size
-        if size > MAX_IMAGE:
-            raise DataError(
-                f"{path}: the image has {size / 1e6:,.0f} MB, and endpoints take {MAX_IMAGE / 1e6:.0f} MB at most; "
-                "make it smaller (most models see no more than 2,048 pixels a side), or name its https:// address"
-            )
-        content = path.read_bytes()
+        found = path.is_file()
+        size = path.stat().st_size if found else 0
+        if found and size <= MAX_IMAGE:
+            return path.read_bytes()
+        problem = _too_large(str(path), size) if found else missing_file(path)
     except (OSError, ValueError) as error:  # a name with a NUL in it, too
         why = getattr(error, "strerror", None) or error
-        raise DataError(f"{str(path)[:200]!r}: the image cannot be read: {why}") from None
+        raise DataError(f"{str(path)[:200]!r}: the image cannot be read: {why}; check the path") from None
+    raise DataError(problem)
+
+
+def _too_large(name: str, size: int) -> str:
+    return (
+        f"{name}: the image has {size / 1e6:,.0f} MB, and endpoints take {MAX_IMAGE / 1e6:.0f} MB at most; make it "
+        "smaller (most models see no more than 2,048 pixels a side), or name its https:// address"
+    )
+
+
+def _data_url(content: bytes, name: str) -> str:
+    """The data URL of an image.
+
+    Args:
+        content: its bytes.
+        name: what it is called in errors.
+    """
+    if len(content) > MAX_IMAGE:
+        raise DataError(_too_large(name, len(content)))
     for pattern, kind in _KINDS:
         if pattern.match(content):
             return f"data:{kind};base64,{base64.b64encode(content).decode()}"
     if not content:
-        raise DataError(f"{path}: the image is empty; copy the file anew, or take the row out")
-    what = next((name for pattern, name in _OTHERS if pattern.match(content[:1000])), "")
-    raise DataError(
-        f"{path}: the file is {what or 'no image'}, and models take PNG, JPEG, GIF and WebP"
-        + ("; convert it" if what.startswith(("a BMP", "a TIFF", "a HEIC", "an SVG", "a PDF")) else "")
-    )
+        raise DataError(f"{name}: the image is empty; copy the file anew, or take the row out")
+    what = next((words for pattern, words in _OTHERS if pattern.match(content[:1000])), "no image")
+    repair = "convert it" if what not in _ELSE else "name another file, or take the row out"
+    raise DataError(f"{name}: this is {what}, and models take PNG, JPEG, GIF and WebP; {repair}")
 
 
 def with_images(

@@ -69,6 +69,10 @@ def unfit(value: Any) -> str:
         return part_problem(value)
     if why := unfilled(value):
         return f'a template string (t"…"), which is no text: {why}'
+    if isinstance(value, bytes):
+        return "a value of the type bytes, which is no text; of an image, data.image_part(…) makes a content part"
+    if isinstance(value, Mapping) and any(isinstance(leaf, Variable) for leaf in pytree.leaves(value)):
+        return "an object with Variables in it, as func.vmap makes of a dict; func.pmap runs a program on images"
     kind = "an object" if isinstance(value, Mapping) else f"a value of the type {type(value).__name__}"
     return f"{kind}, which is no text; write it as one"
 
