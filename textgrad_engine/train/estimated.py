@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
+from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.prices import price_of
 from textgrad_engine.llm.request import Request
@@ -282,7 +283,8 @@ class Unit(NamedTuple):
             return cls(1, 1, 1)
         if calls <= 1:
             return cls(target, target, target)
-        fields = sum(tokens.count(str(value)) for row in rows for value in row.values()) / max(1, len(rows))
+        texts = [str(value) for row in rows for value in row.values() if not is_part(value)]
+        fields = sum(map(tokens.count, texts)) / max(1, len(rows))
         longest = max(target, fields)
         return cls(1, longest, (longest * (calls - 1) + target) / calls)
 
