@@ -109,7 +109,7 @@ _ELSEWHERE = {
     "Evaluate": "evaluate",
     "GEPA": "optim.ParetoSearch",
     "Generator": "nn.ChatCompletion",
-    "ImageQALoss": "ops.lm_judge_evaluator",
+    "ImageQALoss": "nn.TextLoss",
     "LLMCall": "nn.ChatCompletion",
     "MultiFieldEvaluation": "nn.TextLoss",
     "MultimodalLLMCall": "ops.chat_completion",

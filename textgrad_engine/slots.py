@@ -12,10 +12,10 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["SLOT_NAMES", "by_composed_name", "composed", "fill", "not_slots", "slots_of"]
+__all__ = ["SLOT_NAMES", "by_composed_name", "composed", "fill", "fill_around", "not_slots", "slots_of"]
 
 T = TypeVar("T")
 
@@ -112,6 +112,26 @@ def fill(template: str, values: dict[str, str]) -> str:
         if name in values:
             filled[at] = filled[at][1:-1] if doubled else values[name]
     return "".join(filled)
+
+
+def fill_around(template: str, values: dict[str, str], apart: Collection[str]) -> list[tuple[str, str]]:
+    """As `fill`, and the text in pieces: each with the name of the slot behind it that no text fills, "" for the last.
+
+    Example:
+        >>> fill_around("See {picture}: {question} {{picture}}", {"question": "who?"}, ["picture"])
+        [('See ', 'picture'), (': who? {picture}', '')]
+    """
+    pieces, slots = (_fillable if len(template) <= _REMEMBERED else _fillable.__wrapped__)(template)
+    filled, found, begin = pieces.copy(), [], 0
+    for at, name, doubled in slots:
+        if doubled and (name in values or name in apart):
+            filled[at] = filled[at][1:-1]
+        elif name in apart:
+            found.append(("".join(filled[begin:at]), name))
+            begin = at + 1
+        elif name in values:
+            filled[at] = values[name]
+    return [*found, ("".join(filled[begin:]), "")]
 
 
 @functools.lru_cache(maxsize=256)  # a program fills the same template for every example

@@ -35,7 +35,8 @@ def test_the_optimizer_gets_its_settings(small: Any) -> None:
 
 def test_the_trainer_gets_its_settings(small: Any) -> None:
     """The one that trains and the one of an estimate are made alike; nothing in the file is left behind."""
-    settings = "max_steps = 7\npatience = 3\nfeedback_batch_size = 2\ntokens_weight = 0.1\nlatency_weight = 0.2"
+    settings = "max_steps = 7\npatience = 3\nfeedback_batch_size = 2\nfeedback_images = 0\n"
+    settings += "tokens_weight = 0.1\nlatency_weight = 0.2"
     config = load_config(
         small(
             ("max_epochs = 1", f"max_epochs = 4\n{settings}"),
@@ -46,8 +47,8 @@ def test_the_trainer_gets_its_settings(small: Any) -> None:
     guards = Guards(never_break=("v001",))
     assert repr(build.make_trainer(config, guards, controls=True)) == repr(
         Trainer(
-            4, batch_size=12, max_steps=7, patience=3, feedback_batch_size=2, target="queue", seed=5, guards=guards,
-            clusters="id", tokens_weight=0.1, latency_weight=0.2, controls=True,
+            4, batch_size=12, max_steps=7, patience=3, feedback_batch_size=2, feedback_images=0, target="queue", seed=5,
+            guards=guards, clusters="id", tokens_weight=0.1, latency_weight=0.2, controls=True,
         )
     )  # fmt: skip
     plain = build.make_trainer(load_config(small()), None, controls=False)

@@ -228,11 +228,11 @@ def test_images_are_passed_through_as_content_parts() -> None:
     ]
 
 
-def test_the_critic_is_told_that_there_was_an_image() -> None:
+def test_a_critic_that_reads_no_images_is_told_that_there_was_one() -> None:
     """Image bytes are not text; the place of an image is named."""
     model = FunctionModel(critic)
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,SECRETBYTES"}}
-    with tg.use_models(forward=model):
+    with tg.use_models(forward=model), ops.feedback_images(0):
         answer = ops.chat_completion(None, [{"role": "user", "content": [wanting("What is it?", "question"), image]}])
         answer.backward("it is a cat")
     shown = model.requests[1].messages[-1].text

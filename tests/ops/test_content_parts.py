@@ -67,7 +67,7 @@ def test_an_input_and_a_template_in_a_text_part_both_get_feedback() -> None:
     shown = model.requests[-1].messages[-1].text
     assert "user message (contains `user`, `who`)" in shown
     assert "What of {who}?" in shown
-    assert re.search(r"What of <(who-\w+)>the cat</\1>\?\n\[an image, not shown here\]", shown)
+    assert re.search(r"What of <(who-\w+)>the cat</\1>\?\n<image_1-\w{8}/>", shown)
 
 
 def test_a_template_alone_in_a_text_part_is_shown_beside_the_message_made_of_it() -> None:
@@ -85,11 +85,11 @@ def test_a_template_alone_in_a_text_part_is_shown_beside_the_message_made_of_it(
 
 
 def test_the_bytes_of_an_image_are_not_put_into_the_critics_prompt() -> None:
-    """A picture in base64 is megabytes of nonsense there; its place is named, text parts are shown."""
+    """A picture in base64 is megabytes of nonsense there; it goes along, and the text has a tag in its place."""
     question = wanting("What is it?", "question")
     said, shown = feedback([{"type": "text", "text": "Look:"}, IMAGE, question], question)
     assert said == [["about user"]]
-    assert "Look:\n[an image, not shown here]\nWhat is it?" in shown
+    assert re.search(r"Look:\n<image_1-\w{8}/>\nWhat is it\?", shown)
     assert "AAAA" not in shown
 
 

@@ -160,7 +160,9 @@ def test_values_of_a_message_may_be_nested_and_are_shown_as_they_are() -> None:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": ["What is it?", image]}]
         ops.chat_completion(None, messages).backward("wrong")
     assert said(system) == ["system of case_1"]
-    assert "[an image, not shown here]" in user_of(asked(model)[0])
+    shown = asked(model)[0].messages[-1].content
+    assert shown[1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,aa"}}
+    assert re.search(r"What is it\?\n<image_1-\w{8}/>", shown[2]["text"])
 
 
 def test_extract_says_what_it_could_not_read() -> None:

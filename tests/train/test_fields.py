@@ -35,11 +35,11 @@ def test_a_missing_field_names_example_and_fields() -> None:
     [
         (float("nan"), "nan, as tables have it in an empty field"),
         ("a\ud800b", "half of a surrogate pair at character 2"),
-        (b"x", "a value of the type bytes, which is no text"),
+        (b"x", "a value of the type bytes, which is no text; of an image"),
         ({"a": 1}, "an object, which is no text"),
         (
             {"type": "image_url", "image_url": {"url": "x"}},
-            "a content part, which is no text; put it among the content of a message: ops.chat_completion",
+            r"an image at 'x', where no model can get it; data\.image_part\('x'\) reads a file",
         ),
         ("x" * 5_000_001, "5,000,001 characters, and a request has 5,000,000"),
         (["a"], "a list, which would be a batch"),

@@ -52,8 +52,10 @@ class Context:
     _parts: tuple[Context, ...] = ()
     """Of a call that is made for all examples of a batch, what its Function saved for each."""
 
-    def save_for_backward(self, *values: Variable | str | float | None) -> None:
+    def save_for_backward(self, *values: object) -> None:
         """Keep Variables (inputs or outputs), strings, numbers and None for backward.
+
+        So is what says of its class that it never changes and holds no Variables (``no_variables_inside``).
 
         Raises:
             TypeError: a value is something that could change in between, such as a list.
@@ -62,7 +64,7 @@ class Context:
         for value in values:
             if isinstance(value, Variable):
                 versions.append(value._version)
-            elif isinstance(value, _PLAIN):
+            elif isinstance(value, _PLAIN) or getattr(value, "no_variables_inside", False):
                 versions.append(None)
             else:
                 raise TypeError(

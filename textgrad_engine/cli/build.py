@@ -29,6 +29,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Parameter, Weighted
+from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.evaluator import scale_of
@@ -98,7 +99,8 @@ def _loss_of(
     if function is not None:
         loss = Metric(function, metric.purpose or "", scale=stated or scale)
     elif metric.kind == "judge":
-        loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0))
+        images = MOST_IMAGES if metric.images is None else metric.images
+        loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0), images=images)
     return OnField(loss, *metric.path, default=metric.default) if metric.path else loss
 
 
@@ -180,6 +182,7 @@ def make_trainer(
         max_steps=settings.max_steps,
         patience=settings.patience,
         feedback_batch_size=settings.feedback_batch_size,
+        feedback_images=settings.feedback_images,
         target=config.data.target,
         seed=config.seed,
         guards=guards,

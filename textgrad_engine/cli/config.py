@@ -37,7 +37,8 @@ from textgrad_engine.cli.settings import (
 )
 from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
 from textgrad_engine.data.dataset import suggest
-from textgrad_engine.data.load import missing_file, read_text
+from textgrad_engine.data.load import read_text
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.nn.loss import names_inputs, takes_target

@@ -12,7 +12,7 @@ from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import Metric, quoted, table_of
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import listed, suggest
-from textgrad_engine.data.load import missing_file
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.slots import SLOT_NAMES, slots_of
@@ -89,7 +89,7 @@ def _check_files(config: Config) -> None:
 
 
 _OF_KIND = {
-    "judge": ("instructions", "scale"),
+    "judge": ("instructions", "scale", "images"),
     "function": ("purpose", "scale"),
     "exact_match": (),
 }
@@ -103,7 +103,7 @@ def _check_metric(config: Config) -> None:
         if metric.name is not None and metric.function is not None:
             config.fail(f"{table} has name and function; take one of them out", *where, "function")
         allowed = _OF_KIND[metric.kind]
-        for key in ("instructions", "scale", "purpose"):
+        for key in ("instructions", "scale", "purpose", "images"):
             if getattr(metric, key) is not None and key not in allowed:
                 config.fail(f"{table} {key} means nothing to {metric.kind}; take it out", *where, key)
         if allowed and not (getattr(metric, allowed[0]) or "").strip():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 from textgrad_engine.cli.config import Config
@@ -15,7 +16,16 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.slots import SLOT_NAMES, not_slots
 from textgrad_engine.train.fields import no_text
 
-__all__ = ["check_columns", "not_compared", "read_data"]
+__all__ = ["check_columns", "load_examples", "not_compared", "read_data"]
+
+
+def load_examples(config: Config, file: Path) -> Dataset:
+    """Read a file of examples, with the images that they name.
+
+    Raises:
+        DataError: the file, or an image, cannot be read.
+    """
+    return load(file, images=config.data.images, detail=config.data.image_detail)
 
 
 def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
@@ -32,7 +42,7 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
         name = getattr(config.data, key)
         if name is None:
             continue
-        splits[key] = load(config.file(name))
+        splits[key] = load_examples(config, config.file(name))
         _check_braces(config, splits[key])
         check_columns(config, splits[key])
         for earlier in list(splits)[:-1]:

@@ -21,7 +21,8 @@ from textgrad_engine.cli.options import BaseUrl, Seed
 from textgrad_engine.cli.output import OK, checking, command, width, write
 from textgrad_engine.data import Dataset, load, random_split
 from textgrad_engine.data.dataset import ids_of, listed, suggest
-from textgrad_engine.data.load import missing_file, read_text
+from textgrad_engine.data.load import read_text
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage

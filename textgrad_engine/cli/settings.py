@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.llm.response import MOST_PRICE, Price
+from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.slots import composed
 
 __all__ = [
@@ -72,7 +73,8 @@ class Program(Section):
 class Data(Section):
     """The files of examples, the column that holds the answer, and the one that says which belong together, if any.
 
-    Without ``val`` the training examples validate, too.
+    Without ``val`` the training examples validate, too. What ``images`` names are columns with the paths or addresses
+    of images, and ``image_detail`` is how closely models look at them.
     """
 
     train: str
@@ -80,6 +82,8 @@ class Data(Section):
     test: str | None = None
     target: _Column = "target"
     clusters: _Column | None = None
+    images: list[_Column] = []
+    image_detail: Literal["auto", "low", "high"] | None = None
 
 
 def _path(value: object) -> object:
@@ -101,7 +105,8 @@ class Metric(Section):
     """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
 
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
-    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`.
+    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`. A
+    judge is shown ``images`` of an example's images at most.
     """
 
     name: Literal["exact_match", "judge"] | None = None
@@ -112,6 +117,7 @@ class Metric(Section):
     field: Annotated[Any, AfterValidator(_path)] = None
     default: Annotated[Any, AfterValidator(_text_or_number)] = None
     weight: float | None = Field(default=None, gt=0)
+    images: int | None = Field(default=None, ge=0)
 
     @property
     def kind(self) -> Literal["exact_match", "judge", "function"]:
@@ -285,6 +291,7 @@ class Train(Section):
     batch_size: int = Field(default=32, gt=0)
     max_steps: int | None = Field(default=None, gt=0)
     feedback_batch_size: int = Field(default=1, gt=0)
+    feedback_images: int = Field(default=MOST_IMAGES, ge=0)
     patience: int | None = Field(default=None, gt=0)
     tokens_weight: float | None = Field(default=None, ge=0)
     latency_weight: float | None = Field(default=None, ge=0)

@@ -10,7 +10,7 @@ import typer
 
 from textgrad_engine.cli import build, run_data, runs, way_on
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.config_data import check_columns
+from textgrad_engine.cli.config_data import check_columns, load_examples
 from textgrad_engine.cli.contracts import make_contracts
 from textgrad_engine.cli.folds import part_of
 from textgrad_engine.cli.options import (
@@ -39,7 +39,7 @@ from textgrad_engine.cli.output import (
     write_json,
 )
 from textgrad_engine.cli.progress import score_bar
-from textgrad_engine.data import Dataset, load
+from textgrad_engine.data import Dataset
 from textgrad_engine.errors import CallCancelled, RunError, Stopped
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
@@ -151,7 +151,7 @@ def _validation(config: Config, run: Run) -> Dataset:
     """
     if (part := part_of(config, run)) is not None:
         return Dataset(part.val)
-    dataset = load(config.file(config.data.val or config.data.train))
+    dataset = load_examples(config, config.file(config.data.val or config.data.train))
     check_columns(config, dataset)
     run_data.check_splits(run, config, {"val": dataset})
     return dataset
@@ -163,7 +163,7 @@ def _contracts(config: Config, run: Run) -> dict[str, tuple[Contract, ...]]:
     examples: Any = ()
     if any(each.no_copying for each in asked):
         part = part_of(config, run)
-        examples = load(config.file(config.data.train)) if part is None else part.train
+        examples = load_examples(config, config.file(config.data.train)) if part is None else part.train
     return make_contracts(config, run.seed, examples)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from textgrad_engine.cli import run_data, runs
 from textgrad_engine.cli.config import Config, load_config
-from textgrad_engine.cli.config_data import check_columns, read_data
+from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
 from textgrad_engine.cli.folds import part_of
-from textgrad_engine.data import Dataset, load
+from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import Run, is_folds, read_folds, read_run, typed, whole_of
 
@@ -59,7 +59,7 @@ class Subject:
             raise RunError("the run's config names no test split; name a file with --data FILE")
         else:
             name, file = self.config.data.test, self.config.file(self.config.data.test)
-        dataset = load(file)
+        dataset = load_examples(self.config, file)
         check_columns(self.config, dataset)
         return name, dataset
 

@@ -2,6 +2,7 @@
 
 from textgrad_engine.data.dataloader import DataLoader
 from textgrad_engine.data.dataset import Dataset, Example, Subset, examples_of, ids_of
+from textgrad_engine.data.images import image_part
 from textgrad_engine.data.load import load
 from textgrad_engine.data.overlap import Overlap, check_splits
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler
@@ -20,6 +21,7 @@ __all__ = [
     "check_splits",
     "examples_of",
     "ids_of",
+    "image_part",
     "load",
     "random_split",
 ]

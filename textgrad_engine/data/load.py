@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import io
 import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from textgrad_engine.data.dataset import Dataset, suggest
+from textgrad_engine.data.dataset import Dataset
+from textgrad_engine.data.images import Detail, with_images
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
 from textgrad_engine.slots import by_composed_name, composed
 
-__all__ = ["check_reach", "load", "missing_file", "read_text"]
+__all__ = ["load", "read_text"]
 
 _Row = tuple[dict[str, Any], int]
 
@@ -36,7 +37,7 @@ class _RefusedError(ValueError):
     """Valid for Python's JSON reader, but not a value that can be used."""
 
 
-def load(path: str | Path) -> Dataset:
+def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None = None) -> Dataset:
     r"""Read a dataset: ``.jsonl`` (one object per line), ``.json`` (a list of objects) or ``.csv`` (with a header).
 
     Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
@@ -46,10 +47,14 @@ def load(path: str | Path) -> Dataset:
 
     Args:
         path: the file.
+        images: columns that name images: a file, seen from the folder of this one, or an ``https://`` address. What
+            they hold becomes a content part, as `image_part` makes it; files are read at once and kept in memory.
+        detail: how closely models are to look at these, see `image_part`.
 
     Raises:
-        DataError: the file is missing, empty, of an unknown kind, or one of its rows cannot be used. The message names
-            the file, the line and the repair.
+        DataError: the file is missing, empty, of an unknown kind, or one of its rows cannot be used; or an image is
+            missing, too large, or none that models take. The message names the file, the line and the repair.
+        TypeError: `images` is one text.
 
     Example:
         >>> import pathlib, tempfile
@@ -61,6 +66,8 @@ def load(path: str | Path) -> Dataset:
         ([{'text': 'no signal'}, {'text': 'wrong bill'}], ('tiny:1', 'tiny:3'))
     """
     path = Path(path)
+    if isinstance(images, str):
+        raise TypeError(f"load: images is a list of columns, got {images!r}; write images=[{images!r}]")
     if not path.is_file():
         raise DataError(missing_file(path))
     reader = _READERS.get(path.suffix.lower())
@@ -69,39 +76,9 @@ def load(path: str | Path) -> Dataset:
     rows = list(reader(path, _read(path)))
     if not rows:
         raise DataError(f"{path}: the file has no rows; write at least one example into it")
+    if images:
+        rows = with_images(rows, path, list(map(composed, images)), detail)
     return Dataset([row for row, _ in rows], path=path, lines=[line for _, line in rows])
-
-
-def check_reach(path: Path) -> None:
-    """Raise what keeps this user from looking at a path, so that nobody is told that there is nothing.
-
-    On Python 3.14 `Path.is_file` and its like say no there, as of what is missing.
-
-    Raises:
-        PermissionError: a folder on the way is closed to this user.
-    """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        path.stat()
-
-
-def missing_file(path: Path) -> str:
-    """The message about a path that is no file, with the near names of its folder.
-
-    Raises:
-        PermissionError: a folder on the way is closed to this user.
-    """
-    check_reach(path)
-    if path.is_dir():
-        files = sorted(file.name for file in path.iterdir() if file.suffix.lower() in _READERS)
-        return f"{path}: this is a folder; name a file in it" + (f": {', '.join(files[:10])}" if files else "")
-    if not path.parent.is_dir():
-        return f"{path}: there is no folder {path.parent}; check the path, which counts from where you are if relative"
-    names = [file.name for file in path.parent.iterdir() if file.is_file()]
-    near = suggest(path.name, names)
-    if not near:
-        others = sorted(name for name in names if Path(name).suffix.lower() in _READERS)
-        near = f"; the folder has {', '.join(others[:10])}" if others else ""
-    return f"{path}: there is no such file{near}"
 
 
 def _unknown_ending(path: Path) -> str:

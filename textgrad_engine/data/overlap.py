@@ -16,6 +16,7 @@ so (`data.sketch`).
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import json
 import re
@@ -27,6 +28,7 @@ from typing import Any, Literal
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.dataset import examples_of, ids_of
 from textgrad_engine.data.sketch import Sketch
+from textgrad_engine.llm.images import is_part
 
 __all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap", "repeated"]
 
@@ -34,6 +36,7 @@ NEAR = 0.8
 """The Jaccard index from which on two texts are near duplicates."""
 
 _FILED = 200  # texts under one mark, at most
+_LETTERS = 100_000  # in the place of images, at most
 _TRIED = 16  # texts that one is compared with, at most, by rare and by common marks, those with the most of them first
 
 Rows = Sequence[dict[str, Any]]
@@ -179,9 +182,18 @@ def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
     for row in examples_of(rows):
         names = [name for name in row if name != "id"] if fields is None else fields
         values = [row[name] for name in names if row.get(name) is not None]
-        written = [each if isinstance(each, str) else _as_json(each) for each in values]
-        texts.append(" ".join(folded(" ".join(written)).split()))
+        pictured = [each for each in values if is_part(each)]
+        written = [each if isinstance(each, str) else _as_json(each) for each in values if not is_part(each)]
+        text = " ".join(folded(" ".join(written)).split())
+        texts.append(f"{text} {_told_apart(pictured, len(text))}" if pictured else text)
     return texts
+
+
+def _told_apart(parts: Sequence[Any], length: int) -> str:
+    """Letters in the place of images: as many as there are of text, so that equal questions about two are not near."""
+    digest = hashlib.sha256(_as_json(parts).encode("utf-8", "backslashreplace")).hexdigest()
+    blocks = range(1, 1 + min(length, _LETTERS) // len(digest))
+    return "".join([digest, *(hashlib.sha256(f"{digest}{block}".encode()).hexdigest() for block in blocks)])
 
 
 def _as_json(value: Any) -> str:

@@ -124,7 +124,7 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
     """Inside the block, every call is written to a cassette, with its answer or its failure; so is what tools give.
 
     API keys and what looks like one are taken out, of answers too, but for keys that are words, as local servers have.
-    Text of prompts and answers is written as it is.
+    Text of prompts and answers is written as it is; of images and the like there is a name that tells them apart.
 
     Args:
         path: the file; it must not exist.

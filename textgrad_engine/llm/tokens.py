@@ -10,17 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine import templates
+from textgrad_engine.llm.images import images_in, tokens_of
 from textgrad_engine.llm.inwords import PROMPTS, most_words
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.vocabulary import encoding_of
 
-__all__ = ["IMAGE", "MOST_AROUND", "MOST_PER_MESSAGE", "count", "count_request", "method", "most_of_request"]
+__all__ = ["MOST_AROUND", "MOST_PER_MESSAGE", "count", "count_request", "method", "most_of_request"]
 
 _MESSAGE_OVERHEAD = 4
 """Tokens that a chat format spends on each message besides its text."""
-
-IMAGE = 1_700
-"""Tokens that an image counts as: the most that the high-detail tiles of most models come to."""
 
 MOST_PER_MESSAGE = 16
 """Tokens that no chat format passes on one message besides its text: role, marks around it, the space before it."""
@@ -66,15 +64,20 @@ def count(text: str, model: str | None = None) -> int:
     return -(-ascii_only // 4) + len(text) - ascii_only
 
 
-def count_request(request: Request, model: str | None = None) -> int:
+def count_request(request: Request, model: str | None = None, *, seen_by: str | None = None) -> int:
     """The number of tokens that a request has: messages with the chat format around them, tools and schema.
 
-    An image counts as `IMAGE` tokens, whatever its size; other parts that are not text are not counted.
+    Images count as `images.tokens_of` says; other parts that are not text are not counted.
+
+    Args:
+        request: what is asked.
+        model: whose vocabulary is used, and who sees the images.
+        seen_by: who sees the images, where texts are estimated without a vocabulary.
     """
     total = sum([count(message.text, model) + _MESSAGE_OVERHEAD for message in request.messages])
     for message in request.messages:
         if not isinstance(message.content, str):
-            total += IMAGE * sum([part.get("type") == "image_url" for part in message.content])
+            total += sum([tokens_of(part, seen_by or model) for part in images_in(message.content)])
         if message.tool_calls:
             total += count(_dumped(message.tool_calls), model)
         if message.items:

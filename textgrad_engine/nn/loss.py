@@ -12,6 +12,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_purpose, check_scale, deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
+from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.judges import judge_settings, judged_by
 from textgrad_engine.ops.text_loss import text_loss
 
@@ -110,7 +111,7 @@ class Judge(OneVariable):
     """A score that a model gives by criteria in words; see `ops.judge`.
 
     The Trainer and `evaluate` show it the prediction, the target if there is one, and the fields of the example that
-    the program was called with.
+    the program was called with, images among them.
 
     Args:
         instructions: the criteria.
@@ -119,6 +120,7 @@ class Judge(OneVariable):
             that takes a list of scores is first asked about all scores of a batch, as in `ops.judge`.
         model: asks this model; None stands for the judge of `use_models`.
         eval_mode: False sends feedback to the instructions instead of the prediction, to make the judge better.
+        images: how many images it is shown at most; 0 for a judge that reads none, who is told where they are.
     """
 
     def __init__(
@@ -128,9 +130,11 @@ class Judge(OneVariable):
         success_fn: Callable[[float], bool] | None = None,
         model: str | Model | None = None,
         eval_mode: bool = True,
+        images: int = MOST_IMAGES,
     ) -> None:
         super().__init__()
         check_scale(scale)
+        self.images = checked_images(images, "images")
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
         self.eval_mode = eval_mode
         self._settings = judge_settings(model, scale)
@@ -140,7 +144,7 @@ class Judge(OneVariable):
     ) -> Variable:
         """Score a prediction."""
         settings = self._settings = judge_settings(self.model, self.scale, self._settings)
-        given = self.instructions, target, inputs, self.scale, self.success_fn
+        given = self.instructions, target, inputs, self.scale, self.images, self.success_fn
         return judged_by(settings, prediction, *given, reduction_fn=sum, eval_mode=self.eval_mode)[0]
 
 
@@ -153,14 +157,20 @@ class TextLoss(OneVariable):
     Args:
         instructions: what to look at.
         model: asks this model; None stands for the judge of `use_models`.
+        images: how many images among the inputs it is shown at most; 0 for a model that reads none.
     """
 
-    def __init__(self, instructions: str | Variable, model: str | Model | None = None) -> None:
+    def __init__(
+        self, instructions: str | Variable, model: str | Model | None = None, images: int = MOST_IMAGES
+    ) -> None:
         super().__init__()
         self.instructions, self.model = instructions, model
+        self.images = checked_images(images, "images")
 
     def forward(
         self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None
     ) -> Variable:
         """Criticize a prediction."""
-        return text_loss(prediction, self.instructions, target=target, inputs=inputs, model=self.model)
+        return text_loss(
+            prediction, self.instructions, target=target, inputs=inputs, model=self.model, images=self.images
+        )

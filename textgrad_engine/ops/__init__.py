@@ -5,6 +5,7 @@ from textgrad_engine.ops.evaluators import deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.feedback import critic, feedback_batch_size
 from textgrad_engine.ops.field import field
+from textgrad_engine.ops.images import feedback_images
 from textgrad_engine.ops.judges import judge, lm_judge_evaluator
 from textgrad_engine.ops.reduce import reduce
 from textgrad_engine.ops.straight_through import straight_through
@@ -18,6 +19,7 @@ __all__ = [
     "deterministic_evaluator",
     "exact_match_evaluator",
     "feedback_batch_size",
+    "feedback_images",
     "field",
     "format",
     "join",

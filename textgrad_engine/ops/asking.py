@@ -11,7 +11,9 @@ from typing import Any
 
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.late import late_input
+from textgrad_engine.errors import APIError
 from textgrad_engine.llm.cachekey import repeat
+from textgrad_engine.llm.images import images_in
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
@@ -38,9 +40,29 @@ async def completion_of(
         if settings.sample or SHARED.get() is not None:
             return await _sampled(settings, model, request)
         return await model.complete(request)
+    except APIError as error:
+        if error.status in _REFUSED and settings.purpose in _UNSEEN:
+            _note_images(error, request)
+        raise
     finally:
         if token is not None:
             call_key.reset(token)
+
+
+_REFUSED = (400, 404, 415, 422)
+_UNSEEN = {
+    "backward": "if the critic reads no images, ops.feedback_images(0), Trainer(feedback_images=0) or [train] "
+    "feedback_images = 0 has it asked without them",
+    "judge": "if the judge reads no images, nn.Judge(..., images=0) or [metric] images = 0 has it asked without them",
+}
+"""What is said where an endpoint refuses a request that we have put images into."""
+
+
+def _note_images(error: APIError, request: Request) -> None:
+    count = sum([len(images_in(message.content)) for message in request.messages])
+    note = f"the request had {count} image{'s' if count > 1 else ''}; {_UNSEEN[request.purpose]}"
+    if count and note not in getattr(error, "__notes__", ()):  # what is played back has it
+        error.add_note(note)
 
 
 async def conversation(settings: ChatSettings, plan: Plan, data: list[Any]) -> tuple[Completion, list[Message]]:

@@ -11,6 +11,7 @@ from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
+from textgrad_engine.ops.images import Show, not_shown
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
 from textgrad_engine.ops.parts import QUOTED, place_in_words, without_repeat
 from textgrad_engine.slots import slots_of
@@ -214,8 +215,16 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     )
 
 
-def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> View:
-    """A call as the critic sees it, from what is in it: its values, its answer, the feedback on it."""
+def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, show: Show = not_shown) -> View:
+    """A call as the critic sees it.
+
+    Args:
+        case: the call.
+        values: what is in it: its values.
+        answer: its answer.
+        feedback: the feedback on that.
+        show: what stands for an image in a message.
+    """
     said, scores = [], []
     told: list[tuple[str, Source]] = []
     for text, item in zip(feedback, case.feedback):
@@ -233,4 +242,4 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any]) -> 
         values = values.copy()
         for at, key in marks:
             values[at] = templates.mark(str(values[at]), key)
-    return View(case.questions.heads, case.plan.texts(values), str(answer), said, scores)
+    return View(case.questions.heads, case.plan.texts(values, show), str(answer), said, scores)

@@ -23,6 +23,7 @@ from textgrad_engine.ops.cases import case_of
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.feedback import FEEDBACK_BATCH_SIZE, Extract, Texts, feedback_on, texts_at
 from textgrad_engine.ops.fillers import as_plain, is_nan, note_template, unfit
+from textgrad_engine.ops.images import Gallery
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.tools import shown, tools_of
@@ -302,8 +303,9 @@ def chat_completion(
         messages: as in OpenAI's API; `content` may be a text, a Variable, or a list of these and of content parts
             (dicts).
         inputs: values for the ``{slots}`` in the messages' texts, those of text parts among them; a list is a batch.
-            Parts of other kinds are sent as they are: what varies in one, such as the address of an image, is a
-            Variable in it.
+            A content part that is no text, such as an image (`data.image_part`), stands in the place of its slot in a
+            user message. Parts in the messages are sent as they are: what varies in one, such as the address of an
+            image, is a Variable in it.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
         tools: functions whose arguments have types and whose docstring says what they do, `async` or not; or
@@ -401,6 +403,7 @@ def ask(
     model: Any = None,
     gate: Variable | None = None,
     silence: str = "",
+    gallery: Gallery | None = None,
 ) -> Variable:
     """Put a prompt's system part and a rendered user part to the model of a purpose.
 
@@ -414,10 +417,11 @@ def ask(
         model: asks this model; None stands for the one of `use_models`.
         gate: when this text turns out empty, nobody is asked.
         silence: the answer then.
+        gallery: the images that go along with the user part.
     """
     settings = ChatSettings(model=model, config=form, purpose=purpose, role=role, silence=silence)
     values: list[Any] = [templates.load(name).system if system is None else system, user]
-    plan = _SYSTEM_AND_USER
+    plan = _SYSTEM_AND_USER if gallery is None else _plan_with(gallery)
     if gate is not None:
         plan = replace(plan, gate=len(values))
         values.append(gate)
@@ -425,26 +429,30 @@ def ask(
     return result
 
 
-def ask_texts(system: Variable | str, user: Variable | str, texts: Texts) -> tuple[Variable, ...]:
+def ask_texts(
+    system: Variable | str, user: Variable | str, texts: Texts, gallery: Gallery | None = None
+) -> tuple[Variable, ...]:
     """The texts at some places of a model's answer.
 
     Args:
         system: what it is told; a text where nobody watches, and nothing is recorded.
         user: what it is asked; likewise.
         texts: which texts, and how the model is asked.
+        gallery: the images that go along with what it is asked.
     """
+    plan = _SYSTEM_AND_USER if gallery is None else _plan_with(gallery)
     if type(user) is str and type(system) is str:
-        return _texts_later(texts, system, user)
+        return _texts_later(texts, plan, system, user)
     settings = replace(texts.settings)  # of its own: a node does not share a feedback call with those of other calls
-    answer = ChatCompletion.apply(settings, _SYSTEM_AND_USER, system, user)
+    answer = ChatCompletion.apply(settings, plan, system, user)
     found = Extract.apply(answer, texts.paths, texts.roles)
     return found if isinstance(found, tuple) else (found,)
 
 
-def _texts_later(texts: Texts, told: str, user: str) -> tuple[Variable, ...]:
+def _texts_later(texts: Texts, plan: Plan, told: str, user: str) -> tuple[Variable, ...]:
     """What `ChatCompletion` and `Extract` would give, as one call."""
     call = dispatch.submit(
-        _TextsOf(texts, told, user),
+        _TextsOf(texts, plan, told, user),
         label=texts.label,
         where=dispatch.caller_line(of_pass=True),
     )
@@ -454,14 +462,14 @@ def _texts_later(texts: Texts, told: str, user: str) -> tuple[Variable, ...]:
 class _TextsOf:
     """Asks, and takes the answer apart: each text, and behind it its role. One object, of which many lie in a queue."""
 
-    __slots__ = ("_texts", "_told", "_user")
+    __slots__ = ("_plan", "_texts", "_told", "_user")
 
-    def __init__(self, texts: Texts, told: str, user: str) -> None:
-        self._texts, self._told, self._user = texts, told, user
+    def __init__(self, texts: Texts, plan: Plan, told: str, user: str) -> None:
+        self._texts, self._plan, self._told, self._user = texts, plan, told, user
 
     async def __call__(self) -> tuple[str, ...]:
         texts = self._texts
-        completion = await completion_of(texts.settings, _SYSTEM_AND_USER, [self._told, self._user])
+        completion = await completion_of(texts.settings, self._plan, [self._told, self._user])
         answer = completion.text
         found: tuple[str, ...] = ()
         for text, role in zip(texts_at(answer, texts.paths, texts.settings.role), texts.roles):
@@ -479,6 +487,11 @@ def _in_effect(settings: ChatSettings) -> GenerateConfig:
 
 
 _SYSTEM_AND_USER = Plan((("system", (Hole(0),)), ("user", (Hole(1),))), ())
+
+
+def _plan_with(gallery: Gallery) -> Plan:
+    """A system message, and a user message with images before its text."""
+    return Plan((("system", (Hole(0),)), ("user", (*gallery.parts(), Hole(1)))), ())
 
 
 def config_from(settings: Mapping[str, Any]) -> GenerateConfig:

@@ -26,6 +26,7 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, Shown, view_of
 from textgrad_engine.ops.fitting import View, fitted
+from textgrad_engine.ops.images import FEEDBACK_IMAGES, ContentPart, Gallery, Show, gallery_of, not_shown
 from textgrad_engine.ops.messages import ChatSettings, answer_form
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
@@ -99,7 +100,8 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
     """Ask the critic about calls; for each of them its feedback by position of the value, pending.
 
     What does not fit the critic's context together is asked about in several requests, and of one case as much is left
-    out as NOTE [What is left out] in `llm.context` says.
+    out as NOTE [What is left out] in `llm.context` says. Images go along as NOTE [Images beside a text] in `ops.images`
+    says.
 
     Args:
         shares: the calls that feedback is wanted on; those of one list are asked about together.
@@ -119,13 +121,19 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
         token = None if about == EXAMPLE.get() else EXAMPLE.set(about)  # each change costs two objects a call under way
         try:
             user: Variable | str
+            gallery, render = None, _render
+            for case in cases:
+                if case.plan.with_images or ContentPart in map(type, case.values):
+                    gallery = _gallery_of(cases, room, about)
+                    render = _render if gallery is None else functools.partial(_render_with, gallery)
+                    break
             if observed or (data := _data_of(cases)) is None:
                 values = [[case.values, case.answer, case.feedback] for case in cases]
-                render = functools.partial(_render, cases, prompt=prompt, room=room, beside=beside, about=about)
-                user = Compute.apply(render, values, "request to the critic")
+                make = functools.partial(render, cases, prompt=prompt, room=room, beside=beside, about=about)
+                user = Compute.apply(make, values, "request to the critic")
             else:
-                user = _render(cases, data, prompt, room, beside, about)
-            texts = iter(ask(told, user, _texts_of(cases)))
+                user = render(cases, data, prompt, room, beside, about)
+            texts = iter(ask(told, user, _texts_of(cases), gallery))
         finally:
             if token is not None:
                 EXAMPLE.reset(token)
@@ -143,6 +151,14 @@ def _that_fit(cases: list[Case], prompt: templates.Prompt, room: Room | None, be
         return [cases]
     half = len(cases) // 2
     return [*_that_fit(cases[:half], prompt, room, beside), *_that_fit(cases[half:], prompt, room, beside)]
+
+
+def _gallery_of(cases: list[Case], room: Room | None, about: str) -> Gallery | None:
+    """The images that the critic is shown beside what is said of some cases."""
+    found = [case.plan.images(case.values) for case in cases]
+    if not any(found):
+        return None
+    return gallery_of(found, FEEDBACK_IMAGES.get(), room, f"feedback on {about or 'an answer'}")
 
 
 def _data_of(cases: list[Case]) -> list[Any] | None:
@@ -316,14 +332,40 @@ def _plain(value: Any) -> Any:
 def _fit_together(cases: list[Case], prompt: templates.Prompt, room: int) -> bool:
     """Whether a request with all these cases has no more tokens than there is room for."""
     data = [[[_plain(v) for v in c.values], _plain(c.answer), [_plain(item) for item in c.feedback]] for c in cases]
-    return count(_rendered(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)])) <= room
+    gallery = _gallery_of(cases, None, "")
+    size = count(_rendered(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)]))
+    return size + (0 if gallery is None else gallery.tokens) <= room
+
+
+def _render_with(
+    gallery: Gallery,
+    cases: list[Case],
+    data: list[Any],
+    prompt: templates.Prompt,
+    room: Room | None,
+    beside: int,
+    about: str,
+) -> str:
+    """As `_render`, of cases with images."""
+    texts = [text for of in data for text in pytree.leaves(of) if type(text) is not ContentPart]
+    beside += gallery.tokens
+    return gallery.text(lambda show: _render(cases, data, prompt, room, beside, about, show), texts)
 
 
 def _render(
-    cases: list[Case], data: list[Any], prompt: templates.Prompt, room: Room | None, beside: int, about: str
+    cases: list[Case],
+    data: list[Any],
+    prompt: templates.Prompt,
+    room: Room | None,
+    beside: int,
+    about: str,
+    show: Show = not_shown,
 ) -> str:
     """The user part of the request, from the data of each case: its values, its answer, the feedback on it."""
-    views = [view_of(cases[0], *data[0])] if len(cases) == 1 else [view_of(c, *of) for c, of in zip(cases, data)]
+    if len(cases) == 1:
+        views = [view_of(cases[0], *data[0], show=show)]
+    else:
+        views = [view_of(c, *of, show=show) for c, of in zip(cases, data)]
     if room is None:
         return _rendered(prompt, cases, data, views)
     what = f"feedback on {about or 'an answer'}"

@@ -1,4 +1,4 @@
-"""What can fill a slot, such as a text or a number, and which texts had slots that calls have filled."""
+"""What can fill a slot, such as a text, a number or an image, and which texts had slots that calls have filled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakSet
 
+from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.images import is_part, part_problem
+from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.templates import unfilled
 
 __all__ = ["as_plain", "is_nan", "is_template", "note_template", "unfit"]
@@ -38,7 +41,7 @@ def is_template(leaf: Variable) -> bool:
     return leaf in _templates
 
 
-_PLAIN = (Variable, str, int, float, list, type(None))
+_PLAIN = (Variable, str, int, float, list, type(None), ContentPart)
 _WRITTEN = (
     numbers.Number,  # Decimal, Fraction, and those of numpy
     datetime.date,
@@ -56,12 +59,20 @@ def unfit(value: Any) -> str:
         >>> unfit({"city": "Rome"}), unfit(datetime.date(2024, 2, 29))
         ('an object, which is no text; write it as one', '')
     """
+    if isinstance(value, ContentPart):
+        return part_problem(value.part)
     if isinstance(value, _PLAIN) or _is_written(value):
         return "nan, as tables have it in an empty field; give it a value, '' for none" if is_nan(value) else ""
-    if isinstance(value, Mapping) and value.get("type") in ("image_url", "input_audio", "file"):
-        return "a content part, which is no text; put it among the content of a message: ops.chat_completion"
+    if is_part(value):
+        if any(isinstance(leaf, Variable) for leaf in pytree.leaves(value)):
+            return "a content part with a Variable in it; put it among the content of a message: ops.chat_completion"
+        return part_problem(value)
     if why := unfilled(value):
         return f'a template string (t"…"), which is no text: {why}'
+    if isinstance(value, bytes):
+        return "a value of the type bytes, which is no text; of an image, data.image_part(…) makes a content part"
+    if isinstance(value, Mapping) and any(isinstance(leaf, Variable) for leaf in pytree.leaves(value)):
+        return "an object with Variables in it, as func.vmap makes of a dict; func.pmap runs a program on images"
     kind = "an object" if isinstance(value, Mapping) else f"a value of the type {type(value).__name__}"
     return f"{kind}, which is no text; write it as one"
 
@@ -87,7 +98,7 @@ def _is_written(value: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """A value as a text, a number or a Variable; lists of them entry by entry.
+    """A value as a text, a number, a content part or a Variable; lists of them entry by entry.
 
     Example:
         >>> as_plain(datetime.date(2024, 2, 29)), as_plain(7)
@@ -95,4 +106,6 @@ def as_plain(value: Any) -> Any:
     """
     if isinstance(value, list):
         return [as_plain(entry) for entry in value]
+    if is_part(value):
+        return ContentPart(value)
     return value if isinstance(value, _PLAIN) else str(value)

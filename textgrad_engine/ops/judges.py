@@ -29,6 +29,7 @@ from textgrad_engine.ops.evaluators import (
     roles_of,
 )
 from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.material import as_text, refuse_parts, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form, plan_of
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
@@ -174,6 +175,7 @@ def judge(
     reduction_fn: Reduction = sum,
     eval_mode: bool = True,
     model: str | Model | None = None,
+    images: int = MOST_IMAGES,
 ) -> tuple[Variable, Variable]:
     """Have a model score a prediction by criteria in words; the prompt is ``prompts/judge.md``.
 
@@ -182,7 +184,8 @@ def judge(
         instructions: the criteria.
         target: a reference answer, if there is one; for a batch one for all, or one for each entry.
         inputs: what the prediction was made from, by name, for the judge to see; for a batch as `target`. What is no
-            text is written as JSON, a data URL is named ("[image, 220 kB]"), and None is left out.
+            text is written as JSON, a data URL in a text is named ("[image, 220 kB]"), and None is left out. An image
+            that is a content part (`data.image_part`) is shown beside the text; recordings and files are named.
         scale: the lowest and the highest score.
         success_fn: says of a score whether nothing needs to change; by default only the highest score does. Each
             entry of a batch is asked about by itself. One that takes a list of scores (and raises TypeError for a
@@ -192,16 +195,18 @@ def judge(
             is said about its score and explanation goes to the instructions and inputs, and not to prediction and
             target; a pass then begins with words, or with a loss on the score.
         model: asks this model; None stands for the one of `use_models`.
+        images: how many images it is shown at most; 0 for a judge that reads none, who is told where they are.
 
     Returns:
         (score, explanation), both pending.
 
     Raises:
         TypeError: the prediction is several outputs.
-        ValueError: batches differ in size, or the scale does not run from a lower to a higher score.
+        ValueError: batches differ in size, the scale does not run from a lower to a higher score, or `images` is
+            below 0.
     """
     settings = judge_settings(model, scale)
-    given = prediction, instructions, target, inputs, scale
+    given = prediction, instructions, target, inputs, scale, images
     return judged_by(settings, *given, success_fn, reduction_fn, eval_mode)
 
 
@@ -228,6 +233,7 @@ def judged_by(
     target: Variable | str | list[str] | None,
     inputs: Mapping[str, Any] | None,
     scale: tuple[float, float],
+    images: int,
     success_fn: Success | None,
     reduction_fn: Reduction,
     eval_mode: bool,
@@ -237,7 +243,7 @@ def judged_by(
     refuse_parts(instructions, "judge")
     names = list(inputs or {})
     prompt = templates.load("judge")
-    plan = _judge_plan(prompt, tuple(names), *scale)
+    plan = _judge_plan(prompt, tuple(names), *scale, checked_images(images, "images"))
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
         given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
@@ -254,7 +260,7 @@ def judged_by(
 
 
 @functools.lru_cache(maxsize=64, typed=True)  # a scale to 1.0 is written otherwise than one to 1
-def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, high: float) -> Plan:
+def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, high: float, images: int) -> Plan:
     """The messages to a judge; their values are the system message, prediction, instructions, target, and the inputs.
 
     Args:
@@ -262,6 +268,7 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
         names: the names of the inputs.
         low: the lowest score.
         high: the highest.
+        images: how many images are shown at most.
     """
 
     def render(data: list[Any]) -> str:
@@ -272,7 +279,7 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
         )
 
     values = enumerate(("prediction", "instructions", "target", *names), 1)
-    user = Rendered(render, tuple([(name, at) for at, name in values]))
+    user = Rendered(render, tuple([(name, at) for at, name in values]), images=images)
     return Plan((("system", (Hole(0),)), ("user", (user,))), ())
 
 

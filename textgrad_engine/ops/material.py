@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import written
+from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.pass_on import Compute
 
 __all__ = ["as_text", "refuse_parts", "shown"]
@@ -26,13 +28,15 @@ def refuse_parts(instructions: Any, call: str) -> None:
     if wrong := [entry for entry in entries if not isinstance(entry, str | Variable)]:
         raise TypeError(
             f"{call}: the instructions are a text, or a batch of them, and one entry is {type(wrong[0]).__name__} "
-            f"{wrong[0]!r:.60}; to show an image, write the messages yourself: ops.lm_judge_evaluator(model, "
-            '[{"role": "user", "content": [image, "… {prediction} …"]}], prediction)'
+            f"{wrong[0]!r:.60}; to show an image that the answer is about, give it as one of the inputs: "
+            'inputs={"picture": image}'
         )
 
 
 def as_text(name: str, value: Any) -> Any:
-    """What a judge is shown, as it is where it is a text, a number or a Variable; else as text with what is in it."""
+    """What a judge is shown: text, number, content part or Variable as it is, all else as text with what is in it."""
+    if is_part(value):
+        return ContentPart(value)
     return value if isinstance(value, Variable | str | int | float | None) else Compute.apply(written, value, name)
 
 

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.images import is_image, is_part, name_of_part
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
+from textgrad_engine.ops.images import ContentPart, Show, in_words, not_shown, pictured
 from textgrad_engine.ops.tools import Tools
-from textgrad_engine.slots import fill, slots_of
+from textgrad_engine.slots import fill, fill_around, slots_of
 
 __all__ = ["ChatSettings", "Hole", "Plan", "Rendered", "answer_form", "plan_of", "text_of"]
 
@@ -85,15 +87,22 @@ class Rendered:
         render: makes it; gets the data of the values, in order.
         values: the name and the position of each.
         whole: whether it is the one value as it is, so that a critic need not be shown that beside it.
+        images: how many of the images among the values are shown at most.
     """
 
     render: Callable[[list[Any]], str]
     values: tuple[tuple[str, int], ...]
     whole: bool = False
+    images: int = 0
 
     def text(self, data: Sequence[Any]) -> str:
         """The text, with the data of all values of the call."""
         return self.render([data[at] for _, at in self.values])
+
+    def content(self, data: Sequence[Any]) -> Any:
+        """The text, or where there are images among the values these and the text."""
+        values = [data[at] for _, at in self.values]
+        return pictured(values, self.render, self.images) if ContentPart in map(type, values) else self.render(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +113,10 @@ class Plan:
         messages: for each message its role and its content: holes for texts, and content parts (dicts with holes). The
             text of a text part is a hole, too, and slots in it are filled as in any other text. Or the content is one
             text that is `Rendered`.
-        inputs: for each slot its name and the position of its value.
+        inputs: for each slot its name and the position of its value, a text or a `ContentPart`.
         gate: the position of a text that must not be empty for the call to be made; None for none.
         holes: the positions of the texts in the messages, in order.
+        with_images: whether images are among the content parts in the messages.
         said: the last message in each place that is text: a system prompt is the same in many calls, and a message
             takes longer to make than most steps of a call.
         questions: what a critic is asked about calls of this plan, as far as `cases.case_of` has found out.
@@ -116,6 +126,7 @@ class Plan:
     inputs: tuple[tuple[str, int], ...]
     gate: int | None = None
     holes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    with_images: bool = field(init=False, repr=False, compare=False)
     said: dict[int, Message] = field(init=False, repr=False, compare=False, default_factory=dict)
     questions: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -124,21 +135,28 @@ class Plan:
     def __post_init__(self) -> None:
         texts = [text_of(part) for _, parts in self.messages for part in parts]
         object.__setattr__(self, "holes", tuple([text.at for text in texts if text is not None]))
+        object.__setattr__(self, "with_images", any(is_image(part) for _, parts in self.messages for part in parts))
 
     def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
         """The request, with the data of all values.
 
         Raises:
-            ValueError: a text is a batch; or the settings are strict, and no message has a slot for an input.
+            ValueError: a text is a batch; a content part is for another message than the user's; or the settings are
+                strict, and no message has a slot for an input.
         """
         if list in map(type, data):
             self._refuse_batches(data)
         filled = self._filled_with(data)
         if settings.strict:
             self._check_inputs(data, filled, settings)
+        apart: dict[str, Mapping[str, Any]] = {}
+        if self.inputs and ContentPart in map(type, data):
+            apart = {name: data[at].part for name, at in self.inputs if type(data[at]) is ContentPart}
         messages = []
         for number, (role, parts) in enumerate(self.messages):
             content = self._content(parts, data, filled)
+            if apart and (around := _around(role, parts, data, filled, apart)) is not None:
+                content = around
             message = self.said.get(number)
             if message is None or message.content != content:
                 message = Message(role=role, content=content)
@@ -181,8 +199,14 @@ class Plan:
                     named += leaf.values
         return named
 
-    def texts(self, data: Sequence[Any]) -> list[str]:
-        """The text of each message as it was sent, content parts on lines of their own; images are named, not shown."""
+    def texts(self, data: Sequence[Any], show: Show = not_shown) -> list[str]:
+        """The text of each message as it was sent, content parts on lines of their own.
+
+        Args:
+            data: the data of all values.
+            show: what stands for a content part; by default it is named.
+        """
+        data = in_words(data, show)
         filled = self._filled_with(data)
         texts = []
         for _, parts in self.messages:
@@ -190,8 +214,29 @@ class Plan:
                 texts.append(_filled(data[parts[0].at], filled))
             else:
                 between = "" if all(isinstance(part, Hole) for part in parts) else "\n"
-                texts.append(between.join([_shown_part(part, data, filled) for part in parts]))
+                texts.append(between.join([_shown_part(part, data, filled, show) for part in parts]))
         return texts
+
+    def images(self, values: Sequence[Any]) -> list[Mapping[str, Any]]:
+        """The images that were sent, in the order in which they stand, as far as they are known without waiting.
+
+        Args:
+            values: the values of the call.
+        """
+        if not self.with_images and ContentPart not in map(type, values):
+            return []
+        slots = {name: at for name, at in self.inputs if type(values[at]) is ContentPart}
+        found: list[Any] = []
+        for _, parts in self.messages:
+            for part in parts:
+                if isinstance(part, Rendered):
+                    found += [values[at] for _, at in part.values]
+                elif (text := text_of(part)) is not None:
+                    names = _slots_in(_plain(values[text.at])) if slots else ()
+                    found += [values[slots[name]] for name in names if name in slots]
+                elif is_image(part):
+                    found.append(ContentPart(_put(part, [_plain(value) for value in values], {})))
+        return [each.part for each in found if type(each) is ContentPart and is_image(each.part)]
 
     def given(self, values: Sequence[Any], prompts: Collection[int]) -> list[tuple[str, str]]:
         """What one call is asked about, apart from what it is told: names and texts, for who reads them beside others.
@@ -203,7 +248,7 @@ class Plan:
             values: the values of the call; those of Variables are waited for.
             prompts: the positions of those that tell it what to do, wherever they stand.
         """
-        data = [value.data if isinstance(value, Variable) else value for value in values]
+        data = in_words([value.data if isinstance(value, Variable) else value for value in values], not_shown)
         filled = self._filled_with(data)
         found = [(name, str(data[at])) for name, at in self.inputs if at not in prompts]
         for role, parts in self.messages:
@@ -221,7 +266,7 @@ class Plan:
                     if part not in with_slots and text is not None and isinstance(values[text.at], Variable)
                 ]
             between = "" if all(isinstance(part, Hole) for part, _ in left) else "\n"
-            said = between.join([_shown_part(part, data, filled) for part, _ in left]).strip()
+            said = between.join([_shown_part(part, data, filled, not_shown) for part, _ in left]).strip()
             if said:
                 found.append((str(role), said))
         return found
@@ -238,7 +283,7 @@ class Plan:
             text = data[parts[0].at]
             return text if not filled and type(text) is str else _filled(text, filled)
         if len(parts) == 1 and type(parts[0]) is Rendered:
-            return parts[0].text(data)
+            return parts[0].content(data)
         if all(isinstance(part, Hole) for part in parts):
             return "".join([_filled(data[part.at], filled) for part in parts])
         return [
@@ -252,6 +297,46 @@ class Plan:
 def _filled(text: Any, values: dict[str, str]) -> str:
     text = text if type(text) is str else templates.as_text(text)
     return fill(text, values) if values and "{" in text else text
+
+
+def _plain(value: Any) -> Any:
+    """What a value holds; None where that is not known yet, or belongs to a transform."""
+    if not isinstance(value, Variable):
+        return value
+    return value.data if value._layer is None and value.done() else None
+
+
+def _around(
+    role: str, parts: Sequence[Any], data: Sequence[Any], filled: dict[str, str], apart: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]] | None:
+    """The content of a message with slots that content parts fill; None where it has no such slots.
+
+    Raises:
+        ValueError: it is not the user's message.
+    """
+    found: list[dict[str, Any]] = []
+    names = []
+    for part in parts:
+        if isinstance(part, Rendered):
+            return None
+        text = text_of(part)
+        if text is None:
+            found.append(_put(part, data, filled))
+            continue
+        own = {"type": "text"} if isinstance(part, Hole) else _put(part, data, filled)
+        written = data[text.at] if type(data[text.at]) is str else templates.as_text(data[text.at])
+        for piece, name in fill_around(written, filled, apart):
+            if piece.strip():  # endpoints refuse a text part of white space
+                found.append({**own, "text": piece.strip("\n")})
+            if name:
+                found.append(dict(apart[name]))
+                names.append(name)
+    if names and role != "user":
+        raise ValueError(
+            f"the slot {{{names[0]}}} of the {role} message was given {name_of_part(apart[names[0]])}, and models take "
+            "these in the user's message alone; put the slot there"
+        )
+    return found if names else None
 
 
 def _slots_in(text: Any) -> tuple[str, ...]:
@@ -268,19 +353,12 @@ def text_of(part: Any) -> Hole | None:
     return text if isinstance(text, Hole) else None
 
 
-def _shown_part(part: Any, data: Sequence[Any], filled: dict[str, str]) -> str:
-    """A piece of content for a reader: text as it is sent, anything else by its name."""
+def _shown_part(part: Any, data: Sequence[Any], filled: dict[str, str], show: Show) -> str:
+    """A piece of content for a reader: text as it is sent, anything else as `show` has it."""
     if isinstance(part, Rendered):
         return part.text(data)
     text = text_of(part)
-    if text is None:
-        kind = part.get("type", "part")
-        return f"[{_PARTS.get(kind, kind)}, not shown here]"
-    return _filled(data[text.at], filled)
-
-
-_PARTS = {"image_url": "an image", "input_audio": "a recording", "file": "a file"}
-"""What parts of a message are called that are no text."""
+    return show(_put(part, data, filled)) if text is None else _filled(data[text.at], filled)
 
 
 def _put(part: Mapping[str, Any], data: Sequence[Any], filled: dict[str, str]) -> dict[str, Any]:
@@ -289,6 +367,13 @@ def _put(part: Mapping[str, Any], data: Sequence[Any], filled: dict[str, str]) -
     if (text := text_of(part)) is not None:
         put["text"] = _filled(data[text.at], filled)
     return put
+
+
+def _held(value: Any) -> Any:
+    """The value of a slot, with content parts as leaves; of a batch each entry."""
+    if isinstance(value, list):
+        return [_held(entry) for entry in value]
+    return ContentPart(value) if is_part(value) else value
 
 
 _ABOUT_TOOLS = "; tools=[function, …] has the tools run that a model calls, and tells it what they gave"
@@ -323,9 +408,10 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
             f"messages is a list of dicts with 'role' and 'content', got {type(messages).__name__} {messages!r:.60}"
         )
     for name, value in inputs.items():
-        if not isinstance(value, Variable | str | int | float | list | None):
+        if not (isinstance(value, Variable | str | int | float | list | ContentPart | None) or is_part(value)):
             raise TypeError(
-                f"the value of {{{name}}} is a text, a number, a Variable, or a list of these for a batch; got "
+                f"the value of {{{name}}} is a text, a number, a Variable, a content part such as an image, or a list "
+                "of these for a batch; got "
                 f"{type(value).__name__} {value!r:.60}"
             )
     planned = []
@@ -349,5 +435,5 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
             )
         pieces = content if isinstance(content, list | tuple) else [content]
         planned.append((message["role"], tuple([part(piece) for piece in pieces])))
-    named = tuple([(name, hole(value).at) for name, value in inputs.items()])
+    named = tuple([(name, hole(_held(value)).at) for name, value in inputs.items()])
     return Plan(tuple(planned), named), values

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.check import parsed
+from textgrad_engine.llm.images import is_image
 from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.entries import each_entry, stacked
@@ -19,6 +21,15 @@ from textgrad_engine.ops.evaluators import (
     roles_of,
 )
 from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.images import (
+    MOST_IMAGES,
+    ContentPart,
+    Gallery,
+    checked_images,
+    gallery_of,
+    in_words,
+    not_shown,
+)
 from textgrad_engine.ops.material import as_text, refuse_parts, shown
 from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.pass_on import Compute
@@ -67,6 +78,7 @@ def text_loss(
     target: Variable | str | list[str] | None = None,
     inputs: Mapping[str, Any] | None = None,
     model: str | Model | None = None,
+    images: int = MOST_IMAGES,
 ) -> Variable:
     """A model's criticism of a prediction; "" when it finds nothing to criticize. The prompt is
     ``prompts/text_loss.md``.
@@ -77,22 +89,25 @@ def text_loss(
         target: a reference answer, if there is one; for a batch one for all, or one for each entry.
         inputs: what the prediction was made from, by name, as for `ops.judge`: the question that it answers, say.
         model: asks this model; None stands for the judge of `use_models`.
+        images: how many images among the inputs it is shown at most; 0 for a model that reads none.
 
     Raises:
         TypeError: the prediction is several outputs; or an entry of a list of instructions is no text.
-        ValueError: batches differ in size.
+        ValueError: batches differ in size, or `images` is below 0.
     """
+    checked_images(images, "images")
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "text_loss")
     names = tuple(inputs or ())
 
     def one(values: list[Any]) -> Variable:
         given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
-        told = {"prediction": values[0], "instructions": values[1], "target": given[0]}
-        told["inputs"] = dict(zip(names, given[1:]))
-        user = Compute.apply(_prompt, told, "request for criticism")
+        seen = [each.part for each in given if type(each) is ContentPart and is_image(each.part)]
+        gallery = gallery_of([seen], images, what="a request for criticism")
+        render = functools.partial(_request, names=names, gallery=gallery)
+        user = Compute.apply(render, [*values[:2], *given], "request for criticism")
         role = "answer of the judge"
-        answer = ask("text_loss", user, _CRITICISM_FORM, purpose="judge", role=role, model=model)
+        answer = ask("text_loss", user, _CRITICISM_FORM, purpose="judge", role=role, model=model, gallery=gallery)
         result: Variable = _Criticism.apply(values[0], answer)
         return result
 
@@ -106,11 +121,18 @@ _CRITICISM_FORM = answer_form(
 )
 
 
-def _prompt(told: dict[str, Any]) -> str:
-    target, inputs = told["target"], told["inputs"].items()
+def _request(data: list[Any], names: tuple[str, ...], gallery: Gallery | None) -> str:
+    if gallery is None:
+        return _prompt(in_words(data, not_shown), names)
+    texts = [value for value in data if type(value) is not ContentPart]
+    return gallery.text(lambda show: _prompt(in_words(data, show), names), texts)
+
+
+def _prompt(data: Sequence[Any], names: tuple[str, ...]) -> str:
+    prediction, instructions, target, *inputs = data
     return templates.load("text_loss").render(
-        instructions=told["instructions"],
-        prediction=told["prediction"],
+        instructions=instructions,
+        prediction=prediction,
         target=None if target is None else shown(target),
-        inputs=[{"name": name, "text": shown(value)} for name, value in inputs if value is not None],
+        inputs=[{"name": name, "text": shown(value)} for name, value in zip(names, inputs) if value is not None],
     )

@@ -14,6 +14,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, case_of, view_of
 from textgrad_engine.ops.feedback import Extract, critic_room, object_schema
 from textgrad_engine.ops.fitting import View, fitted
+from textgrad_engine.ops.images import FEEDBACK_IMAGES, ContentPart, Gallery, Show, gallery_of, not_shown
 from textgrad_engine.ops.messages import Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute
 
@@ -44,7 +45,9 @@ def what_if(
     given = [edits[part.position] for part in case.questions.parts]
     if not given:  # only what decides whether the model is asked is edited, and that says nothing to it
         return None
-    user = Compute.apply(lambda data: _render(case, *data), [values, answer, given], "request about an edit")
+    gallery = gallery_of([plan.images(values)], FEEDBACK_IMAGES.get(), critic_room(), "a question about an edit")
+    render = functools.partial(_render, case, gallery)
+    user = Compute.apply(lambda data: render(*data), [values, answer, given], "request about an edit")
     asked = values[plan.gate] if plan.gate is not None else "yes"
     gate = Compute.apply(lambda data: "".join(map(str, data[1])) if data[0] else "", [asked, given], "")
     reply = ask(
@@ -55,16 +58,24 @@ def what_if(
         role="answer about an edit",
         gate=gate,
         silence=json.dumps({"change": ""}),
+        gallery=gallery,
     )
     change: Variable = Extract.apply(reply, (("change",),), ("edit of the answer",))
     return change
 
 
-def _render(case: Case, values: list[Any], answer: str, edits: list[str]) -> str:
-    room, whole = critic_room(), view_of(case, values, answer, [])
+def _render(case: Case, gallery: Gallery | None, values: list[Any], answer: str, edits: list[str]) -> str:
+    if gallery is None:
+        return _fitted(case, values, answer, edits, 0, not_shown)
+    texts = [text for text in (*values, answer, *edits) if type(text) is not ContentPart]
+    return gallery.text(lambda show: _fitted(case, values, answer, edits, gallery.tokens, show), texts)
+
+
+def _fitted(case: Case, values: list[Any], answer: str, edits: list[str], beside: int, show: Show) -> str:
+    room, whole = critic_room(), view_of(case, values, answer, [], show=show)
     if room is None:
         return _rendered(case, values, edits, [whole])
-    beside = count(templates.load("what_if").system)
+    beside += count(templates.load("what_if").system)
     return fitted([whole], functools.partial(_rendered, case, values, edits), room, beside, "a question about an edit")
 
 

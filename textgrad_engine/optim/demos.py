@@ -24,6 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from textgrad_engine.llm.images import is_part
+from textgrad_engine.ops.images import not_shown
 from textgrad_engine.optim.words import grams, terms_of
 
 __all__ = ["Asked", "Demo", "Run", "Steps", "by_label", "by_likeness", "demo_of", "demos_and_queries", "solved"]
@@ -349,4 +351,6 @@ def _likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]
 
 
 def _text(value: Any) -> str:
+    if is_part(value):  # an image, say, which no demonstration can hold
+        return not_shown(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from textgrad_engine.data.load import check_reach
+from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage

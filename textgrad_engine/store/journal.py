@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
+from textgrad_engine.llm.attachments import Attachment, attachments_in
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
@@ -101,6 +102,7 @@ class RunFolder:
         self._tools: Counter[int] = Counter()  # likewise
         self._best: dict[str, str] = {}
         self._written: dict[str, str] = {}  # of these, what is in best/
+        self._attached: set[str] = set()
         self._reach = Reach()
         self._secrets = secrets_named()
         self._encoded = [dumps(secret)[1:-1] for secret in self._secrets]
@@ -195,8 +197,20 @@ class RunFolder:
                 kept["asked"] = digest({"purpose": entry["purpose"], **entry["request"]})
             line = dumps(kept)
         with self._write:
+            for attached in attachments_in(event.record.request.messages):
+                self._keep(attached)
             self._completions.append(line)
             self._calls[event.phase] += 1
+
+    def _keep(self, attached: Attachment) -> None:
+        """Have the bytes that a request names in their file."""
+        if attached.name in self._attached:
+            return
+        file = self._home / attached.name
+        file.parent.mkdir(exist_ok=True)
+        if not file.is_file():
+            write_atomically(file, attached.content())
+        self._attached.add(attached.name)
 
     def _on_tool(self, event: ToolEnded) -> None:
         entry = tool_to_json(event, self._places.get(event.phase, Place(event.phase)))

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer, error_from_json
+from textgrad_engine.llm.attachments import without_attachments
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion
@@ -176,10 +177,11 @@ def tool_from_json(entry: Mapping[str, Any], *, nth: int, source: int) -> ToolOn
 def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
     """One line of ``completions.jsonl``: the whole request and what came of it; `answer_from_json` reads it.
 
-    "time" is when it was asked, to the microsecond: of equal requests, it says which was the first.
+    Of the bytes of images and the like it has the names (`llm.attachments`). "time" is when it was asked, to the
+    microsecond: of equal requests, it says which was the first.
     """
     record = call.record
-    asked = asked_of(record.request)
+    asked = without_attachments(asked_of(record.request))
     entry: dict[str, Any] = {
         "phase": place.number,
         "phase_name": place.phase,
@@ -245,7 +247,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
         RunError: it has not the fields of such a line.
     """
     try:
-        request = {"purpose": entry["purpose"], **entry["request"]}
+        request = {"purpose": entry["purpose"], **without_attachments(entry["request"])}
         return Answer(
             entry["model"],
             entry["purpose"],
@@ -294,6 +296,8 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
 def identity_of(entry: Mapping[str, Any]) -> bytes:
     """What tells a completion, or a call of a tool, from others, wherever in a run and whenever it was asked for."""
     kept = {key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN}
+    if "request" in kept:  # folders of before have the bytes
+        kept["request"] = without_attachments(kept["request"])
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 

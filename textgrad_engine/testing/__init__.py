@@ -1,5 +1,5 @@
-"""What tests of programs written with this library need: models that follow a script, a server on this machine, and
-simulated tasks with a known optimum.
+"""What tests of programs written with this library need: models that follow a script, a server on this machine,
+pictures that a model of a test can see, and simulated tasks with a known optimum.
 
 The names are loaded when they are first used, because every pytest run loads the plugin in this package.
 """
@@ -11,12 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from textgrad_engine.testing.models import FunctionModel, ScriptedModel
+    from textgrad_engine.testing.pictures import pixels_of, png
     from textgrad_engine.testing.server import Fault, LoopbackServer
     from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
 
-__all__ = ["Fault", "FunctionModel", "LoopbackServer", "ScriptedModel", "SimulatedTask", "simulated_task"]
+__all__ = [
+    "Fault",
+    "FunctionModel",
+    "LoopbackServer",
+    "ScriptedModel",
+    "SimulatedTask",
+    "pixels_of",
+    "png",
+    "simulated_task",
+]
 
-_HOMES = {"models": ("FunctionModel", "ScriptedModel"), "simulated": ("SimulatedTask", "simulated_task")}
+_HOMES = {
+    "models": ("FunctionModel", "ScriptedModel"),
+    "pictures": ("pixels_of", "png"),
+    "simulated": ("SimulatedTask", "simulated_task"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -113,7 +113,7 @@ def estimate(
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
     plan = _Plan.of(trainer, optimizer, loader, val, test)
     sample = min(SAMPLE, len(rows))
-    nobody = Placeholder(lowest_score)
+    nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, nobody)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
     target = mean_tokens([row.get(trainer.target) for row in list(examples_of(rows))[:SAMPLE]])
@@ -327,7 +327,14 @@ def _rehearsal(
 ) -> dict[str, Usage]:
     """Usage by purpose of one step on a few examples, with nobody asked."""
     held = optimizer.state_dict()
-    rehearsal = Trainer(1, batch_size=sample, max_steps=1, target=trainer.target, concurrency=trainer.concurrency)
+    rehearsal = Trainer(
+        1,
+        batch_size=sample,
+        max_steps=1,
+        feedback_images=trainer.feedback_images,
+        target=trainer.target,
+        concurrency=trainer.concurrency,
+    )
     try:
         optimizer.state = {}  # what other transforms remember is theirs
         for group in optimizer.param_groups:

@@ -70,7 +70,7 @@ def estimate_search(
     sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
     volume = optimizer.volume(sizes)
     seen = min(SAMPLE, len(train))
-    nobody = Placeholder(lowest_score)
+    nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, train, val, nobody)
     tests = 0 if test is None else len(test)
     examples = volume.examples + Span(len(val) + tests, 1.25 * len(val) + 2 * tests, 2 * len(val) + 2 * tests)
@@ -173,7 +173,7 @@ def _rehearsal(
     found: dict[str, Usage] = {}
     try:
         with rehearsing(nobody):
-            with meter() as used, ops.feedback_batch_size(1):
+            with meter() as used, ops.feedback_batch_size(1), ops.feedback_images(trainer.feedback_images):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose
             with meter() as used:

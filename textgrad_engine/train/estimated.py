@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
+from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.prices import price_of
 from textgrad_engine.llm.request import Request
@@ -115,8 +116,9 @@ class Placeholder:
     name = "estimate"
     free = True
 
-    def __init__(self, score: float) -> None:
+    def __init__(self, score: float, models: Mapping[str, Model] | None = None) -> None:
         self._score = score
+        self._models = models or {}
         self._offered_tools = False
 
     def assuming(self, also: str = "") -> str:
@@ -142,7 +144,9 @@ class Placeholder:
             text = json.dumps({"items": [{"text": "?", "numbers": list(range(1, count + 1))}]})
         else:
             text = "?" if wanted is None else json.dumps(least(wanted.json_schema, filler, self._score))
-        used = Usage(calls=1, input_tokens=tokens.count_request(request), output_tokens=1)
+        seen_by = self._models.get(request.purpose) or self._models.get("forward")
+        size = tokens.count_request(request, seen_by=None if seen_by is None else seen_by.name)
+        used = Usage(calls=1, input_tokens=size, output_tokens=1)
         return Completion(text=text, usage=used, model=self.name)
 
 
@@ -279,7 +283,8 @@ class Unit(NamedTuple):
             return cls(1, 1, 1)
         if calls <= 1:
             return cls(target, target, target)
-        fields = sum(tokens.count(str(value)) for row in rows for value in row.values()) / max(1, len(rows))
+        texts = [str(value) for row in rows for value in row.values() if not is_part(value)]
+        fields = sum(map(tokens.count, texts)) / max(1, len(rows))
         longest = max(target, fields)
         return cls(1, longest, (longest * (calls - 1) + target) / calls)
 

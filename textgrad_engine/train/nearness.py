@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from textgrad_engine.llm.images import is_part
 from textgrad_engine.optim.words import terms_of
 
 __all__ = ["Nearness"]
@@ -62,4 +63,4 @@ class Nearness:
 
 
 def _words(fields: Mapping[str, Any]) -> set[str]:
-    return {word for value in fields.values() for word in terms_of(str(value))}
+    return {word for value in fields.values() if not is_part(value) for word in terms_of(str(value))}

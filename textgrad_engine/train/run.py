@@ -18,6 +18,7 @@ from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops import feedback_batch_size as sharing_feedback
+from textgrad_engine.ops import feedback_images
 from textgrad_engine.ops.tools import telling_anew
 from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.objective import Texts
@@ -171,6 +172,7 @@ class Run(abc.ABC):
             if self.earlier is not None:
                 stack.enter_context(self.earlier.answering())
             stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
+            stack.enter_context(feedback_images(self.trainer.feedback_images))
             stop = stack.enter_context(stopping_on_interrupt())
             self.emit(self.started())
             try:

@@ -16,6 +16,7 @@ from textgrad_engine.data import DataLoader, examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
+from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.train.evaluator import clusters_of, scale_of
@@ -47,6 +48,8 @@ class Trainer:
         max_steps: stop after so many steps (of a search: decided proposals); None for no limit but `max_epochs`.
         patience: stop after so many steps in a row that were not kept; None goes on to the end.
         feedback_batch_size: so many examples may share one feedback call.
+        feedback_images: a request to the critic shows at most so many images; 0 for a critic that reads none. See
+            `ops.feedback_images`.
         target: the field that holds an example's target.
         seed: of the order of the examples.
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
@@ -99,6 +102,7 @@ class Trainer:
         max_steps: int | None = None,
         patience: int | None = None,
         feedback_batch_size: int = 1,
+        feedback_images: int = MOST_IMAGES,
         target: str = "target",
         seed: int = 0,
         concurrency: int | None = None,
@@ -126,6 +130,7 @@ class Trainer:
         self.max_steps = max_steps
         self.patience = patience
         self.feedback_batch_size = feedback_batch_size
+        self.feedback_images = checked_images(feedback_images, "feedback_images")
         self.target = target
         self.seed = seed
         self.concurrency = concurrency

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.data import examples_of
+from textgrad_engine.llm.images import is_part
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.optim.words import size_of, together, words_of
 
@@ -136,6 +137,8 @@ def _texts(example: Mapping[str, Any] | str) -> list[tuple[str | None, str]]:
 def _inside(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
+    if is_part(value):  # an image holds no words that a text could copy
+        return []
     if isinstance(value, Mapping):
         return [text for inner in value.values() for text in _inside(inner)]
     if isinstance(value, (list, tuple)):

@@ -1,0 +1,122 @@
+"""What is written down of the bytes that requests carry: a name for each, made by hashing them.
+
+An image of a megabyte goes along with its example each time that this is run, and with each request to a critic about
+it. So in records of requests (run folders, cassettes, what `resume` and `replay` compare) a name such as
+``attachments/3f0c….png`` stands for its bytes; a run folder has them once, in the file of that name.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["FOLDER", "Attachment", "attachments_in", "without_attachments"]
+
+FOLDER = "attachments"
+"""Where a run folder has them."""
+
+_DATA_URL = re.compile(r"(?i)data:(?P<type>[\w.+/-]*)(?:;[\w.+=-]+)*;base64,")
+_ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "mpeg": "mp3", "plain": "txt", "x-wav": "wav", "quicktime": "mov"}
+
+
+class Attachment(NamedTuple):
+    """Bytes that a content part carries in base64.
+
+    Attributes:
+        name: what stands for them in records: the path of their file in a run folder.
+        encoded: they themselves, in base64.
+    """
+
+    name: str
+    encoded: str
+
+    def content(self) -> bytes:
+        """The bytes; as they came where they are no base64."""
+        try:
+            return base64.b64decode(self.encoded)
+        except (binascii.Error, ValueError):
+            return self.encoded.encode("utf-8", "backslashreplace")
+
+
+def attachments_in(messages: Iterable[Any]) -> Iterator[Attachment]:
+    """What the content parts of some messages carry, in order.
+
+    Args:
+        messages: each with its ``content``, as an attribute.
+
+    Example:
+        >>> from textgrad_engine.llm.request import Message
+        >>> part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+        >>> [each.name for each in attachments_in([Message(role="user", content=[part])])]
+        ['attachments/63c1dd951ffedf6f7fd968ad4efa39b8.png']
+    """
+    for message in messages:
+        if not isinstance(message.content, str):
+            for part in message.content:
+                yield from _of_part(part)
+
+
+def without_attachments(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A request as JSON with names in the place of bytes; one that has them is given back as it is.
+
+    Args:
+        asked: the request, as `cachekey.asked_of` gives it, or without its purpose.
+
+    Example:
+        >>> part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
+        >>> asked = without_attachments({"messages": [{"role": "user", "content": [part]}]})
+        >>> asked["messages"][0]["content"][0]["image_url"]
+        {'url': 'attachments/63c1dd951ffedf6f7fd968ad4efa39b8.png', 'detail': 'low'}
+    """
+    messages = [
+        message
+        if isinstance(message.get("content"), str | None)
+        else {**message, "content": [_named(part) for part in message["content"]]}
+        for message in asked["messages"]
+    ]
+    return {**asked, "messages": messages}
+
+
+def _named(part: Any) -> Any:
+    if not isinstance(part, Mapping) or part.get("type") == "text":
+        return part
+    return {
+        key: {name: _name_of(name, value, inside) for name, value in inside.items()}
+        if isinstance(inside, Mapping)
+        else inside
+        for key, inside in part.items()
+    }
+
+
+def _name_of(name: str, value: Any, beside: Mapping[str, Any]) -> Any:
+    found = _carried(name, value, beside)
+    return value if found is None else found.name
+
+
+def _of_part(part: Mapping[str, Any]) -> Iterator[Attachment]:
+    if part.get("type") == "text":
+        return
+    for inside in part.values():
+        if isinstance(inside, Mapping):
+            for name, value in inside.items():
+                if (found := _carried(name, value, inside)) is not None:
+                    yield found
+
+
+def _carried(name: str, value: Any, beside: Mapping[str, Any]) -> Attachment | None:
+    """What one field of a content part carries: a data URL, or the base64 of a recording."""
+    if not isinstance(value, str) or value.startswith(f"{FOLDER}/"):
+        return None
+    if (url := _DATA_URL.match(value)) is not None:
+        encoded, kind = value[url.end() :], url["type"].rpartition("/")[2].lower()
+    elif name == "data":
+        encoded, kind = value, str(beside.get("format", ""))
+    else:
+        return None
+    digest = hashlib.sha256(encoded.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    ending = _ENDINGS.get(kind, kind if re.fullmatch(r"[a-z0-9]{1,8}", kind) else "bin")
+    return Attachment(f"{FOLDER}/{digest}.{ending}", encoded)

@@ -1,0 +1,229 @@
+"""What critics and judges see of images: which are sent to them, and what stands in the text where each of them stood.
+
+NOTE [Images beside a text]
+    The text of such a request is made of texts that anybody may have written. An image goes before it as a content part
+    of its own, behind a line with its number, and where it stood the text has a tag such as ``<image_1-5086e624/>``.
+    Which tag stands for which number is said in front of the text. The letters are made by hashing all texts of the
+    request and occur in none of them, so a dataset that says "image 2", or imitates a tag, refers to nothing. An image
+    that stands in several places is sent once, the order is that in which they stand, and no more are sent than
+    `feedback_images` (of a judge: ``images=``) allows, nor than half of a known context holds. Of each case the last
+    ones are kept. Where one is not sent, its place is named, as that of a recording or a file always is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from textgrad_engine import templates
+from textgrad_engine.llm.context import Room
+from textgrad_engine.llm.images import address_of, is_image, name_of_part, tokens_of
+
+__all__ = [
+    "FEEDBACK_IMAGES",
+    "MOST_IMAGES",
+    "ContentPart",
+    "Gallery",
+    "Show",
+    "checked_images",
+    "feedback_images",
+    "gallery_of",
+    "in_words",
+    "not_shown",
+    "pictured",
+]
+
+_log = logging.getLogger("textgrad_engine.ops.images")
+
+Show: TypeAlias = Callable[[Mapping[str, Any]], str]
+"""What stands in a text where a content part stood."""
+
+MOST_IMAGES = 16
+"""Images in one request to a critic or a judge, where nobody says otherwise; endpoints take 10 to 500."""
+
+FEEDBACK_IMAGES: ContextVar[int] = ContextVar("textgrad_engine_feedback_images", default=MOST_IMAGES)
+
+
+@contextlib.contextmanager
+def feedback_images(most: int) -> Iterator[None]:
+    """Inside the block, a request to the critic shows it at most so many of the images that its calls were sent.
+
+    Args:
+        most: how many images; 0 for a critic that reads none: it is told where they stood, as it is of those beyond.
+
+    Raises:
+        ValueError: it is below 0.
+
+    Example:
+        >>> from textgrad_engine import Variable, use_models
+        >>> from textgrad_engine.ops import chat_completion
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> picture = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+        >>> task = Variable("What is it?", role="question", requires_grad=True)
+        >>> answer = chat_completion(ScriptedModel(["A dog."]), [{"role": "user", "content": [picture, task]}])
+        >>> critic = ScriptedModel([{"case_1": {"user": "Ask for the animal."}}])
+        >>> with use_models(backward=critic), feedback_images(1):
+        ...     answer.backward("It is a cat.")
+        >>> [part["type"] for part in critic.requests[0].messages[-1].content]
+        ['text', 'image_url', 'text']
+    """
+    token = FEEDBACK_IMAGES.set(checked_images(most, "feedback_images"))
+    try:
+        yield
+    finally:
+        FEEDBACK_IMAGES.reset(token)
+
+
+def checked_images(most: int, name: str) -> int:
+    """A number of images that somebody states.
+
+    Raises:
+        ValueError: it is below 0.
+    """
+    if most < 0:
+        raise ValueError(f"{name} is the images in a request at most, 0 for none, got {most}")
+    return most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContentPart:
+    """A content part as the value of a call: a leaf to all that takes containers apart.
+
+    Attributes:
+        part: the dict, as in OpenAI's API.
+        no_variables_inside: says that it need not be searched for Variables.
+    """
+
+    part: Mapping[str, Any]
+
+    no_variables_inside: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return not_shown(self.part)
+
+    def __repr__(self) -> str:
+        return f"ContentPart({self.part['type']!r})"
+
+
+def not_shown(part: Mapping[str, Any]) -> str:
+    """What a reader is told of a content part that is not sent along.
+
+    Example:
+        >>> not_shown({"type": "input_audio"})
+        '[a recording, not shown here]'
+    """
+    return f"[{name_of_part(part)}, not shown here]"
+
+
+def in_words(values: Sequence[Any], show: Show) -> Sequence[Any]:
+    """The values with a text in the place of each content part."""
+    if ContentPart not in map(type, values):
+        return values
+    return [show(value.part) if type(value) is ContentPart else value for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """The images that go along with a request, each once; see NOTE [Images beside a text].
+
+    Attributes:
+        images: the content parts, in the order of their numbers, from 1.
+        tokens: about how many tokens all of them take, with the words around them.
+    """
+
+    images: tuple[Mapping[str, Any], ...]
+    tokens: int
+
+    def parts(self) -> list[dict[str, Any]]:
+        """The content parts before the text: for each image its number, and it itself."""
+        label = templates.load("image_label")
+        found: list[dict[str, Any]] = []
+        for number, image in enumerate(self.images, 1):
+            found += [{"type": "text", "text": f"{label.render(number=number)}\n"}, dict(image)]
+        return found
+
+    def text(self, render: Callable[[Show], str], texts: Iterable[Any]) -> str:
+        """The text of the request.
+
+        Args:
+            render: makes it; is given what stands in the place of a content part.
+            texts: all texts that it is made of.
+        """
+        nonce = templates.nonce_for("\0".join(map(str, texts)), "image")
+        numbers = {_key(image): number for number, image in enumerate(self.images, 1)}
+
+        def show(part: Mapping[str, Any]) -> str:
+            number = numbers.get(_key(part)) if is_image(part) else None
+            return not_shown(part) if number is None else _tag(number, nonce)
+
+        tags = [_tag(number, nonce) for number in numbers.values()]
+        return f"{templates.load('images').render(tags=tags)}\n\n{render(show)}"
+
+
+def _tag(number: int, nonce: str) -> str:
+    return f"<image_{number}-{nonce}/>"
+
+
+def _key(image: Mapping[str, Any]) -> Any:
+    return address_of(image), image["image_url"].get("detail") if address_of(image) else None
+
+
+_AROUND = 60
+"""Tokens of the words in front of the text, and for each image half as many."""
+
+
+def gallery_of(
+    cases: Sequence[Sequence[Mapping[str, Any]]], most: int, room: Room | None = None, what: str = ""
+) -> Gallery | None:
+    """The images of some cases that a request shows; None where it shows none.
+
+    Args:
+        cases: the images of each case, in the order in which they stand.
+        most: how many are shown at most.
+        room: what there is room for; None where that is not known.
+        what: what the request is, for the log.
+    """
+    found: dict[Any, Mapping[str, Any]] = {}
+    for images in cases:
+        for image in images:
+            if address_of(image):
+                found.setdefault(_key(image), image)
+    if not found or most == 0:
+        return None
+    kept: set[Any] = set()
+    left, tokens = (None if room is None else room.tokens // 2), _AROUND
+    for back in range(1, max(map(len, cases)) + 1):  # the last of each case, then the last but one
+        for images in cases:
+            key = _key(images[-back]) if back <= len(images) else None
+            if key not in found or key in kept or len(kept) == most:
+                continue
+            cost = tokens_of(found[key], None if room is None else room.model) + _AROUND // 2
+            if left is not None and tokens + cost > left:
+                continue
+            kept.add(key)
+            tokens += cost
+    if len(kept) < len(found):
+        why = f"{most} are shown at most" if len(kept) == most else "the context has no room for more"
+        _log.warning("%s: %d of %d images left out: %s", what or "a request", len(found) - len(kept), len(found), why)
+    return Gallery(tuple([image for key, image in found.items() if key in kept]), tokens) if kept else None
+
+
+def pictured(values: Sequence[Any], render: Callable[[list[Any]], str], most: int) -> Any:
+    """The content of a message that is made of values, some of which are content parts.
+
+    Args:
+        values: the values.
+        render: makes its text of them, with words in the place of content parts.
+        most: how many images are shown at most.
+    """
+    images = [value.part for value in values if type(value) is ContentPart and is_image(value.part)]
+    gallery = gallery_of([images], most, what="a request to the judge")
+    if gallery is None:
+        return render(list(in_words(values, not_shown)))
+    texts = [value for value in values if type(value) is not ContentPart]
+    text = gallery.text(lambda show: render(list(in_words(values, show))), texts)
+    return [*gallery.parts(), {"type": "text", "text": text}]
