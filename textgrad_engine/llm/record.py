@@ -14,11 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import ModelError, RunError
-from textgrad_engine.llm.answers import (
-    digest,
-    entry_of,
-    error_to_json,
-)
+from textgrad_engine.llm.answers import digest, entry_of, error_to_json
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.places import numbering_places
