@@ -70,6 +70,16 @@ def test_a_damaged_config_is_named(cli: Any, run: Path) -> None:
     assert "config.json: was damaged" in result.stderr
 
 
+def test_a_run_without_a_test_split_needs_data(cli: Any, run: Path) -> None:
+    """What validated it chose it, so nothing else is taken in its place."""
+    config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    config["config"]["data"]["test"] = None
+    (run / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    result = cli("eval", run)
+    assert result.exit_code == 2
+    assert "the run's config names no test split; name a file with --data FILE" in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize("least", ["nan", "1.5", "-0.1"])
 def test_a_least_score_that_there_cannot_be(cli: Any, run: Path, least: str) -> None:
     """Exit code 2 before anything is asked: percent are no scores from 0 to 1, and nan is below nothing."""

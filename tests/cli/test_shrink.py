@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli import shrink
-from textgrad_engine.errors import RunError
+from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.optim import NoCopying
 from textgrad_engine.store import check_shrunk
 from textgrad_engine.testing import LoopbackServer
+
+TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
 
 def test_a_killed_run(cli: Any, run: Any) -> None:
@@ -108,6 +111,44 @@ def test_what_can_be_written_no_longer_is_printed(cli: Any, run: Any, monkeypatc
     assert result.exit_code == 1
     assert json.loads(result.stdout)["after"].keys() == {"system"}
     assert "no space left" in result.stderr
+
+
+def test_an_interruption_leaves_the_folder_as_it_was(cli: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 130; a short prompt that was not raced to its end is not written."""
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        raise Stopped("interrupted")
+
+    monkeypatch.setattr(shrink, "shortened", interrupted)
+    path = run()
+    before = sorted(path.rglob("*"))
+    result = cli("shrink", path, "--json")
+    assert result.exit_code == 130
+    assert "interrupted: the prompt was not shrunk, and nothing was written" in result.stderr
+    assert json.loads(result.stdout)["exit_code"] == 130
+    assert sorted(path.rglob("*")) == before
+
+
+def test_a_short_prompt_may_copy_no_more_than_the_long_one_might(
+    cli: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The examples of the run are what it is compared with."""
+    path = run()
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config["config"]["optimizer"]["contracts"]["no_copying"] = True
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    asked: dict[str, Any] = {}
+    shortened = shrink.shortened
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        asked.update(kwargs)
+        return shortened(*args, **kwargs)
+
+    monkeypatch.setattr(shrink, "shortened", noting)
+    assert cli("shrink", path, "--max-tries", "1", "--allowance", "10").exit_code == 0
+    (copying,) = [each for each in asked["contracts"]["system"] if isinstance(each, NoCopying)]
+    ticket = json.loads((TICKETS / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])["ticket"]
+    assert "copied from a training example" in str(copying.problem("Sort.", f"Sort.\n{ticket}"))
 
 
 def test_help_says_what_there_is_after_an_interruption(cli: Any) -> None:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import ResponseFormat
 from textgrad_engine.llm import schema as schemas
-from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.llm.schema import check_schema, schema_problem
 from textgrad_engine.nn import ChatCompletion
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import Completion, GenerateConfig, OpenAIModel, ResponseFormat, resolve
-from textgrad_engine.llm.check import unwrapped
+from textgrad_engine.llm.parsing import unwrapped
 from textgrad_engine.llm.schema import check_schema, schema_problem
 from textgrad_engine.llm.strict import is_strict, strictly, wrapped
 from textgrad_engine.testing import FunctionModel

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, Root
 from typing_extensions import TypedDict
 
 from textgrad_engine.errors import MalformedResponse
-from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.llm.strict import is_strict
 

@@ -8,7 +8,7 @@ import pydantic
 import pytest
 
 from textgrad_engine.llm import GenerateConfig, Message, Request, ResponseFormat
-from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.ops.echo import EchoModel
 
 

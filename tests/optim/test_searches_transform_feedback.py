@@ -13,15 +13,7 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.search.searcher import Decision, Searcher
-from textgrad_engine.optim.transforms import (
-    Context,
-    FeedbackTransform,
-    Gathered,
-    chain,
-    cluster,
-    momentum,
-    summarise,
-)
+from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, cluster, momentum, summarise
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, Trainer
 from textgrad_engine.train.estimate import estimate

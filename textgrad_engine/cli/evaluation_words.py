@@ -9,9 +9,7 @@ from typing import Any
 
 from textgrad_engine.cli import run_data
 from textgrad_engine.cli.evaluating import Done
-from textgrad_engine.cli.output import (
-    width,
-)
+from textgrad_engine.cli.output import width
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.notes import lost

@@ -28,9 +28,9 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
-from textgrad_engine.llm.check import check_json, without_thoughts
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free
+from textgrad_engine.llm.parsing import check_json, without_thoughts
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped

@@ -14,7 +14,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import tags
-from textgrad_engine.llm.check import after_thoughts, check_json
+from textgrad_engine.llm.parsing import after_thoughts, check_json
 from textgrad_engine.llm.request import Message, Request, ResponseFormat
 
 __all__ = ["MAX_REPAIRED", "PROMPTS", "is_by_tags", "most_words", "read", "repair_request", "words_for"]

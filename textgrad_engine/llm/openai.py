@@ -26,13 +26,13 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm import dialects, failures, inwords, outputs, responses, stream, wire
-from textgrad_engine.llm.check import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.cut import was_cut
 from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
 from textgrad_engine.llm.loops import PerLoop
+from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import HIDDEN, conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting

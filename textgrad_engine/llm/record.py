@@ -14,10 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import ModelError, RunError
-from textgrad_engine.llm.answers import (
-    entry_of,
-    error_to_json,
-)
+from textgrad_engine.llm.answers import entry_of, error_to_json
 from textgrad_engine.llm.ids import digest, giving_ids
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.model import Model, innermost

@@ -20,8 +20,8 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
 from textgrad_engine.errors import MalformedResponse, ModelError
-from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.context import Room, room_of
+from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, Shown, view_of

@@ -11,7 +11,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.errors import MalformedResponse
-from textgrad_engine.llm.check import json_in
+from textgrad_engine.llm.parsing import json_in
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit

@@ -12,8 +12,8 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.errors import AutogradError, MalformedResponse
-from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.chat_completion import ChatCompletion

@@ -9,17 +9,12 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.errors import MalformedResponse
-from textgrad_engine.llm.check import parsed
 from textgrad_engine.llm.images import is_image
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.evaluators import (
-    feedback_of,
-    is_leaf,
-    refuse_several_outputs,
-    roles_of,
-)
+from textgrad_engine.ops.evaluators import feedback_of, is_leaf, refuse_several_outputs, roles_of
 from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.images import (
     MOST_IMAGES,

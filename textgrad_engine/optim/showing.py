@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from textgrad_engine import templates
-from textgrad_engine.llm.check import strip_fence
+from textgrad_engine.llm.parsing import strip_fence
 from textgrad_engine.optim.sentences import places_of
 
 __all__ = ["left_over", "marked", "numbered", "shown_lines", "unwrapped"]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from textgrad_engine.errors import MalformedResponse, ScriptError
-from textgrad_engine.llm.check import check_json
+from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.tokens import count, count_request

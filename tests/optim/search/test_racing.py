@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.errors import AnswerError, ServerFailed
-from textgrad_engine.optim.search.race import (
-    MANY,
-    Race,
-)
+from textgrad_engine.optim.search.race import MANY, Race
 from textgrad_engine.optim.search.racing import LosesAnswers, answered, run_race
 
 Pair = tuple[float | None, float | None]

@@ -1,13 +1,6 @@
 """Feedback transforms: what happens to feedback between the backward pass and the optimizer's model; they chain."""
 
-from textgrad_engine.optim.transforms.base import (
-    Chain,
-    Context,
-    FeedbackTransform,
-    Gathered,
-    chain,
-    identity,
-)
+from textgrad_engine.optim.transforms.base import Chain, Context, FeedbackTransform, Gathered, chain, identity
 from textgrad_engine.optim.transforms.cap import cap
 from textgrad_engine.optim.transforms.cluster import cluster
 from textgrad_engine.optim.transforms.dedupe import dedupe

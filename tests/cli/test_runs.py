@@ -1,0 +1,42 @@
+"""Where a run's folder is, and its texts in a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.runs import claim, load_texts
+from textgrad_engine.errors import RunError
+from textgrad_engine.nn import ChatCompletion, Parameter
+
+
+def test_a_place_where_no_folder_can_be_made_is_named(
+    small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the option that names another one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").write_text("no folder", encoding="utf-8")
+    with pytest.raises(RunError, match=r"runs: no run folder can be made: .*; name a place with --run-dir"):
+        claim(load_config(small() / "config.toml"), None)
+
+
+def test_a_run_that_begins_at_the_same_moment_takes_the_next_number(
+    small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commands in two terminals; what one has made after the other had looked is not taken over."""
+    monkeypatch.chdir(tmp_path)
+    config = load_config(small() / "config.toml")
+    assert claim(config, None) == Path("runs/small-1")
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: iter(()))
+    assert claim(config, None) == Path("runs/small-2")
+
+
+def test_a_program_that_was_changed_since_the_run_says_what_it_lacks() -> None:
+    """The prompts of the run cannot be put into it."""
+    program = ChatCompletion("{ticket}", system=Parameter("Sort."))
+    with pytest.raises(RunError, match=r"runs/a: the run trained 'sorter\.system', and the program .* now has system;"):
+        load_texts(program, {"sorter.system": "Sort them."}, Path("runs/a"))
+    assert program.system.data == "Sort."
