@@ -6,6 +6,7 @@ where the tests run in the background of a shell. And how run folders are compar
 """
 
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -35,6 +36,15 @@ with contextlib.suppress(ImportError, AttributeError):
 
     _NONE = providers._local_constants
     providers._get_local_constants = lambda: _NONE
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector leave alone what thousands of tests consist of: nothing of it goes before the end.
+
+    To look through it each time took most of the time of many tests, and a second where one collects by itself.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def timeless(path: Path) -> dict[str, str]:

@@ -87,7 +87,8 @@ def test_what_is_complained_of_reaches_the_terminal_as_text(capsys: pytest.Captu
 def test_on_windows_a_terminal_needs_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bars are for people there, too; elsewhere a terminal without TERM is a dumb one."""
     monkeypatch.setattr(sys, "stderr", Terminal("utf-8"))
-    monkeypatch.delenv("TERM", raising=False)
+    for name in ("TERM", "JPY_PARENT_PID"):
+        monkeypatch.delenv(name, raising=False)
     assert not output.moves_its_cursor()
     with monkeypatch.context() as windows:
         windows.setattr(os, "name", "nt")
@@ -113,7 +114,8 @@ def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyP
     """As that of Windows does where nobody has told it otherwise."""
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, Terminal("cp437"))
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("NO_COLOR", "FORCE_COLOR", "JPY_PARENT_PID"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert output.colors()
     assert output.moves_its_cursor()
