@@ -208,6 +208,8 @@ def _row(name: str, seed: Evaluation | None, best: Evaluation | None) -> ScoreRo
 def size(evaluation: Evaluation) -> str:
     """How much was measured, in words: examples, the clusters they come in, samples of each."""
     found = plural(len(evaluation), "example")
+    if evaluation.not_run:
+        found = f"{len(evaluation) - len(evaluation.not_run)} of {found}"
     if evaluation.clusters:
         found += f" in {plural(len(set(evaluation.clusters)), 'cluster')}"
     return f"{found}, {len(evaluation.samples[0])} samples each" if evaluation.samples else found
@@ -443,11 +445,14 @@ def _all_alike(result: TrainResult) -> Iterator[str]:
 
 def lost(evaluation: Evaluation) -> str:
     """What is known of the answers that an evaluation lacks, in words: how many, why, and what they could change."""
+    parts = []
     if evaluation.failures:
         name, error = next(iter(evaluation.failures.items()))
-        said = f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}."
-    else:
-        said = f"{plural(evaluation.unanswered, 'sample')} without an answer left out."
+        parts.append(f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}.")
+    if evaluation.not_run:
+        number, all_ = len(evaluation.not_run), len(evaluation)
+        parts.append(f"{number} of {plural(all_, 'example')} {'was' if number == 1 else 'were'} not run with it.")
+    said = " ".join(parts) or f"{plural(evaluation.unanswered, 'sample')} without an answer left out."
     if evaluation.bounds is not None:
         if all(map(math.isfinite, evaluation.bounds)):
             low, high = map(score, evaluation.bounds)
