@@ -310,6 +310,23 @@ def test_an_early_interruption_of_a_resume_keeps_what_was_known(tmp_path: Path, 
     assert (path / "best_prompt.txt").read_text(encoding="utf-8") == other.best["system"]
 
 
+def test_a_resume_with_a_lower_limit_keeps_what_was_known(tmp_path: Path, fit: Any) -> None:
+    """It ends where it would have ended then, and the texts of the longer run were paid for."""
+    path, whole = tmp_path / "run", tmp_path / "whole"
+    fit(RunFolder(whole))
+    cut_by_budget(fit, path, 12)
+    before = read_run(path)
+    with tg.budget(calls=6):
+        result = fit(RunFolder(path, resume=True), model=unasked)
+    assert (result.status, result.best) == ("budget", before.seed)
+    now = read_run(path)
+    assert (now.result, now.best, now.steps) == (before.result, before.best, before.steps)
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+    assert any("has not come as far again" in note for note in now.notes)
+    fit(RunFolder(path, resume=True))
+    assert timeless(path) == timeless(whole)
+
+
 def test_an_error_of_a_resume_is_told_beside_what_was_known(tmp_path: Path, fit: Any) -> None:
     """Who asks for the report of a run gets it, and hears why there is no more of it."""
     path = tmp_path / "run"
