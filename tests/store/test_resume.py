@@ -844,6 +844,42 @@ def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: 
     assert lacking > 2
 
 
+def test_a_clock_that_was_set_back_mixes_no_answers_up(tmp_path: Path) -> None:
+    """Of two equal requests the second one was answered in another sitting, by the clock years before the first."""
+
+    class Voting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+
+        def forward(self, word: str) -> tg.Variable:
+            return self.chat(word=word) + self.chat(word=word)
+
+    def model(request: Any) -> Any:
+        return next(numbers) if request.purpose == "forward" else answer(request)
+
+    def fit(folder: Any, *callbacks: Any) -> Any:
+        program = Voting()
+        trainer = tg.Trainer(max_steps=1, batch_size=2, callbacks=[folder, *callbacks])
+        with tg.use_models(forward=FunctionModel(model)):
+            return trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:2], ROWS[2:5])
+
+    numbers = map(str, itertools.count(10))
+    path, seen = tmp_path / "run", []
+    with pytest.raises(Killed):
+        fit(Mortal(path, 4))
+    (only,) = lines(path / "completions.jsonl")
+    (path / "completions.jsonl").write_text(json.dumps({**only, "time": f"2099{only['time'][4:]}"}) + "\n")
+
+    def end(event: Any) -> None:
+        seen.append(event.evaluation.predictions)
+        raise Killed
+
+    with pytest.raises(Killed):
+        fit(RunFolder(path, resume=True), At(Evaluated, end))
+    assert fit(RunFolder(path, resume=True)).seed_val.predictions == seen[0]
+
+
 def test_inside_a_replay_nothing_is_asked_of_a_model(tmp_path: Path, fit: Any) -> None:
     """What is not in the folder is in the cassette."""
     path, asked = tmp_path / "run", Counting()
