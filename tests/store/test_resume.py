@@ -844,6 +844,23 @@ def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: 
     assert lacking > 2
 
 
+def test_equal_answers_of_two_items_are_two_though_each_is_in_another_file(tmp_path: Path, fit: Any) -> None:
+    """Neither was given to the other, so both were paid for; one of a folder of before may have been given to any."""
+    fit(RunFolder(tmp_path))
+    entry = lines(tmp_path / "completions.jsonl")[0]
+
+    def found(*files: list[dict[str, Any]]) -> list[bool]:
+        for name, items in zip(("answers-1.jsonl", "completions.jsonl"), files):
+            text = "".join(json.dumps({**entry, **each}) + "\n" for each in items)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        return [paid.again for paid in paid_for(tmp_path)]
+
+    first, third = {"item": [0], "place": [0, 1]}, {"item": [2], "place": [0, 1]}
+    assert found([first], [third, first]) == [False, False, True]
+    assert found([first], [{**first, "place": [0, 2]}]) == [False, False]
+    assert found([{}], [first, third]) == [False, True, False]
+
+
 def test_a_clock_that_was_set_back_mixes_no_answers_up(tmp_path: Path) -> None:
     """Of two equal requests the second one was answered in another sitting, by the clock years before the first."""
 
