@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -54,6 +55,19 @@ def resumption(*answers: Answer, phase: int = 1, validated: bool | None = None) 
 async def said(player: Resumption, request: Any, model: Any = MODEL) -> str:
     with player.answering():
         return (await resolve(model, policy=RetryPolicy(max_attempts=1)).complete(request)).text
+
+
+def test_what_was_asked_inside_of_a_call_on_record_is_given_with_it_alone(run: Any, ask: Any) -> None:
+    """An equal request from elsewhere is asked anew; else the call would count without what was asked inside of it."""
+    outer = replace(recorded(ask("outer"), "made of it"), id="x")
+    player = resumption(replace(recorded(ask(), "inner"), tool="x"), outer)
+
+    async def main() -> list[Any]:
+        with meter() as used:
+            found = [await said(player, ask()), await said(player, ask("outer"))]
+        return [*found, used.total.calls, player.left]
+
+    assert run(main()) == ["new", "made of it", 3, []]
 
 
 def test_what_is_not_on_record_is_asked(run: Any, ask: Any) -> None:

@@ -310,6 +310,23 @@ def test_an_early_interruption_of_a_resume_keeps_what_was_known(tmp_path: Path, 
     assert (path / "best_prompt.txt").read_text(encoding="utf-8") == other.best["system"]
 
 
+def test_a_resume_with_a_lower_limit_keeps_what_was_known(tmp_path: Path, fit: Any) -> None:
+    """It ends where it would have ended then, and the texts of the longer run were paid for."""
+    path, whole = tmp_path / "run", tmp_path / "whole"
+    fit(RunFolder(whole))
+    cut_by_budget(fit, path, 12)
+    before = read_run(path)
+    with tg.budget(calls=6):
+        result = fit(RunFolder(path, resume=True), model=unasked)
+    assert (result.status, result.best) == ("budget", before.seed)
+    now = read_run(path)
+    assert (now.result, now.best, now.steps) == (before.result, before.best, before.steps)
+    assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
+    assert any("has not come as far again" in note for note in now.notes)
+    fit(RunFolder(path, resume=True))
+    assert timeless(path) == timeless(whole)
+
+
 def test_an_error_of_a_resume_is_told_beside_what_was_known(tmp_path: Path, fit: Any) -> None:
     """Who asks for the report of a run gets it, and hears why there is no more of it."""
     path = tmp_path / "run"
@@ -825,6 +842,59 @@ def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: 
         assert (len(asked), resumed.total, resumed.best) == (every - paid, whole.total, whole.best)
         assert timeless(path) == timeless(tmp_path / "whole")
     assert lacking > 2
+
+
+def test_equal_answers_of_two_items_are_two_though_each_is_in_another_file(tmp_path: Path, fit: Any) -> None:
+    """Neither was given to the other, so both were paid for; one of a folder of before may have been given to any."""
+    fit(RunFolder(tmp_path))
+    entry = lines(tmp_path / "completions.jsonl")[0]
+
+    def found(*files: list[dict[str, Any]]) -> list[bool]:
+        for name, items in zip(("answers-1.jsonl", "completions.jsonl"), files):
+            text = "".join(json.dumps({**entry, **each}) + "\n" for each in items)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        return [paid.again for paid in paid_for(tmp_path)]
+
+    first, third = {"item": [0], "place": [0, 1]}, {"item": [2], "place": [0, 1]}
+    assert found([first], [third, first]) == [False, False, True]
+    assert found([first], [{**first, "place": [0, 2]}]) == [False, False]
+    assert found([{}], [first, third]) == [False, True, False]
+
+
+def test_a_clock_that_was_set_back_mixes_no_answers_up(tmp_path: Path) -> None:
+    """Of two equal requests the second one was answered in another sitting, by the clock years before the first."""
+
+    class Voting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+
+        def forward(self, word: str) -> tg.Variable:
+            return self.chat(word=word) + self.chat(word=word)
+
+    def model(request: Any) -> Any:
+        return next(numbers) if request.purpose == "forward" else answer(request)
+
+    def fit(folder: Any, *callbacks: Any) -> Any:
+        program = Voting()
+        trainer = tg.Trainer(max_steps=1, batch_size=2, callbacks=[folder, *callbacks])
+        with tg.use_models(forward=FunctionModel(model)):
+            return trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:2], ROWS[2:5])
+
+    numbers = map(str, itertools.count(10))
+    path, seen = tmp_path / "run", []
+    with pytest.raises(Killed):
+        fit(Mortal(path, 4))
+    (only,) = lines(path / "completions.jsonl")
+    (path / "completions.jsonl").write_text(json.dumps({**only, "time": f"2099{only['time'][4:]}"}) + "\n")
+
+    def end(event: Any) -> None:
+        seen.append(event.evaluation.predictions)
+        raise Killed
+
+    with pytest.raises(Killed):
+        fit(RunFolder(path, resume=True), At(Evaluated, end))
+    assert fit(RunFolder(path, resume=True)).seed_val.predictions == seen[0]
 
 
 def test_inside_a_replay_nothing_is_asked_of_a_model(tmp_path: Path, fit: Any) -> None:

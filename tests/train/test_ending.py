@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import llm, optim
+from textgrad_engine import llm, optim, report
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
@@ -326,3 +326,23 @@ def test_a_call_of_the_block_that_is_sent_after_it_cannot_have_what_is_kept() ->
                 go.set()
             assert slow.data == "yes"
             assert b.remaining.calls == kept
+
+
+def test_what_a_budget_ended_amid_its_validation_is_told_as_that() -> None:
+    """A step stays that had won its race; what was never run is no lost answer, and no score is made of what was."""
+    task = simulated_task(rules=4, seed=3, train=24, val=60, test=20)
+    program = task.program()
+    with tg.use_models(forward=task.model), tg.budget(calls=116):
+        trainer = tg.Trainer(max_steps=4, batch_size=8)
+        optimizer = optim.TGD(program.parameters())
+        result = trainer.fit(program, task.loss, optimizer, task.train, task.val, task.test)
+    (step,) = result.steps
+    assert (result.status, step.kept, result.compared_on) == ("budget", True, "val")
+    left_out = len(result.best_val.not_run)
+    assert 0 < left_out == result.best_val.unanswered == 60 - result.comparison.n
+    assert (result.best_val.failures, result.comparison.lost) == ({}, 0)
+    assert step.best_val == step.val_mean < result.best_val.mean  # those run first are not like the others
+    said = " ".join(report.render(result, width=80).split())
+    assert f"{60 - left_out} of 60 examples" in said
+    assert f"best prompt, validation: {left_out} of 60 examples were not run with it. Had they scored lowest" in said
+    assert "answers were lost" not in said

@@ -62,7 +62,7 @@ class Playback:
     ) -> None:
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, each.counted_again))
         self.tools = ToolsOnRecord(tools)
-        self.ids = self.tools.ids | {each.id for each in every}
+        self.ids = self.tools.ids | {each.id for each in every if each.id}
         self._phase, self._refused = phase, refused
         self.outer: Player | None = None
         self.problem = ""
@@ -80,7 +80,7 @@ class Playback:
         entry, phase = entry_of(model, request), self._phase()
 
         def rank(each: Answer) -> Any:
-            if not may_answer(each, entry):
+            if not may_answer(each, entry, self.ids):
                 return None
             return each.phase != phase, *distance(each, entry), not each.counted_again, each.nth
 

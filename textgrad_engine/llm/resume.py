@@ -85,7 +85,7 @@ class Resumption:
     ) -> None:
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))
         self.tools = ToolsOnRecord(tools)
-        self.ids = self.tools.ids | {each.id for each in every if is_answer(each)}
+        self.ids = self.tools.ids | {each.id for each in every if each.id and is_answer(each)}
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
@@ -145,7 +145,7 @@ class Resumption:
         entry, phase, known = entry_of(model, request), self._phase(), False
 
         def rank(each: Answer) -> Any:
-            if not may_answer(each, entry):
+            if not may_answer(each, entry, self.ids):
                 return None
             return each.phase != phase, *distance(each, entry), is_answer(each), each.nth
 

@@ -154,11 +154,14 @@ def _all_alike(result: TrainResult) -> Iterator[str]:
 
 def lost(evaluation: Evaluation) -> str:
     """What is known of the answers that an evaluation lacks, in words: how many, why, and what they could change."""
+    parts = []
     if evaluation.failures:
         name, error = next(iter(evaluation.failures.items()))
-        said = f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}."
-    else:
-        said = f"{plural(evaluation.unanswered, 'sample')} without an answer left out."
+        parts.append(f"{plural(len(evaluation.failures), 'example')} without an answer left out, e.g. {name}: {error}.")
+    if evaluation.not_run:
+        number, all_ = len(evaluation.not_run), len(evaluation)
+        parts.append(f"{number} of {plural(all_, 'example')} {'was' if number == 1 else 'were'} not run with it.")
+    said = " ".join(parts) or f"{plural(evaluation.unanswered, 'sample')} without an answer left out."
     if evaluation.bounds is not None:
         if all(map(math.isfinite, evaluation.bounds)):
             low, high = map(score, evaluation.bounds)

@@ -151,6 +151,7 @@ def _only(evaluation: Evaluation, ids: list[str]) -> Evaluation:
         samples=tuple(evaluation.samples[position] for position in kept) if evaluation.samples else (),
         clusters=_numbered([evaluation.clusters[position] for position in kept]) if evaluation.clusters else (),
         scale=evaluation.scale,
+        not_run=tuple(name for name in ids if name in evaluation.not_run),
     )
 
 
@@ -171,6 +172,7 @@ def _renamed(evaluation: Evaluation, ids: tuple[str, ...]) -> Evaluation:
         samples=evaluation.samples,
         clusters=evaluation.clusters,
         scale=evaluation.scale,
+        not_run=tuple(new[name] for name in evaluation.not_run),
     )
 
 

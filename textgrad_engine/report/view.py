@@ -202,6 +202,8 @@ def _row(name: str, seed: Evaluation | None, best: Evaluation | None) -> ScoreRo
 def size(evaluation: Evaluation) -> str:
     """How much was measured, in words: examples, the clusters they come in, samples of each."""
     found = plural(len(evaluation), "example")
+    if evaluation.not_run:
+        found = f"{len(evaluation) - len(evaluation.not_run)} of {found}"
     if evaluation.clusters:
         found += f" in {plural(len(set(evaluation.clusters)), 'cluster')}"
     return f"{found}, {len(evaluation.samples[0])} samples each" if evaluation.samples else found

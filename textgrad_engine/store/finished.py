@@ -19,7 +19,7 @@ from textgrad_engine.store.lock import check_unlocked
 from textgrad_engine.store.paid import OnRecord, Paid, paid_for
 from textgrad_engine.store.reader import Run
 from textgrad_engine.store.records import event_from_json, result_to_json
-from textgrad_engine.store.resume import answer_of, in_order, tools_of
+from textgrad_engine.store.resume import answer_of, in_order, tools_of, when
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
 
@@ -67,7 +67,8 @@ class FinishedRun:
         )
         found, on_record = [], OnRecord()
         for line, entry in enumerate(read_lines(run.path / "completions.jsonl", []), 1):
-            found.append((str(entry.get("time", "")), answer_of(run.path, Paid(0, line, entry), source=0)))
+            paid = Paid(0, line, entry)
+            found.append((when(paid, 0), answer_of(run.path, paid, source=0)))
             on_record.add(0, found[-1][1].phase)
         on_record.check(run.path, run.events, "")
         tools, run_again = list(paid_for(run.path, "tools.jsonl", or_none=True)), OnRecord("tools.jsonl")

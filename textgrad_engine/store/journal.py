@@ -299,7 +299,7 @@ class RunFolder:
         Args:
             status: how the run ended; None where it goes on.
         """
-        return self.earlier is not None and self._reach < self.earlier.reach and status in (None, "interrupted")
+        return self.earlier is not None and self._reach < self.earlier.reach and status != "finished"
 
     def _write_best(self, status: Status | None = None) -> None:
         """Write what has changed of the best texts, unless those that the folder has are from farther on."""

@@ -9,8 +9,9 @@ NOTE [A run that is resumed]
     mostly twice.
 
     A completion that stands in several of these files was paid for once: as often as in that file which has it most
-    often. So it is with calls of tools. When the run has ended and all that a file put aside holds was asked for again,
-    it goes, with what was put aside beside it. What was not asked for again stays where it is.
+    often. Those of several items of a `pmap`, or of several places, are several, as none is given to another. So it is
+    with calls of tools. When the run has ended and all that a file put aside holds was asked for again, it goes, with
+    what was put aside beside it. What was not asked for again stays where it is.
 
     For a while the run that began anew knows less than what was put aside does. Until it has come as far
     (`reader.Reach`), who reads the folder is told that, and the files of the best texts stay as they were.
@@ -27,6 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.answers import same_item
+from textgrad_engine.llm.places import same_place
 from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.records import identity_of
 
@@ -153,14 +156,26 @@ def paid_for(folder: Path, name: str = "completions.jsonl", *, or_none: bool = F
     last = folder / name
     if last.is_file() or not (numbers or or_none):  # a run that was cut while it was put aside has none
         places.append((0, last))
-    known: Counter[bytes] = Counter()
+    known: dict[bytes, list[_Within]] = {}
     for number, path in places:
-        own: Counter[bytes] = Counter()
+        left = {identity: list(found) for identity, found in known.items()}
         for line, entry in enumerate(read_lines(path, []), 1):
             again = False
             if len(places) > 1:
-                identity = identity_of(entry)
-                own[identity] += 1
-                again = own[identity] <= known[identity]
+                identity, within = identity_of(entry), (tuple(entry.get("item", ())), tuple(entry.get("place", ())))
+                same = [each for each in left.get(identity, ()) if _may_be(each, within)]
+                again = bool(same)
+                if same:
+                    left[identity].remove(within if within in same else same[0])
+                else:
+                    known.setdefault(identity, []).append(within)
             yield Paid(number, line, entry, again)
-        known |= own
+
+
+_Within = tuple[tuple[int, ...], tuple[int, ...]]
+"""The item and the place that something belongs to, as far as that was kept."""
+
+
+def _may_be(recorded: _Within, asked: _Within) -> bool:
+    """Whether what was recorded may have been given again to a call: what is of one item or place is of no other."""
+    return same_item(recorded[0], asked[0]) and same_place(recorded[1], asked[1])

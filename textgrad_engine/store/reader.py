@@ -170,7 +170,7 @@ def read_run(path: str | Path) -> Run:
     sittings = _sittings(path, notes)
     last = sittings[-1]
     told = max(reversed(sittings), key=lambda each: each.reach)  # of equal ones the last
-    if last.result is not None and last.result.status != "interrupted":
+    if last.result is not None and last.result.status == "finished":
         told = last
     if told is not last:
         notes.append(_overtaken(last))

@@ -20,7 +20,7 @@ from textgrad_engine.store.records import answer_from_json, identity_of, tool_fr
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Earlier", "answer_of", "in_order", "tools_of"]
+__all__ = ["Earlier", "When", "answer_of", "in_order", "tools_of", "when"]
 
 
 class Earlier:
@@ -63,7 +63,7 @@ class Earlier:
 
     def _read(self, run: Run, anyway: bool) -> list[Answer]:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
-        found: list[tuple[str, Answer]] = []
+        found: list[tuple[When, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
         on_record = OnRecord()
         for paid in paid_for(self.folder, or_none=True):
@@ -73,7 +73,7 @@ class Earlier:
                 looks.setdefault(answer.source, {}).setdefault(answer.phase, set()).add(name)
             on_record.add(paid.source, answer.phase)
             if not paid.again:
-                found.append((str(paid.entry.get("time", "")), answer))
+                found.append((when(paid, self._number), answer))
         if not anyway:
             again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
@@ -206,7 +206,7 @@ def tools_of(folder: Path, lines: Iterable[Paid], *, source: int) -> list[ToolOn
         RunError: one was damaged.
     """
     found = []
-    for nth, paid in enumerate(sorted(lines, key=lambda each: str(each.entry.get("time", "")))):
+    for nth, paid in enumerate(sorted(lines, key=lambda each: when(each, source))):
         try:
             found.append(tool_from_json(paid.entry, nth=nth, source=paid.source or source))
         except RunError as error:
@@ -215,7 +215,21 @@ def tools_of(folder: Path, lines: Iterable[Paid], *, source: int) -> list[ToolOn
     return found
 
 
-def in_order(found: list[tuple[str, Answer]]) -> list[Answer]:
+When = tuple[int, str]
+"""The sitting in which something was asked for, and the time."""
+
+
+def when(paid: Paid, last: int) -> When:
+    """When something was asked for; a clock may be set back between two sittings, so that the time alone misleads.
+
+    Args:
+        paid: the line.
+        last: what the file is numbered as that was not put aside.
+    """
+    return paid.source or last, str(paid.entry.get("time", ""))
+
+
+def in_order(found: list[tuple[When, Answer]]) -> list[Answer]:
     """Answers in the order in which they were asked for, and numbered by it.
 
     Args:

@@ -35,6 +35,7 @@ class Evaluation:
         scale: the lowest and the highest possible score, where the loss names them.
         latency: where it was asked for, the seconds that the forward calls of each example took, with repeats the means
             of its samples; None where nobody knows (`train.latency` says what counts). Else empty.
+        not_run: the examples that were never come to, as the budget was spent; they have no score, and no failure.
     """
 
     ids: tuple[str, ...]
@@ -45,6 +46,7 @@ class Evaluation:
     clusters: tuple[str, ...] = ()
     scale: tuple[float, float] | None = None
     latency: tuple[float | None, ...] = field(default=(), compare=False)
+    not_run: tuple[str, ...] = ()
 
     @property
     def answered(self) -> tuple[float, ...]:
@@ -109,7 +111,9 @@ class Evaluation:
 
     def missing_shares(self) -> list[float]:
         """For each example the share of its answers that were not to be had: 0 or 1, with repeats also between."""
-        return [row.count(None) / len(row) for row in self._samples]
+        left_out = set(self.not_run)
+        rows = zip(self.ids, self._samples)
+        return [0.0 if name in left_out else row.count(None) / len(row) for name, row in rows]
 
     @property
     def _samples(self) -> tuple[tuple[float | None, ...], ...]:

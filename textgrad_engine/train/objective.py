@@ -178,11 +178,21 @@ class Objective:
         scores = [None if each is None else each.score for each in found]
         if all(score is None for score in scores):
             return None
-        lost = {name: "it was not run with these texts" for name, score in zip(self.val, scores) if score is None}
+        lost = {
+            name: f"{type(each.failure).__name__}: {each.failure}"
+            for name, each in zip(self.val, found)
+            if each is not None and each.failure is not None
+        }
         latency = tuple(None if each is None else each.latency for each in found) if self.timed else ()
-        said = tuple(None for _ in scores)
         return Evaluation(
-            self.val, tuple(scores), said, lost, clusters=self.clusters, scale=self.scale, latency=latency
+            self.val,
+            tuple(scores),
+            tuple(None for _ in scores),
+            lost,
+            clusters=self.clusters,
+            scale=self.scale,
+            latency=latency,
+            not_run=tuple(name for name, each in zip(self.val, found) if each is None),
         )
 
     def validated(self, seed: Texts) -> list[tuple[Texts, Evaluation]]:

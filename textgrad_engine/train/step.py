@@ -97,7 +97,7 @@ class StepRun(Run):
             changes=self.changes(),
             val_mean=val_mean,
             kept=kept,
-            best_val=self.best_val.mean,
+            best_val=val_mean if kept and val_mean is not None else self.best_val.mean,
             problems=tuple(problems),
             left_out=sum(each.messages + each.feedback for each in left_out),
             why=why,
