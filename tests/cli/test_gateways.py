@@ -206,7 +206,6 @@ def test_folds_and_estimate_know_the_price(cli: Any, small: Any, tmp_path: Path)
         ("input=nan,output=1", "a number from 0 to 1,000,000"),
         ("input=1e308,output=1", "a number from 0 to 1,000,000"),
         ("input=1,output=inf", "output is dollars per million tokens, a number from 0 to 1,000,000"),
-        ("input=1,output=inf", "output is dollars"),
         ("input=1,output=2,input=3", "'input=3' is no part of that"),
         ("in=1,output=2", "'in=1' is no part of that"),
     ],
