@@ -167,6 +167,7 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
         [("weight = 3", "default = []")],
         r":14: .*default = \[\]: should be a text or a number",
     ),
+    "a default that no score comes of": ([("weight = 3", "default = nan")], r":14: .*should be a text or a number"),
     "a field that is no name": ([('field = "label"', "field = true")], ":13: .*should be the name of a field"),
     "no way to a field": ([('field = "label"', "field = []")], ":13: .*should be the name of a field"),
     "the weight of one": ([NO_SECOND, ("[[metric]]", "[metric]")], ":12: .*weight means nothing to one metric"),

@@ -71,7 +71,7 @@ PROBLEMS = {
     "a number that is missing": ('transforms = ["cap"]', "'cap' is none of 'dedupe', 'cluster', 'worst_first'"),
     "a number that is not whole": ("transforms = [{cap = 2.5}]", "cap takes a whole number, got 2.5"),
     "a number out of range": ("transforms = [{cluster = 3}]", "threshold must be above 0 and at most 1, got 3"),
-    "no list": ('transforms = "cluster"', "[optimizer] transforms = 'cluster': should be a valid list"),
+    "no list": ('transforms = "cluster"', "[optimizer] transforms = 'cluster': should be a list in brackets"),
     "a schedule without its steps": ("schedule = {end = 2}", "of the shape 'linear' wants steps = 10"),
     "a key of another shape": (
         'schedule = {shape = "step", every = 2, end = 2}',

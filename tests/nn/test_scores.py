@@ -103,13 +103,29 @@ def test_the_score_is_the_mean_of_the_parts_of_the_scales(weights: Any, wanted: 
 
 
 @pytest.mark.parametrize("weights", [(0.1, 0.2, 0.7), (1, 1, 1), (3, 7, 11), (0.3, 0.3, 0.3)])
-def test_full_marks_of_all_are_full_marks(weights: tuple[float, ...]) -> None:
-    """But for rounding, which no selection looks at."""
-    names = "abc"
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (1, 5), (-0.3, 0.1), (0, 100)])
+def test_full_marks_of_all_are_full_marks_to_the_last_digit(
+    weights: tuple[float, ...], low: float, high: float
+) -> None:
+    """A right answer that lacks 1e-16 would be learned from again and again; and the lowest score is not below 0."""
+    for marks, wanted in ((high, 1), (low, 0)):
+        losses = {name: nn.Metric(lambda a, b, marks=marks: marks, "x", scale=(low, high)) for name in "abc"}
+        assert nn.Weighted(losses, dict(zip("abc", weights)))(answer(), "late").data == wanted
+
+
+def test_weights_are_those_of_their_names() -> None:
+    """In whatever order they are given."""
+    losses = {"right": nn.ExactMatch(), "long": nn.Metric(lambda a, b: 0, "length", scale=(0, 1))}
+    assert nn.Weighted(losses, {"long": 1, "right": 3})(answer("late"), "late").data == 0.75
+
+
+def test_a_score_of_several_goes_through_transforms() -> None:
+    """As the library's other losses: each example has a score of its own."""
     loss = nn.Weighted(
-        {name: nn.Metric(lambda a, b: 5, "x", scale=(1, 5)) for name in names}, dict(zip(names, weights))
+        {"label": nn.OnField(nn.ExactMatch(), "label"), "brief": nn.Metric(lambda a, b: 1, "x", scale=(0, 2))}
     )
-    assert loss(answer(), "late").data == pytest.approx(1, abs=1e-12)
+    found = tg.func.vmap(loss)([ANSWER, '{"label": "lost"}'], ["late", "late"])
+    assert found.data == [0.75, 0.25]
 
 
 def test_what_is_satisfied_is_silent() -> None:

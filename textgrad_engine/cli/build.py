@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_errors import quoted
 from textgrad_engine.cli.contracts import check_shared, make_contracts
 from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import Metric as ConfigMetric
-from textgrad_engine.cli.settings import quoted
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.errors import ConfigError, DataError, ModelError
 from textgrad_engine.llm.budget import Budget, budget

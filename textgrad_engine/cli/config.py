@@ -18,6 +18,7 @@ from pydantic import PrivateAttr, ValidationError
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config_checks import CHECKS
+from textgrad_engine.cli.config_errors import problems_of, table_of
 from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
 from textgrad_engine.cli.secrets_in import refuse_secrets
 from textgrad_engine.cli.settings import (
@@ -31,9 +32,6 @@ from textgrad_engine.cli.settings import (
     Program,
     Section,
     Train,
-    explain,
-    keys_of,
-    table_of,
 )
 from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
 from textgrad_engine.data.dataset import suggest
@@ -75,18 +73,7 @@ class Config(Section):
         try:
             config = cls.model_validate(dict(values))
         except ValidationError as error:
-            items = [(keys_of(item, cls), item) for item in error.errors()]
-            extra = [keys for keys, item in items if item["type"] == "extra_forbidden"]
-
-            def misspelt(missing: Keys) -> bool:  # it is there under another name, and that is said of this one
-                same = [str(keys[-1]) for keys in extra if keys[:-1] == missing[:-1]]
-                return any(suggest(name, [str(missing[-1])]) for name in same)
-
-            told = [
-                (line_of(lines, keys), explain(item, cls))
-                for keys, item in items
-                if item["type"] != "missing" or not misspelt(keys)
-            ]
+            told = [(line_of(lines, keys), text) for keys, text in problems_of(error, cls)]
             raise ConfigError("\n".join(place(path, line, lines) + text for line, text in sorted(told))) from None
         config._path, config._lines = path, lines
         for check in CHECKS:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from textgrad_engine.cli.config_errors import quoted, table_of
 from textgrad_engine.cli.optimizers import OwnSettings
-from textgrad_engine.cli.settings import Metric, quoted, table_of
+from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.data.paths import missing_file

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.settings import Metric, table_of
+from textgrad_engine.cli.config_errors import table_of
+from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import Dataset, listed
 from textgrad_engine.data.load import load

@@ -1,15 +1,13 @@
-"""The tables of a config file: their keys, types and ranges, and what is said when one of them is wrong."""
+"""The tables of a config file: their keys, types and ranges."""
 
 from __future__ import annotations
 
-import inspect
+import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from textgrad_engine.data.dataset import suggest
 from textgrad_engine.llm.response import MOST_PRICE, Price
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.slots import composed
@@ -28,10 +26,6 @@ __all__ = [
     "Sampling",
     "Section",
     "Train",
-    "explain",
-    "keys_of",
-    "quoted",
-    "table_of",
 ]
 
 
@@ -96,7 +90,8 @@ def _path(value: object) -> object:
 
 
 def _text_or_number(value: object) -> object:
-    if isinstance(value, str | int | float | None) and not isinstance(value, bool):
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if value is None or isinstance(value, str) or number:
         return value
     raise ValueError("should be a text or a number")
 
@@ -310,130 +305,3 @@ class Budget(Section):
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     calls: int | None = Field(default=None, gt=0)
     tokens: int | None = Field(default=None, gt=0)
-
-
-_QUOTED = r"'(\w+)'"
-"""The words that a message of pydantic's names as possible values."""
-
-_EXAMPLES = {
-    "program": '[program] with system = "..." and user = "{...}"',
-    "data": '[data] with train = "train.jsonl" and test = "test.jsonl"',
-    "data.train": 'train = "train.jsonl"',
-    "models": '[models] with forward = "openai/gpt-5-mini"',
-    "models.forward": 'forward = "openai/gpt-5-mini"',
-    "models.prices.input": "input = 0.4, dollars per million tokens",
-    "models.prices.output": "output = 1.6, dollars per million tokens",
-}
-
-
-def _tables(root: type[BaseModel], tag: str) -> Iterator[tuple[str, type[BaseModel]]]:
-    """The tables by name; of a table of several kinds the kind that is named, else all one after the other.
-
-    Tables in tables come last.
-    """
-    yield "", root
-    found: list[tuple[str, type[BaseModel]]] = []
-    for name, field in root.model_fields.items():
-        kinds = _kinds(field.annotation)
-        found += [(name, kind) for kind in ([kinds[tag]] if tag in kinds else kinds.values())]
-    yield from found
-    for name, kind in found:
-        for key, field in kind.model_fields.items():
-            for part in (field.annotation, *get_args(field.annotation)):  # of one that may be None the arguments
-                yield from ((f"{name}.{key}", inner) for inner in _kinds(part).values())
-
-
-def _kinds(annotation: Any) -> dict[str, type[BaseModel]]:
-    """The kinds of a table by the tags that tell them apart; a table of one kind has the tag ""."""
-    if inspect.isclass(annotation) and issubclass(annotation, Section):
-        return {"": annotation}
-    found: dict[str, type[BaseModel]] = {}
-    for part in get_args(annotation):
-        kind, tags = (get_args(part) or (None,))[0], [each.tag for each in get_args(part) if isinstance(each, Tag)]
-        found |= dict.fromkeys(tags, (get_args(kind) or (kind,))[0])  # of a list of tables what each of them is
-    return found
-
-
-_NAMED = (["optimizer", "prompts"], ["models", "prices"])
-"""The tables that hold tables by the names of prompts, and of models."""
-
-
-def table_of(keys: Sequence[str | int]) -> str:
-    """How the head of a table stands in a file, by the keys that lead to it; one of several tables has its number.
-
-    Example:
-        >>> table_of(("models", "prices", "gpt-4.1")), table_of(("metric", 1))
-        ('[models.prices."gpt-4.1"]', '[[metric]]')
-    """
-    names = ".".join([quoted(key) for key in keys if isinstance(key, str)])
-    return f"[[{names}]]" if isinstance(keys[-1], int) else f"[{names}]"
-
-
-def quoted(key: str) -> str:
-    """A key as it stands in a file; names of prompts and models have dots in them."""
-    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
-
-
-def keys_of(error: Any, root: type[BaseModel]) -> tuple[str | int, ...]:
-    """The keys that lead to the place of one of pydantic's errors in the file."""
-    loc: tuple[str | int, ...] = error["loc"]
-    if error["type"] == "union_tag_invalid":
-        return (*loc, "name")
-    return (loc[0], *loc[2:]) if _tag_in(loc, root) else loc
-
-
-def _tag_in(loc: Sequence[str | int], root: type[BaseModel]) -> str:
-    """Which kind of a table a place is in; "" where a table has one kind only."""
-    field = root.model_fields.get(str(loc[0]))
-    return str(loc[1]) if field is not None and len(loc) > 1 and loc[1] in _kinds(field.annotation) else ""
-
-
-def explain(error: Any, root: type[BaseModel]) -> str:
-    """One of pydantic's errors in the words of the file."""
-    tag = _tag_in(error["loc"], root)
-    keys = keys_of(error, root)
-    loc = [str(part) for place, part in enumerate(keys) if (keys[0], place) != ("metric", 1) or isinstance(part, str)]
-    names: dict[str, list[str]] = {}
-    for name, model in _tables(root, tag):
-        own = [field.alias or key for key, field in model.model_fields.items()]
-        names[name] = list(dict.fromkeys([*names.get(name, ()), *own]))
-    section, key = ("" if len(loc) == 1 else table_of(keys[:-1])), loc[-1]
-    where = f"{section} {key}" if section else key
-    if error["type"] == "missing":
-        what = f"the table [{key}]" if key in names and not section else f"the key {where}"
-        example = _EXAMPLES[".".join([*loc[:2], key] if loc[:2] in _NAMED else loc)]
-        return f"{what} is missing; add {example}"
-    if error["type"] == "extra_forbidden":
-        known = names.get(".".join(loc[:2] if loc[:2] in _NAMED else loc[:-1]), [])
-        what = f"{section} has no key {key!r}" if section else f"there is no key or table {key!r}"
-        if loc[:2] in _NAMED and isinstance(error["input"], dict):
-            return f'{what}; a name with dots stands in quotes: [{".".join(loc[:2])}."{".".join(loc[2:])}"]'
-        homes = [home for home, keys in names.items() if key in keys]
-        if near := suggest(key, known):
-            return what + near
-        if homes:
-            return f"{what}; it belongs {f'in [{homes[0]}]' if homes[0] else 'above the first table'}"
-        if tag and len(set(_kinds(root.model_fields[loc[0]].annotation).values())) > 1:
-            return f"{what} for {tag}, which has {', '.join(known)}"
-        return f"{what}; it knows {', '.join(known)}"
-    value = error["input"]
-    if error["type"] == "union_tag_invalid":
-        named, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
-        return f"{where} = {named!r}: should be one of {known}{suggest(named, re.findall(_QUOTED, known))}"
-    if error["type"] == "model_type":
-        table = ".".join(map(quoted, loc))
-        return f"{where} is a table; write [{table}] and its keys on lines of their own, got {value!r}"
-    said = (
-        error["msg"]
-        .removeprefix("Value error, ")
-        .replace("Input should", "should")
-        .replace("valid integer", "whole number")
-        .replace("valid dictionary", "table, such as {name = ...}")
-        .replace("valid list", "list in brackets, [...]")
-    )
-    if error["type"] in ("too_short", "too_long"):
-        least, most = (error["ctx"].get(name) for name in ("min_length", "max_length"))
-        few = most is None or len(value) <= most
-        said = f"should have {f'at least {least}' if few else f'at most {most}'}, and has {len(value)}"
-    near = suggest(value, re.findall(_QUOTED, said)) if isinstance(value, str) else ""
-    return f"{where} = {value!r}: {said}{near}"

@@ -13,7 +13,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.field import field
-from textgrad_engine.ops.text import sum as sum_of
+from textgrad_engine.ops.weighted import weighted_mean
 
 __all__ = ["OnField", "Weighted", "hearing_parts", "losses_in"]
 
@@ -129,7 +129,7 @@ class Weighted(OneVariable):
         for name, weight in weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
-        self.weights = dict(weights)
+        self.weights = {name: weights[name] for name in losses}
         self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
         self.by_name = dict(losses)
         for place, loss in enumerate(losses.values()):  # so that what is trained in them is found
@@ -145,13 +145,7 @@ class Weighted(OneVariable):
         parts = {name: _called(loss, prediction, target, inputs) for name, loss in self.by_name.items()}
         if (heard := _HEARD.get()) is not None:
             heard.append(parts)
-        total = math.fsum(self.weights.values())
-        scores: list[Variable | float] = []
-        for name, part in parts.items():
-            low, high = self.scales[name]
-            factor = self.weights[name] / total / (high - low)
-            scores += [factor * part, -factor * low] if low else [factor * part]
-        return sum_of(scores)
+        return weighted_mean(list(parts.values()), list(self.weights.values()), list(self.scales.values()))
 
 
 def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
