@@ -169,7 +169,7 @@ def train(
     class Watch:
         def on_event(self, event: Event) -> None:
             if isinstance(event, StepEnded) and event.kept:
-                track.best.append((now(), str(program.system.data)))  # type: ignore[union-attr]
+                track.best.append((now(), str(program.system.data)))
 
     trainer = tg.Trainer(seed=seed, callbacks=[Watch()], **entry.trainer)
     with tg.use_models(forward=model), tg.budget(calls=calls):

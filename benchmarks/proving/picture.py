@@ -18,14 +18,14 @@ _COLOURS = (
     "#3a7d44",
     "#7b4fa3",
     "#b8860b",
-    "#d1478c",
-    "#555555",
+    "#aaaaaa",
     "#111111",
+    "#e6007e",
     "#6b4226",
     "#17a2a2",
     "#e08a2e",
-    "#8a9a5b",
     "#4363d8",
+    "#8a9a5b",
 )
 _DASHES = ("", "7 3", "2 3")
 _STEPS = 160
@@ -35,7 +35,8 @@ _TITLES: dict[Axis, str] = {"tokens": "tokens", "waits": "time, in answers"}
 def picture(runs: Sequence[Run], own: Sequence[str] = (), strong: str = "") -> str:
     """An SVG with a row for each task: medians over seeds of the way gone, by tokens and by time (logarithmic).
 
-    Of a system with several settings the one is drawn that goes farthest in the mean.
+    Of a system with several settings the one is drawn that goes farthest in the mean. Where some have a wall time, the
+    wait alone of others is not drawn beside it.
 
     Args:
         runs: the runs.
@@ -82,7 +83,9 @@ def _best(runs: Sequence[Run]) -> list[str]:
 def _panel(
     runs: dict[str, list[Run]], styles: dict[str, str], axis: Axis, left: float, top: float, task: str
 ) -> list[str]:
-    drawn = {name: own for name, own in runs.items() if own and all(run.latency or axis == "tokens" for run in own)}
+    drawn = {name: own for name, own in runs.items() if own and (axis == "tokens" or all(run.latency for run in own))}
+    if axis == "waits" and any(run.timed for own in drawn.values() for run in own):
+        drawn = {name: own for name, own in drawn.items() if all(run.timed for run in own)}
     spent = [run.spent(axis, point) for own in drawn.values() for run in own for point in run.points[1:]]
     most = max([run.spent(axis) for own in drawn.values() for run in own], default=1) or 1
     least = max(min([value for value in spent if value > 0], default=1) / 2, most / 60)
