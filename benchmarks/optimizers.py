@@ -288,7 +288,16 @@ def main() -> None:
     options = parser.parse_args()
     if shutil.which(options.others) is None:
         parser.error(f"--others {options.others}: there is no such program")
-    clock = virtual_time() if options.virtual else None
+    for name in options.only or ():
+        if options.virtual and name in OTHERS_SETTINGS:
+            parser.error(f"--virtual runs ours alone, without HTTP, and {name} is not ours; leave one of them out")
+    for path in options.beside:
+        if not path.is_file():
+            parser.error(f"--beside {path}: there is no such file")
+    try:
+        clock = virtual_time() if options.virtual else None
+    except OSError:
+        parser.error("--virtual reads from Linux what threads do, and this is none; leave it out")
     there = {
         other.package
         for other in OTHERS_SETTINGS.values()

@@ -42,6 +42,27 @@ def test_an_interpreter_that_is_not_there_is_named() -> None:
     assert done.stderr.endswith("error: --others /nowhere/python: there is no such program\n")
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--virtual", "--only", "TGD", "gepa"], "--virtual runs ours alone, without HTTP, and gepa is not ours"),
+        (["--seeds", "0", "--beside", "nowhere.json"], "--beside nowhere.json: there is no such file"),
+    ],
+)
+def test_what_cannot_be_together_or_is_not_there_is_said(asked: list[str], said: str, tmp_path: Path) -> None:
+    """Before anything is run."""
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *asked, "--out", tmp_path / "runs"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Path) -> None:
     """A search and a control with few calls: each with its calls by purpose, its tokens, and its way."""
     names = ["PatchSearch", "random edits"]
