@@ -8,29 +8,32 @@ same feedback: the expected answer. The score is that of the final prompt on the
 the simulation and measured; it is computed here and costs no calls. GEPA, TextGrad, DSPy, AdalFlow and Trace are run
 if this interpreter has them, or another one (`--others PATH`). The last two of ours are controls: without feedback.
 
-The first table has medians over the seeds, the second what `PatchSearch` needed to be as good as the others; the
-picture (SVG) and all runs (JSON) go to the folder `--out`, and `--beside`
-takes such runs in again. The model is a simulation: the figures compare optimizers on these tasks, and say nothing
-about real models.
+The first table has medians over the seeds, the second how far everybody is with the same tokens and in the same time,
+the third what `PatchSearch` needed as a part of what TextGrad did. The picture (SVG), all runs (JSON) and what of them
+the tables need (`results.json`) go to the folder `--out`, and `--beside` takes such files in again. Time is told in
+answers, of 200 ms each: wall time, or with `--virtual` the wait alone, which any load of the machine leaves as it is.
+The model is a simulation: the figures compare optimizers on these tasks, and say nothing about real models.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from proving.endpoint import Endpoint, endpoint
+from proving.endpoint import Call, Noting, endpoint
 from proving.picture import picture
-from proving.results import Point, Run, against, ahead, table, underway
+from proving.results import Point, Run, common, dumped, equal_spend, line, loaded, table
+from proving.virtual import Clock, virtual_time
 
 import textgrad_engine as tg
 from textgrad_engine import dispatch, llm, optim
@@ -55,6 +58,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "critic": 0.7,
         "sloppiness": 0.2,
     },
+    "careful": {"interactions": 6, "sloppiness": 0.0},
     "flat": {"flat": True},
 }
 """Settings of `simulated_task`; ``hard`` is the interacting one with a critic and a proposer that are often wrong."""
@@ -77,13 +81,14 @@ _STEPS = {"max_epochs": 100, "batch_size": 16, "feedback_batch_size": 8, "patien
 
 OPTIMIZERS: dict[str, Entry] = {
     "PatchSearch": Entry(lambda params, seed: optim.PatchSearch(params, seed=seed)),
-    "PatchSearch, 1 lane": Entry(lambda params, seed: optim.PatchSearch(params, lanes=1, seed=seed)),
+    "PatchSearch, a case a request": Entry(
+        lambda params, seed: optim.PatchSearch(params, feedback_batch_size=1, seed=seed)
+    ),
     "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4, max_edits=12), _STEPS),
     "ParetoSearch": Entry(lambda params, seed: optim.ParetoSearch(params, seed=seed)),
     "ParetoSearch, batches of 16": Entry(lambda params, seed: optim.ParetoSearch(params, batch_size=16, seed=seed)),
     "BeamSearch": Entry(lambda params, seed: optim.BeamSearch(params, seed=seed)),
     "OPRO": Entry(lambda params, seed: optim.OPRO(params, seed=seed)),
-    "BootstrapDemos": Entry(lambda params, seed: optim.BootstrapDemos(params, seed=seed)),
     "rewrites, no feedback": Entry(lambda params, seed: optim.RandomSearch(params, Rewrite(), seed=seed)),
     "random edits": Entry(lambda params, seed: optim.RandomSearch(params, optim.RandomEdits(seed), seed=seed)),
 }
@@ -92,11 +97,8 @@ OPTIMIZERS: dict[str, Entry] = {
 FLAGSHIP = "PatchSearch"
 """What the others are put beside."""
 
-PARTS = (0.4, 0.2)
-"""Of the tokens and of the seconds that others spent, what the flagship may have to be compared with their ends."""
-
-WAY = 0.8
-"""The part of the way at which what the flagship has spent is put beside all that others spend."""
+BESIDE = ("textgrad", "textgrad, batches of 3")
+"""What it is compared with seed by seed."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +109,13 @@ class Other:
         system: its name in ``proving/others.py``.
         package: what must be importable for it.
         batch: examples a step.
+        named: whether it is run only where it is named.
     """
 
     system: str
     package: str
     batch: int
+    named: bool = False
 
 
 OTHERS_SETTINGS: dict[str, Other] = {
@@ -125,8 +129,12 @@ OTHERS_SETTINGS: dict[str, Other] = {
     "adalflow": Other("adalflow", "adalflow", 4),
     "trace OptoPrime": Other("trace-optoprime", "opto", 16),
     "trace OptoPrime, batches of 3": Other("trace-optoprime", "opto", 3),
+    "gepa, batches of 48": Other("gepa", "gepa", 48, named=True),
+    "textgrad, batches of 48": Other("textgrad", "textgrad", 48, named=True),
+    "trace OptoPrime, batches of 48": Other("trace-optoprime", "opto", 48, named=True),
 }
-"""16 is the best of 3, 8 and 16 for GEPA and TextGrad, on other seeds. The other numbers are the authors'."""
+"""16 is the best of 3, 8 and 16 for GEPA and TextGrad, on other seeds; `PatchSearch` takes 48. The other numbers are
+the authors'."""
 
 INSTALLED_AS = {"opto": "trace-opt", "dspy": "dspy[optuna]"}
 """What pip calls a package, where that is another name or needs more."""
@@ -146,20 +154,28 @@ def run_own(entry: Entry, task: SimulatedTask, url: str, seed: int, calls: int) 
     model = llm.resolve("parcels", base_url=url, api_key="none")
     hello = Request(messages=(Message(role="user", content="hello"),))
     dispatch.run(lambda: model.complete(hello))  # what is loaded with the first call belongs to no optimizer
+    track = train(entry, task, model, seed, calls, time.time)
+    dispatch.run(llm.innermost(model).aclose)  # type: ignore[attr-defined]
+    return track
+
+
+def train(
+    entry: Entry, task: SimulatedTask, model: llm.Model, seed: int, calls: int, now: Callable[[], float]
+) -> Track:
+    """Train with an optimizer of this library and any model."""
     program = task.program()
-    track = Track(time.time(), [])
+    track = Track(now(), [])
 
     class Watch:
         def on_event(self, event: Event) -> None:
             if isinstance(event, StepEnded) and event.kept:
-                track.best.append((time.time(), str(program.system.data)))  # type: ignore[union-attr]
+                track.best.append((now(), str(program.system.data)))
 
     trainer = tg.Trainer(seed=seed, callbacks=[Watch()], **entry.trainer)
     with tg.use_models(forward=model), tg.budget(calls=calls):
         result = trainer.fit(program, task.loss, entry.make(program.parameters(), seed), task.train, task.val)
-    track.ended = time.time()
+    track.ended = now()
     track.best.append((track.ended, result.best["system"]))
-    dispatch.run(llm.innermost(model).aclose)  # type: ignore[attr-defined]
     return track
 
 
@@ -177,20 +193,25 @@ def run_other(name: str, python: str, task: SimulatedTask, url: str, seed: int, 
     )
 
 
-def run(name: str, python: str, task_name: str, seed: int, calls: int, latency: float) -> Run:
+def run(name: str, python: str, task_name: str, seed: int, calls: int, latency: float, clock: Clock | None) -> Run:
     """One optimizer on one task, and what it came to."""
     settings = {**TASKS[task_name], "seed": seed}
     task = simulated_task(**settings)
+    if clock is not None:
+        now = lambda: clock.now  # noqa: E731
+        noting = Noting(task.model, latency, now)
+        track = train(OPTIMIZERS[name], task, noting, seed, calls, now)
+        return replace(_run_of(name, task_name, seed, task, track, noting.calls), latency=latency, virtual=True)
     with endpoint(settings, latency) as served:
         if name in OPTIMIZERS:
             track = run_own(OPTIMIZERS[name], task, served.base_url, seed, calls)
         else:
             track = run_other(name, python, task, served.base_url, seed, calls)
-        return _run_of(name, task_name, seed, task, track, served)
+        return replace(_run_of(name, task_name, seed, task, track, served.calls()), latency=latency)
 
 
-def _run_of(name: str, task_name: str, seed: int, task: SimulatedTask, track: Track, served: Endpoint) -> Run:
-    calls = [call for call in served.calls() if track.began <= call.at <= track.ended]
+def _run_of(name: str, task_name: str, seed: int, task: SimulatedTask, track: Track, asked: Sequence[Call]) -> Run:
+    calls = [call for call in asked if track.began <= call.at <= track.ended]
     points = [Point(0, 0.0, task.expected(task.seed_prompt), 0.0)]
     for at, prompt in track.best:
         tokens = sum(call.tokens for call in calls if call.at <= at)
@@ -210,6 +231,7 @@ def _run_of(name: str, task_name: str, seed: int, task: SimulatedTask, track: Tr
         tokens=sum(call.tokens for call in calls),
         seconds=track.ended - track.began,
         points=tuple(points),
+        load=os.getloadavg()[0],
     )
 
 
@@ -218,12 +240,18 @@ def _installed(name: str, python: str) -> bool:
     return subprocess.run([python, "-c", asked], capture_output=True, check=False).returncode == 0
 
 
-def earlier(path: Path) -> list[Run]:
-    """Runs that were written before."""
-    return [
-        Run(**{**one, "points": tuple(Point(**point) for point in one["points"])})
-        for one in json.loads(path.read_text(encoding="utf-8"))
-    ]
+def tables(runs: Sequence[Run], task_name: str) -> list[str]:
+    """What is to be said of the runs on a task: tables in Markdown."""
+    found = [table(common(runs, task_name), task_name), equal_spend(common(runs, task_name), task_name)]
+    names = {one.optimizer for one in runs if one.task == task_name}
+    beside = [name for name in BESIDE if name in names] if FLAGSHIP in names else []
+    return found + [line(runs, task_name, FLAGSHIP, name) for name in beside]
+
+
+def drawn(runs: Sequence[Run]) -> str:
+    """The picture of the runs, as SVG."""
+    shared = [one for task_name in dict.fromkeys(one.task for one in runs) for one in common(runs, task_name)]
+    return picture(shared, own=list(OPTIMIZERS), strong=FLAGSHIP)
 
 
 def main() -> None:
@@ -234,6 +262,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--latency", type=float, default=0.2, help="seconds that every answer takes")
+    parser.add_argument(
+        "--virtual",
+        action="store_true",
+        help="ours alone, without HTTP, on a clock that only counts the wait for answers; any load of the machine",
+    )
     parser.add_argument("--calls", type=int, default=1500, help="calls of an optimizer at most; examples of the others")
     parser.add_argument(
         "--others",
@@ -241,13 +274,37 @@ def main() -> None:
         metavar="PATH",
         help="the Python that has gepa, textgrad, dspy, adalflow or trace-opt",
     )
-    parser.add_argument("--beside", type=Path, metavar="RUNS.JSON", help="runs of another time, for table and picture")
-    parser.add_argument("--out", type=Path, default=Path("proving-ground"), help="folder for runs.json and picture.svg")
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="RUNS.JSON",
+        help="runs of another time, for tables and picture; with --seeds 0 there are no others",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("proving-ground"), help="folder for runs.json, results.json and picture.svg"
+    )
     options = parser.parse_args()
     if shutil.which(options.others) is None:
         parser.error(f"--others {options.others}: there is no such program")
-    there = {other.package for other in OTHERS_SETTINGS.values() if _installed(other.package, options.others)}
+    for name in options.only or ():
+        if options.virtual and name in OTHERS_SETTINGS:
+            parser.error(f"--virtual runs ours alone, without HTTP, and {name} is not ours; leave one of them out")
+    for path in options.beside:
+        if not path.is_file():
+            parser.error(f"--beside {path}: there is no such file")
+    try:
+        clock = virtual_time() if options.virtual else None
+    except OSError:
+        parser.error("--virtual reads from Linux what threads do, and this is none; leave it out")
+    there = {
+        other.package
+        for other in OTHERS_SETTINGS.values()
+        if not options.virtual and _installed(other.package, options.others)
+    }
     names = [*OPTIMIZERS, *(name for name, other in OTHERS_SETTINGS.items() if other.package in there)]
+    usual = [name for name in names if name in OPTIMIZERS or not OTHERS_SETTINGS[name].named]
     for name in options.only or ():
         if name in OTHERS_SETTINGS and name not in names:
             needed = OTHERS_SETTINGS[name].package
@@ -257,29 +314,23 @@ def main() -> None:
             )
         if name not in names:
             parser.error(f"there is no {name!r}; there are {', '.join([*OPTIMIZERS, *OTHERS_SETTINGS])}")
-    runs = [] if options.beside is None else earlier(options.beside)
+    runs = list({(one.task, one.optimizer, one.seed): one for path in options.beside for one in loaded(path)}.values())
     options.out.mkdir(parents=True, exist_ok=True)
     for task_name in options.tasks:
         for seed in range(options.first, options.first + options.seeds):
-            for name in options.only or names:
-                made = run(name, options.others, task_name, seed, options.calls, options.latency)
+            for name in options.only or usual:
+                made = run(name, options.others, task_name, seed, options.calls, options.latency, clock)
                 runs = [one for one in runs if (one.task, one.optimizer, one.seed) != (task_name, name, seed)] + [made]
-                (options.out / "runs.json").write_text(
-                    json.dumps([asdict(one) for one in runs], indent=1), encoding="utf-8"
-                )
+                (options.out / "runs.json").write_text(dumped(runs), encoding="utf-8")
                 print(
                     f"{task_name} {seed} {name}: way {made.way:.0%}, {sum(made.calls.values())} calls, "
                     f"{made.tokens:,} tokens, {made.seconds:.1f} s",
                     file=sys.stderr,
                 )
-        print(table(runs, task_name), end="\n\n")
-        run_names = {one.optimizer for one in runs if one.task == task_name}
-        if FLAGSHIP in run_names and (others := [name for name in OTHERS_SETTINGS if name in run_names]):
-            print(against(runs, task_name, FLAGSHIP, others), end="\n\n")
-            print(ahead(runs, task_name, FLAGSHIP, others, *PARTS), end="\n\n")
-            print(underway(runs, task_name, FLAGSHIP, others, WAY), end="\n\n")
-            print(underway(runs, task_name, FLAGSHIP, others, None), end="\n\n")
-    (options.out / "picture.svg").write_text(picture(runs), encoding="utf-8")
+        for made_of_it in tables(runs, task_name):
+            print(made_of_it, end="\n\n")
+    (options.out / "results.json").write_text(dumped(runs, prompts=False), encoding="utf-8")
+    (options.out / "picture.svg").write_text(drawn(runs), encoding="utf-8")
 
 
 if __name__ == "__main__":

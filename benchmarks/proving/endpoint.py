@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -32,23 +33,32 @@ class Call:
     tokens: int
 
 
-class _Noting:
+class Noting:
     """The model, with a list of what it was asked.
 
     A critic or proposer that is asked the same again gives another sample, as at a temperature; the task model does
     not.
+
+    Args:
+        model: answers.
+        latency: seconds that it waits before it does.
+        now: the time.
     """
 
     name = "parcels"
     free = True
 
-    def __init__(self, model: ParcelsModel) -> None:
+    def __init__(self, model: ParcelsModel, latency: float = 0.0, now: Callable[[], float] = time.time) -> None:
         self.model = model
+        self.latency = latency
+        self.now = now
         self.calls: list[Call] = []
         self._asked: Counter[str] = Counter()
 
     async def complete(self, request: Request) -> Completion:
         """Answer and note."""
+        if self.latency:
+            await asyncio.sleep(self.latency)
         purpose = self.model.purpose_of(request)
         number = 0
         if purpose != "forward":
@@ -57,7 +67,7 @@ class _Noting:
         with repeat(number):
             completion = await self.model.complete(request)
         used = completion.usage.input_tokens + completion.usage.output_tokens
-        self.calls.append(Call(time.time(), purpose, used))
+        self.calls.append(Call(self.now(), purpose, used))
         return completion
 
 
@@ -96,7 +106,7 @@ def endpoint(settings: dict[str, Any], latency: float) -> Iterator[Endpoint]:
 
 
 def _serve(pipe: Connection, settings: dict[str, Any], latency: float) -> None:
-    noting = _Noting(simulated_task(**settings).model)
+    noting = Noting(simulated_task(**settings).model)
     with LoopbackServer(noting, latency=latency) as server:
         pipe.send(server.base_url)
         while pipe.recv() == "calls":

@@ -1,15 +1,20 @@
-"""What runs of the benchmark come to: medians with intervals, and who reached whose score at what cost."""
+"""What runs of the benchmark come to: medians with intervals, who is how far at what cost, and a file that keeps it."""
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import Any, Literal
 
-from textgrad_engine.train.intervals import paired_difference
+__all__ = ["Point", "Run", "common", "dumped", "equal_spend", "line", "loaded", "median_interval", "table", "way_at"]
 
-__all__ = ["Point", "Run", "against", "ahead", "median_interval", "table", "underway", "way_at"]
+Axis = Literal["tokens", "waits"]
+SPENDS: dict[Axis, tuple[int, ...]] = {"tokens": (50_000, 100_000, 200_000), "waits": (25, 50, 100)}
+"""What `equal_spend` gives to everybody."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,9 @@ class Run:
         tokens: all of them.
         seconds: the wall time.
         points: the trajectory; the first is the seed prompt, the last the final one.
+        latency: seconds that each answer took.
+        virtual: whether only the wait for answers counts as time (`proving.virtual`).
+        load: how many processes of the machine wanted to compute, on the mean of the last minute (Unix).
     """
 
     task: str
@@ -60,6 +68,28 @@ class Run:
     tokens: int
     seconds: float
     points: tuple[Point, ...]
+    latency: float = 0.2
+    virtual: bool = False
+    load: float = math.nan
+
+    @property
+    def timed(self) -> bool:
+        """Whether its time is wall time in which answers took as long as they were to take."""
+        return self.latency > 0 and not self.virtual
+
+    def spent(self, axis: Axis, at: Point | None = None) -> float:
+        """Tokens, or time in answers that could have been waited for in it; until a point, or in all.
+
+        Time is infinite where answers took none.
+        """
+        whole = self if at is None else at
+        if axis == "tokens":
+            return whole.tokens
+        return whole.seconds / self.latency if self.latency else math.inf
+
+    def gone(self, way: float) -> Point | None:
+        """When its best prompt had first gone a part of the way; None when it never had."""
+        return next((point for point in self.points if point.way >= way - 1e-9), None)
 
     def reaching(self, expected: float) -> Point | None:
         """When its best prompt first was as good as `expected`; None when it never was."""
@@ -84,30 +114,60 @@ def median_interval(values: Sequence[float], level: float = 0.95) -> tuple[float
     return statistics.median(ordered), ordered[rank], ordered[n - 1 - rank]
 
 
-def way_at(runs: Sequence[Run], axis: str, at: float) -> float:
-    """The median over runs of how far the best prompt of then was, in tokens or seconds."""
+def way_at(runs: Iterable[Run], axis: Axis, at: float) -> float:
+    """The median over runs of how far the best prompt of then was."""
     return statistics.median(
-        [max((point for point in run.points if getattr(point, axis) <= at), key=_spent).way for run in runs]
+        [
+            max((point for point in run.points if point.tokens == 0 or run.spent(axis, point) <= at), key=_order).way
+            for run in runs
+        ]
     )
 
 
-def _spent(point: Point) -> tuple[float, float]:
+def _order(point: Point) -> tuple[float, float]:
     return point.tokens, point.seconds
+
+
+def common(runs: Sequence[Run], task: str) -> list[Run]:
+    """The runs on a task with the seeds that all of its optimizers have."""
+    of = _by_name(runs, task)
+    shared = set.intersection(*(set(seeds) for seeds in of.values())) if of else set()
+    return [seeds[seed] for seeds in of.values() for seed in sorted(shared)]
+
+
+def dumped(runs: Iterable[Run], prompts: bool = True) -> str:
+    """Runs as JSON, each on a line of its own; without their prompts it is small enough to be kept."""
+    lines = []
+    for run in runs:
+        values = asdict(run) | {"points": [_rounded(astuple(point)) for point in run.points]}
+        if math.isnan(run.load):
+            del values["load"]
+        if not prompts:
+            values["prompt"] = ""
+        lines.append(json.dumps(dict(zip(values, _rounded(values.values())))))
+    inside = ",\n".join(lines)
+    return f"[\n{inside}\n]\n"
+
+
+def _rounded(values: Iterable[Any]) -> list[Any]:
+    return [round(value, 4) if isinstance(value, float) else value for value in values]
+
+
+def loaded(path: Path) -> list[Run]:
+    """Runs from a file that `dumped` made."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return [Run(**{**row, "points": tuple(Point(*point) for point in row["points"])}) for row in rows]
 
 
 def table(runs: Sequence[Run], task: str) -> str:
     """The results on one task, in Markdown: medians over seeds, with the interval of each median in brackets."""
     of = _by_name(runs, task)
     optimum = statistics.median(run.optimum for run in runs if run.task == task)
-    about = (
-        f"{task}: {len(next(iter(of.values())))} seeds, median optimum {optimum:.3f}. Medians, in brackets their 95% "
-        "intervals. Way: from the seed prompt to the optimum. Calls: forward / backward / optimizer."
-    )
     lines = [
-        about,
+        f"{task}: {len(next(iter(of.values())))} seeds, median optimum {optimum:.3f}.",
         "",
-        "| | test, expected | measured | way, % | calls | tokens | seconds |",
-        "|---|---|---|---|---|---|---|",
+        "| | way, % | score | calls | tokens | time |",
+        "|---|---|---|---|---|---|",
     ]
     for name, seeds in of.items():
         done = list(seeds.values())
@@ -117,117 +177,122 @@ def table(runs: Sequence[Run], task: str) -> str:
         )
         cells = (
             name,
-            _with_interval([run.expected for run in done], ".3f"),
-            f"{statistics.median(run.measured for run in done):.3f}",
             _with_interval([100 * run.way for run in done], ".0f"),
+            f"{statistics.median(run.expected for run in done):.3f}",
             calls,
             _with_interval([run.tokens for run in done], ",.0f"),
-            _with_interval([run.seconds for run in done], ".1f"),
+            _time(done, _with_interval([run.spent("waits") for run in done], ".0f")),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def against(runs: Sequence[Run], task: str, name: str, others: Sequence[str]) -> str:
-    """What an optimizer had spent when its best prompt was as good as another's final one, in Markdown.
+def _time(runs: Sequence[Run], text: str) -> str:
+    """A time of runs; with a star where it is only the wait, and a dash where there was none."""
+    if not all(run.latency for run in runs):
+        return "-"
+    return text if all(run.timed for run in runs) else f"{text}*"
 
-    As a part of what the other had spent when its own best prompt was first that good, which is kinder to it, and of
-    all that it spent, as nobody knows beforehand when to stop. Medians over seeds; a seed on which the score was not
-    reached counts as infinitely much.
+
+def equal_spend(runs: Sequence[Run], task: str) -> str:
+    """How far everybody is with the same tokens, and in the same time, in Markdown: medians over seeds.
+
+    Nobody's rule for when to stop matters here.
+    """
+    heads = [f"{spend // 1000}k tokens" for spend in SPENDS["tokens"]] + [f"time {spend}" for spend in SPENDS["waits"]]
+    lines = [f"| {task}: way, % with | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+    for name, seeds in _by_name(runs, task).items():
+        done = list(seeds.values())
+        cells = [f"{100 * way_at(done, 'tokens', spend):.0f}" for spend in SPENDS["tokens"]]
+        cells += [_time(done, f"{100 * way_at(done, 'waits', spend):.0f}") for spend in SPENDS["waits"]]
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(lines)
+
+
+def line(
+    runs: Sequence[Run], task: str, name: str, other: str, way: float = 0.8, tokens: float = 0.4, time: float = 0.2
+) -> str:
+    """What an optimizer had spent when it was good enough, as a part of what another spent, in Markdown.
+
+    "Good enough" is a part of the way, or the other's final score on the same seed; what the other spent is counted
+    until its end, or until its best prompt was first as good as its final one, which nobody knows then. By medians over
+    all seeds of each, or seed by seed; what was not reached counts as infinitely much. Time is compared on the seeds on
+    which both have a wall time.
+
+    Args:
+        runs: the runs.
+        task: on which task.
+        name: the optimizer.
+        other: what it is put beside.
+        way: the part of the way that is good enough.
+        tokens: the part of the tokens that it may take.
+        time: the part of the time that it may take.
     """
     of = _by_name(runs, task)
+    pairs = [(of[name][seed], run) for seed, run in of[other].items() if seed in of[name]]
+    timed = [(mine, run) for mine, run in pairs if mine.timed and run.timed]
+    everything = [*of[name].values()], [*of[other].values()]
+    whole: dict[Axis, tuple[list[Run], list[Run]]] = {
+        "tokens": everything,
+        "waits": ([mine for mine, _ in timed], [run for _, run in timed]),
+    }
+    part = f"{way:.0%} of the way"
     lines = [
-        f"| {name} at the final score of | its way, % | reached | tokens | seconds | of all its tokens | seconds |",
-        "|---|---|---|---|---|---|---|",
+        f"| {name} at | beside {other} | compared | tokens | time | within {tokens:.0%} and {time:.0%} |",
+        "|---|---|---|---|---|---|",
     ]
-    for other in others:
-        pairs = [(of[name][seed], theirs) for seed, theirs in of[other].items() if seed in of[name]]
-        parts: list[list[float]] = [[], [], [], []]
-        for mine, theirs in pairs:
-            reached, first = mine.reaching(theirs.expected), theirs.reaching(theirs.expected) or theirs.points[-1]
-            for part, axis, whole in zip(parts, ("tokens", "seconds") * 2, (first, first, theirs, theirs)):
-                spent = math.inf if reached is None else getattr(reached, axis)
-                part.append(0.0 if spent == 0 else spent / max(1e-9, getattr(whole, axis)))
-        count = sum(value < math.inf for value in parts[0])
-        way = statistics.median(100 * theirs.way for _, theirs in pairs)
-        told = [statistics.median(part) for part in parts]
-        cells = [other, f"{way:.0f}", f"{count} of {len(pairs)}", *map(_share, told)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def ahead(runs: Sequence[Run], task: str, name: str, others: Sequence[str], tokens: float, seconds: float) -> str:
-    """How far an optimizer is with a part of what others spent in all, less how far these end, in Markdown.
-
-    Means over seeds of what the best prompt of then is on its way, in points, and of the differences seed by seed, with
-    95% intervals (Student's).
-
-    Args:
-        runs: the runs.
-        task: on which task.
-        name: the optimizer.
-        others: what it is put beside.
-        tokens: the part of their tokens that it may have.
-        seconds: the part of their seconds that it may have.
-    """
-    of = _by_name(runs, task)
-    parts = f"{tokens:.0%} of the tokens and {seconds:.0%} of the seconds"
-    lines = [f"| {name} with {parts} of | which ends at, % | is at, % | points ahead |", "|---|---|---|---|"]
-    for other in others:
-        pairs = [(of[name][seed], theirs) for seed, theirs in of[other].items() if seed in of[name]]
-        ends, there = [100 * theirs.way for _, theirs in pairs], []
-        for mine, theirs in pairs:
-            had = [
-                p for p in mine.points if p.tokens <= tokens * theirs.tokens and p.seconds <= seconds * theirs.seconds
-            ]
-            there.append(100 * max(had, key=_spent).way)
-        found = paired_difference(ends, there)
-        told = f"{found.difference:+.0f} [{found.low:+.0f}, {found.high:+.0f}]"
-        lines.append(f"| {other} | {statistics.mean(ends):.0f} | {statistics.mean(there):.0f} | {told} |")
-    return "\n".join(lines)
-
-
-def underway(runs: Sequence[Run], task: str, name: str, others: Sequence[str], way: float | None) -> str:
-    """What an optimizer had spent when it had gone a part of the way, beside all that others spent, in Markdown.
-
-    Medians over seeds, with their intervals; a seed on which it never came so far counts as infinitely much.
-
-    Args:
-        runs: the runs.
-        task: on which task.
-        name: the optimizer.
-        others: what it is put beside.
-        way: the part of the way from the seed prompt to the optimum; None for as far as the other ends in the mean.
-    """
-    of = _by_name(runs, task)
-    at = "that mean end" if way is None else f"{way:.0%} of the way"
-    lines = [f"| {name} at {at}, beside | which ends at, % | reached | tokens | seconds |", "|---|---|---|---|---|"]
-    for other in others:
-        pairs = [(of[name][seed], theirs) for seed, theirs in of[other].items() if seed in of[name]]
-        ends = statistics.mean(theirs.way for _, theirs in pairs)
-        enough = (ends if way is None else way) - 1e-9
-        points = [next((p for p in mine.points if p.way >= enough), None) for mine, _ in pairs]
-        told = []
-        for axis in ("tokens", "seconds"):
-            middle, low, high = median_interval(
+    for first in (False, True):
+        shares = [
+            _ratio([_until(run, axis, run.gone(way)) for run in mine], [_beside(run, axis, first) for run in others])
+            for axis, (mine, others) in whole.items()
+        ]
+        within = "yes" if shares[0] <= tokens and shares[1] <= time else "no"
+        lines.append(_row(part, first, "medians", shares, within))
+    for goal in (part, "the same score"):
+        for first in (False, True):
+            found = [
                 [
-                    math.inf if point is None else getattr(point, axis) / max(1e-9, getattr(theirs, axis))
-                    for point, (_, theirs) in zip(points, pairs)
+                    _until(mine, axis, mine.gone(way) if goal == part else mine.reaching(run.expected))
+                    / max(1e-9, _beside(run, axis, first))
+                    for axis in whole
                 ]
-            )
-            told.append(f"{_share(middle)} [{_share(low)}, {_share(high)}]")
-        reached = sum(point is not None for point in points)
-        lines.append(f"| {' | '.join([other, f'{100 * ends:.0f}', f'{reached} of {len(pairs)}', *told])} |")
+                for mine, run in pairs
+            ]
+            both = [own for own, pair in zip(found, pairs) if pair in timed]
+            shares = [_ratio([own[0] for own in found]), _ratio([own[1] for own in both])]
+            count = sum(own[0] <= tokens and own[1] <= time for own in both)
+            lines.append(_row(goal, first, "seed by seed", shares, f"{count} of {len(both)}"))
     return "\n".join(lines)
+
+
+def _row(goal: str, first: bool, by: str, shares: Sequence[float], within: str) -> str:
+    beside = "first at its final score" if first else "at its end"
+    return f"| {' | '.join([goal, beside, by, *map(_share, shares), within])} |"
+
+
+def _ratio(values: Sequence[float], others: Sequence[float] = (1.0,)) -> float:
+    """A median as a part of another; infinite where there is nothing to be compared."""
+    return statistics.median(values) / statistics.median(others) if values and others else math.inf
+
+
+def _until(run: Run, axis: Axis, point: Point | None) -> float:
+    return math.inf if point is None else run.spent(axis, point)
+
+
+def _beside(run: Run, axis: Axis, first: bool) -> float:
+    return run.spent(axis, run.reaching(run.expected) if first else None)
 
 
 def _share(value: float) -> str:
     return "-" if value == math.inf else f"{value:.0%}"
 
 
-def _by_name(runs: Sequence[Run], task: str) -> dict[str, dict[int, Run]]:
-    names = dict.fromkeys(run.optimizer for run in runs if run.task == task)
-    return {name: {run.seed: run for run in runs if run.task == task and run.optimizer == name} for name in names}
+def _by_name(runs: Iterable[Run], task: str) -> dict[str, dict[int, Run]]:
+    of: dict[str, dict[int, Run]] = {}
+    for run in runs:
+        if run.task == task:
+            of.setdefault(run.optimizer, {})[run.seed] = run
+    return of
 
 
 def _with_interval(values: Sequence[float], form: str) -> str:

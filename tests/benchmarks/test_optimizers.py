@@ -42,6 +42,27 @@ def test_an_interpreter_that_is_not_there_is_named() -> None:
     assert done.stderr.endswith("error: --others /nowhere/python: there is no such program\n")
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--virtual", "--only", "TGD", "gepa"], "--virtual runs ours alone, without HTTP, and gepa is not ours"),
+        (["--seeds", "0", "--beside", "nowhere.json"], "--beside nowhere.json: there is no such file"),
+    ],
+)
+def test_what_cannot_be_together_or_is_not_there_is_said(asked: list[str], said: str, tmp_path: Path) -> None:
+    """Before anything is run."""
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *asked, "--out", tmp_path / "runs"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Path) -> None:
     """A search and a control with few calls: each with its calls by purpose, its tokens, and its way."""
     names = ["PatchSearch", "random edits"]
@@ -55,16 +76,35 @@ def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Pat
     )
     assert done.returncode == 0, done.stderr
     rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith(("| PatchSearch |", "| random"))]
-    assert [row[0].strip("| ") for row in rows] == names
+    assert [row[0].strip("| ") for row in rows] == names * 2  # what they came to, and how far they were with the same
     runs = json.loads((tmp_path / "runs" / "runs.json").read_text())
     assert [run["optimizer"] for run in runs] == names
     for run in runs:
         assert sum(run["calls"].values()) <= 200
         assert run["calls"]["forward"] > 0
         assert run["tokens"] > 10 * sum(run["calls"].values())
-        assert (run["points"][0]["tokens"], run["points"][0]["way"]) == (0, 0.0)
-        assert run["points"][-1]["way"] == run["way"]
+        assert (run["points"][0][0], run["points"][0][-1]) == (0, 0.0)
+        assert run["points"][-1][-1] == run["way"]
     assert runs[0]["calls"].keys() >= {"backward", "optimizer"}
     assert runs[1]["calls"].keys() == {"forward"}
     picture = (tmp_path / "runs" / "picture.svg").read_text()
     assert all(re.search(rf">{name}", picture) for name in names)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the clock reads from Linux what threads do")
+def test_ours_run_without_http_on_a_clock_that_only_counts_the_wait(tmp_path: Path) -> None:
+    """Whatever else the machine does, time is a number of answers; runs of before are taken in from files."""
+    small = ["--virtual", "--tasks", "additive", "--first", "5", "--calls", "200", "--only", "PatchSearch"]
+    for seeds, beside, out in (("1", [], "first"), ("0", ["--beside", tmp_path / "first" / "results.json"], "again")):
+        asked = [sys.executable, SCRIPT, *small, "--seeds", seeds, *beside, "--out", tmp_path / out]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"^\| PatchSearch \| .*\]\* \|$", done.stdout, re.MULTILINE)
+    (run,) = json.loads((tmp_path / "first" / "runs.json").read_text())
+    assert run["prompt"]
+    assert run["virtual"]
+    answers = [point[1] / run["latency"] for point in run["points"][1:]]
+    assert answers[-1] > 1
+    assert all(abs(answer - round(answer)) < 1e-6 for answer in answers)
+    first, again = ((tmp_path / name / "results.json").read_text() for name in ("first", "again"))
+    assert first == again
