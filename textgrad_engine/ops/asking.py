@@ -11,7 +11,7 @@ from typing import Any
 
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.late import late_input
-from textgrad_engine.errors import APIError
+from textgrad_engine.errors import APIError, ContextOverflow
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.images import images_in
 from textgrad_engine.llm.model import Model
@@ -41,8 +41,8 @@ async def completion_of(
             return await _sampled(settings, model, request)
         return await model.complete(request)
     except APIError as error:
-        if error.status in _REFUSED and settings.purpose in _UNSEEN:
-            _note_images(error, request)
+        if settings.purpose in _UNSEEN and error.status in _REFUSED and not isinstance(error, ContextOverflow):
+            _say_of_images(error, request)
         raise
     finally:
         if token is not None:
@@ -58,11 +58,12 @@ _UNSEEN = {
 """What is said where an endpoint refuses a request that we have put images into."""
 
 
-def _note_images(error: APIError, request: Request) -> None:
+def _say_of_images(error: APIError, request: Request) -> None:
+    """Say in an error that the request had images, and how it is asked without; messages reach where notes do not."""
     count = sum([len(images_in(message.content)) for message in request.messages])
-    note = f"the request had {count} image{'s' if count > 1 else ''}; {_UNSEEN[request.purpose]}"
-    if count and note not in getattr(error, "__notes__", ()):  # what is played back has it
-        error.add_note(note)
+    said = f"; the request had {count} image{'s' if count > 1 else ''}: {_UNSEEN[request.purpose]}"
+    if count and said not in str(error):
+        error.args = (f"{error}{said}",)
 
 
 async def conversation(settings: ChatSettings, plan: Plan, data: list[Any]) -> tuple[Completion, list[Message]]:

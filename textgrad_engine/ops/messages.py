@@ -206,7 +206,8 @@ class Plan:
             data: the data of all values.
             show: what stands for a content part; by default it is named.
         """
-        data = in_words(data, show)
+        if ContentPart in map(type, data):
+            data = in_words(data, show)
         filled = self._filled_with(data)
         texts = []
         for _, parts in self.messages:
