@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm import Cache, Completion, Usage, caching
 from textgrad_engine.llm.stop import Stop
+from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolResult, ToolsOnRecord, Turn
 from textgrad_engine.testing import FunctionModel
 
 SECRET = "canary-key-0123456789"
@@ -198,3 +200,15 @@ def test_what_a_tool_asked_is_that_of_its_own_example(tmp_path: Path) -> None:
     with llm.replay(path) as tape:
         assert [of_example("e1"), of_example("e2")] == ["I am one. 0 o'clock", "I am one. 1 o'clock"]
     assert tape.left == 0
+
+
+def test_what_was_given_without_a_graph_is_not_taken_in_a_phase_whose_pass_may_need_one(
+    ask: Callable[..., llm.Request],
+) -> None:
+    """The tool that was under way there is run anew; in its own phase, and where no pass comes, it is given."""
+    turn = Turn("model", ask())
+    plain, recorded = ToolCall("ask", "{}", turn, 0), ToolCall("ask", "{}", turn, 0, recorded=True)
+    given = ToolOnRecord(ToolRecord("ask", "{}", ToolResult("said"), "x", plain.also), 0, phase=2)
+    assert ToolsOnRecord([given]).take(recorded, phase=1) is None
+    assert ToolsOnRecord([given]).take(recorded, phase=2) is given
+    assert ToolsOnRecord([given]).take(plain, phase=1) is given

@@ -101,8 +101,12 @@ class ToolsOnRecord:
             # What was given where nothing is recorded has no graph, and what has one would be run where none is needed.
             return (each.phase != phase, *other, record.result.through != call.recorded, each.nth)
 
+        def is_enough(each: ToolOnRecord) -> bool:
+            """Not what was given in another phase without a graph, where a pass may need one: it loses the feedback."""
+            return each.record.result.through or not call.recorded or each.phase == phase
+
         with self._lock:
-            found = self._waiting(call, example, item, place)
+            found = [each for each in self._waiting(call, example, item, place) if is_enough(each)]
             if not found and elsewhere:
                 part = place[:2]
                 found = self._waiting(call, example, item, part) or self._waiting(call, None, item, part)
