@@ -61,7 +61,8 @@ TASKS: dict[str, dict[str, Any]] = {
     "careful": {"interactions": 6, "sloppiness": 0.0},
     "flat": {"flat": True},
 }
-"""Settings of `simulated_task`; ``hard`` is the interacting one with a critic and a proposer that are often wrong."""
+"""Settings of `simulated_task`; ``hard`` is the interacting one with a critic and a proposer that are often wrong, and
+``careful`` with a proposer that never does anything silly."""
 
 
 @dataclass(frozen=True)
