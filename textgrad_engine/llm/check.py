@@ -15,7 +15,7 @@ from textgrad_engine.errors import (
     UnsendableRequest,
 )
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
-from textgrad_engine.llm.parsing import check_json, without_thoughts
+from textgrad_engine.llm.parsing import THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -129,6 +129,8 @@ class Check(Wrapper):
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
         if wanted is None:
+            if THOUGHT_END not in completion.text:  # a call of a function less for nearly every answer
+                return completion
             without = without_thoughts(completion, request)
             if not without.text:
                 raise EmptyResponse(

@@ -11,7 +11,16 @@ from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.strict import WRAPPED
 
-__all__ = ["after_thoughts", "check_json", "json_in", "parsed", "strip_fence", "unwrapped", "without_thoughts"]
+__all__ = [
+    "THOUGHT_END",
+    "after_thoughts",
+    "check_json",
+    "json_in",
+    "parsed",
+    "strip_fence",
+    "unwrapped",
+    "without_thoughts",
+]
 
 
 def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str:
@@ -46,8 +55,8 @@ def after_thoughts(text: str) -> tuple[str, ...]:
         >>> after_thoughts("<think>Shall I?</think>yes"), after_thoughts("yes")
         (('yes',), ())
     """
-    _, end, rest = text.partition(_THOUGHT)
-    last = text.rpartition(_THOUGHT)[2]
+    _, end, rest = text.partition(THOUGHT_END)
+    last = text.rpartition(THOUGHT_END)[2]
     return () if not end else (rest,) if last == rest else (rest, last)
 
 
@@ -70,15 +79,15 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
         'yes'
     """
     text = completion.text
-    if text.count(_THOUGHT) != 1:
+    if text.count(THOUGHT_END) != 1:
         return completion
-    thoughts, _, rest = text.partition(_THOUGHT)
+    thoughts, _, rest = text.partition(THOUGHT_END)
     bare = thoughts.lstrip().removeprefix(_THINKS)
     if _THINKS in bare or _THINKS in rest:
         return completion
     if bare == thoughts.lstrip() and _is_spoken_of(thoughts, rest):
         return completion
-    if any(mark in message.text for message in request.messages for mark in (_THINKS, _THOUGHT)):
+    if any(mark in message.text for message in request.messages for mark in (_THINKS, THOUGHT_END)):
         return completion
     raw = {"reasoning": bare.strip(), **(completion.raw or {})}
     return completion.model_copy(update={"text": rest.lstrip(), "raw": raw})
@@ -103,7 +112,7 @@ _GOES_ON = re.compile("[`'\"\u2018\u2019\u201c\u201d\u00ab\u00bb]*(?:[ \\t.,;:!?
 """How a sentence goes on behind a mark, which may have closed a quotation."""
 
 _FENCE = re.compile("^ {0,3}```", re.MULTILINE)
-_THINKS, _THOUGHT = "<think>", "</think>"
+_THINKS, THOUGHT_END = "<think>", "</think>"
 
 
 def json_in(text: str) -> tuple[str, Any]:
