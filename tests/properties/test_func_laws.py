@@ -442,6 +442,7 @@ def test_vmap_of_vmap_of_feedback_on_feedback_is_two_loops(program: Program, row
 
 
 @FEW
+@example(Program((Step("ask", (0, 0, 1)),), "criticism", 3), [("x", "a")], ["P"])
 @given(programs(), examples, st.lists(st.sampled_from("PQR"), min_size=1, max_size=3))
 def test_two_levels_of_vmap_are_two_loops(program: Program, rows: list[tuple[str, str]], prompts: list[str]) -> None:
     """In both orders of nesting, each the other's transpose; feedback on each prompt comes in the loop's order."""

@@ -53,7 +53,8 @@ def test_what_is_known_can_be_looked_at_without_asking() -> None:
     found = here.objective.known(SEED)
     assert found is not None
     assert found.scores == (0.0, None, 0.0, None, None, None, None, None)
-    assert set(found.failures) == set(WORDS) - {"ant", "cat"}
+    assert set(found.failures) == {"bee"}
+    assert set(found.not_run) == set(WORDS) - {"ant", "bee", "cat"}
     assert here.asked == 0
 
 

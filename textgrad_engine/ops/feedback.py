@@ -347,9 +347,8 @@ def _render_with(
     about: str,
 ) -> str:
     """As `_render`, of cases with images."""
-    texts = [text for of in data for text in pytree.leaves(of) if type(text) is not ContentPart]
     beside += gallery.tokens
-    return gallery.text(lambda show: _render(cases, data, prompt, room, beside, about, show), texts)
+    return gallery.text(lambda show: _render(cases, data, prompt, room, beside, about, show))
 
 
 def _render(

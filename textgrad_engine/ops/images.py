@@ -3,9 +3,9 @@
 NOTE [Images beside a text]
     The text of such a request is made of texts that anybody may have written. An image goes before it as a content part
     of its own, behind a line with its number, and where it stood the text has a tag such as ``<image_1-5086e624/>``.
-    Which tag stands for which number is said in front of the text. The letters are made by hashing all texts of the
-    request and occur in none of them, so a dataset that says "image 2", or imitates a tag, refers to nothing. An image
-    that stands in several places is sent once, the order is that in which they stand, and no more are sent than
+    Which tag stands for which number is said in front of the text. The letters are made by hashing the whole text as it
+    is without tags and do not occur in it, so a dataset that says "image 2", or imitates a tag, refers to nothing. An
+    image that stands in several places is sent once, the order is that in which they stand, and no more are sent than
     `feedback_images` (of a judge: ``images=``) allows, nor than half of a known context holds. Of each case the last
     ones are kept. Where one is not sent, its place is named, as that of a recording or a file always is.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
@@ -146,14 +146,13 @@ class Gallery:
             found += [{"type": "text", "text": f"{label.render(number=number)}\n"}, dict(image)]
         return found
 
-    def text(self, render: Callable[[Show], str], texts: Iterable[Any]) -> str:
+    def text(self, render: Callable[[Show], str]) -> str:
         """The text of the request.
 
         Args:
             render: makes it; is given what stands in the place of a content part.
-            texts: all texts that it is made of.
         """
-        nonce = templates.nonce_for("\0".join(map(str, texts)), "image")
+        nonce = templates.nonce_for(render(not_shown), "image")
         numbers = {_key(image): number for number, image in enumerate(self.images, 1)}
 
         def show(part: Mapping[str, Any]) -> str:
@@ -224,6 +223,5 @@ def pictured(values: Sequence[Any], render: Callable[[list[Any]], str], most: in
     gallery = gallery_of([images], most, what="a request to the judge")
     if gallery is None:
         return render(list(in_words(values, not_shown)))
-    texts = [value for value in values if type(value) is not ContentPart]
-    text = gallery.text(lambda show: render(list(in_words(values, show))), texts)
+    text = gallery.text(lambda show: render(list(in_words(values, show))))
     return [*gallery.parts(), {"type": "text", "text": text}]

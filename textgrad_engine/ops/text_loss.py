@@ -119,8 +119,7 @@ _CRITICISM_FORM = answer_form(
 def _request(data: list[Any], names: tuple[str, ...], gallery: Gallery | None) -> str:
     if gallery is None:
         return _prompt(in_words(data, not_shown), names)
-    texts = [value for value in data if type(value) is not ContentPart]
-    return gallery.text(lambda show: _prompt(in_words(data, show), names), texts)
+    return gallery.text(lambda show: _prompt(in_words(data, show), names))
 
 
 def _prompt(data: Sequence[Any], names: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, case_of, view_of
 from textgrad_engine.ops.feedback import Extract, critic_room, object_schema
 from textgrad_engine.ops.fitting import View, fitted
-from textgrad_engine.ops.images import FEEDBACK_IMAGES, ContentPart, Gallery, Show, gallery_of, not_shown
+from textgrad_engine.ops.images import FEEDBACK_IMAGES, Gallery, Show, gallery_of, not_shown
 from textgrad_engine.ops.messages import Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute
 
@@ -67,8 +67,7 @@ def what_if(
 def _render(case: Case, gallery: Gallery | None, values: list[Any], answer: str, edits: list[str]) -> str:
     if gallery is None:
         return _fitted(case, values, answer, edits, 0, not_shown)
-    texts = [text for text in (*values, answer, *edits) if type(text) is not ContentPart]
-    return gallery.text(lambda show: _fitted(case, values, answer, edits, gallery.tokens, show), texts)
+    return gallery.text(lambda show: _fitted(case, values, answer, edits, gallery.tokens, show))
 
 
 def _fitted(case: Case, values: list[Any], answer: str, edits: list[str], beside: int, show: Show) -> str:
