@@ -513,6 +513,10 @@ def every(change: Any, size: int) -> Any:
 
 
 @FEW
+@example(
+    Program((Step("add", (0,)), Step("add", (0,)), Step("ask", (0, 1, 0)), Step("add", (0,))), "criticism", 5),
+    [("y", "a")],
+)
 @given(programs(), examples)
 def test_two_tapes_are_one_tape_with_create_graph(program: Program, rows: list[tuple[str, str]]) -> None:
     """Feedback on feedback is the same, item by item, and costs the same questions."""

@@ -301,10 +301,11 @@ def _filled(text: Any, values: dict[str, str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What a value holds; None where that is not known yet, or belongs to a transform."""
+    """What a value holds; None where that is not known yet, or is another thing for each example of a `vmap`."""
     if not isinstance(value, Variable):
         return value
-    return value.data if value._layer is None and value.done() else None
+    below = value._whole()
+    return below.data if below._layer is None and below.done() else None
 
 
 def _around(
