@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from textgrad_engine.report.figures import Axis, axis_row, gains, interval_row, scatter, stairs
@@ -13,6 +13,7 @@ from textgrad_engine.report.figures import Axis, axis_row, gains, interval_row, 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=True, width=32)
 
 
+@example([], 5e-324)
 @given(st.lists(NUMBERS, max_size=5), st.floats(-1e6, 1e6))
 def test_everything_is_drawn_inside(values: list[float], value: float) -> None:
     """Infinite ends, equal values, none at all."""

@@ -14,6 +14,9 @@ __all__ = ["Axis", "axis_row", "gains", "interval_row", "scatter", "stairs"]
 _EDGE = 2.0
 """Per cent of the width that stay free left and right, for dots."""
 
+_LEAST = 1e-12
+"""What an axis has beyond its values on each side at least; smaller differences of scores are those of rounding."""
+
 _NAMES = 9.0
 """The same on the left where the values from bottom to top are named there."""
 
@@ -47,7 +50,7 @@ class Axis:
         if limits is not None and limits[0] <= low and high <= limits[1]:
             low, high = limits
         else:
-            room = (high - low or abs(high) or 1.0) * 0.08
+            room = max((high - low or abs(high) or 1.0) * 0.08, _LEAST)
             low, high = low - room, high + room
         step = _step(high - low)
         first = math.ceil(low / step - 1e-9)
