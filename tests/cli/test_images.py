@@ -75,6 +75,7 @@ def test_a_missing_image_ends_the_command_with_file_line_and_column(project: Pat
     [
         ('"picture"]', "3]", r":8: \[data\.images\] 0 = 3"),
         ('"low"', '"lowest"', r":9: \[data\] image_detail .*'auto', 'low' or 'high'"),
+        ('images = ["picture"]', "", r":9: \[data\] image_detail means nothing without images"),
         ('"exact_match"', '"exact_match"\nimages = 3', r":12: \[metric\] images means nothing to exact_match"),
         ('"exact_match"', '"judge"\ninstructions = "?"\nimages = -1', r"\[metric\] images"),
         ("[models]", "[train]\nfeedback_images = -1\n[models]", r"\[train\] feedback_images"),

@@ -414,7 +414,9 @@ def test_a_changed_program_is_told_before_it_pays(cli: Any, own: Any, tmp_path: 
     result = in_a_process(tmp_path, "resume", str(path), "--anyway")
     assert result.returncode == 0
     bought = len(before["completions.jsonl"].splitlines())
-    assert f"{bought} recorded calls did not come up again, as something has changed" in " ".join(result.stderr.split())
+    assert f"{bought} recorded calls did not come up again, as the run went another way" in " ".join(
+        result.stderr.split()
+    )
     assert numbers_aside(path) == [1]
     assert read_run(path).usage().calls == read_run(path).result.total.calls + bought  # type: ignore[union-attr]
 
@@ -435,6 +437,15 @@ def test_changed_prompts_are_told_where_they_first_matter(cli: Any, small: Any, 
     result = cli("resume", path, "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["resumed"]["not_asked_again"]["calls"] > 0
+
+
+def test_what_a_budget_had_end_elsewhere_is_not_called_a_change(cli: Any, tmp_path: Path) -> None:
+    """The tests of the text that was best then do not come up again, though nobody changed anything."""
+    path = tmp_path / "run"
+    assert cli("train", TICKETS, "--budget-calls", 700, "--quiet", "--run-dir", path).exit_code == 3
+    result = cli("resume", path, "--budget-calls", 9000)
+    assert result.exit_code == 0
+    assert "another way this time (its budget had ended it elsewhere, or" in " ".join(result.stderr.split())
 
 
 def test_a_larger_budget_goes_on(cli: Any, small: Any, tmp_path: Path) -> None:

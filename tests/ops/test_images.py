@@ -171,6 +171,15 @@ def test_fewer_than_none_are_refused() -> None:
             pass
 
 
+@pytest.mark.parametrize("value", [True, ["photo"], "16", 2.5, None], ids=repr)
+def test_what_is_no_number_of_images_is_refused_by_name(value: Any) -> None:
+    """True would be one image, and the names of columns belong to `data.load`."""
+    with pytest.raises(TypeError, match=r"^images is how many images are shown at most, 0 for none, got"):
+        nn.Judge("?", images=value)
+    with pytest.raises(TypeError, match=r"^feedback_images is how many"):
+        tg.Trainer(feedback_images=value)
+
+
 def test_recordings_and_files_are_sent_and_named() -> None:
     """No critic is sent one."""
     asking = Asking()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,9 +30,22 @@ def test_what_has_no_shape_is_not_drawn(rows: list[list[tuple[int, int, int]]]) 
         png(rows)
 
 
+@pytest.mark.parametrize("color", [(1, 2), (1, 2, 3, 255), (1, 2, 256), (-1, 0, 0), (0.5, 0, 0), "red", "#f0"])
+def test_what_is_no_color_is_not_drawn(color: Any) -> None:
+    """With two parts or four, all that comes after it would be shifted."""
+    with pytest.raises(ValueError, match="a color is red, green and blue, each from 0 to 255"):
+        png([[(0, 0, 0), color]])
+
+
 @pytest.mark.parametrize(
     "content",
-    [b"", b"GIF89a", png([[(0, 0, 0)]])[:40], png([[(0, 0, 0)]]).replace(b"\x08\x02\0\0\0", b"\x08\x06\0\0\0")],
+    [
+        b"",
+        b"GIF89a",
+        png([[(0, 0, 0)]])[:40],
+        png([[(0, 0, 0)]]).replace(b"\x08\x02\0\0\0", b"\x08\x06\0\0\0"),
+        png([[(0, 0, 0)]]).replace(b"\0\0\0\x01\x08\x02", b"\0\0\0\x02\x08\x02"),  # says that it has a row more
+    ],
 )
 def test_what_testing_did_not_draw_is_a_mistake_in_the_test(content: bytes) -> None:
     """A model that guessed would hide it."""

@@ -83,6 +83,13 @@ def _check_files(config: Config) -> None:
         if (earlier := seen.setdefault(file.resolve(), key)) != key:
             without = "; or leave val out, then the training examples validate, too" if key == "val" else ""
             config.fail(f"[data] {key} is the file of {earlier}; split it into two files{without}", "data", key)
+    if config.data.image_detail is not None and not config.data.images:
+        config.fail(
+            "[data] image_detail means nothing without images; name the columns with images, such as "
+            'images = ["photo"], or take it out',
+            "data",
+            "image_detail",
+        )
     if config.prompts is not None and not config.file(config.prompts).is_dir():
         config.fail(
             f"prompts: there is no folder {config.file(config.prompts)}; make it, or take the key out", "prompts"

@@ -52,8 +52,9 @@ class Resumed:
         lines = [f"Of {every}, {before} had been paid for before{_for(self.usage)}."]
         if self.not_asked_again and result.status == "finished":
             lines.append(
-                f"{plural(self.not_asked_again, 'recorded call')} did not come up again{_for(self.lost)}, as something "
-                f"has changed; what was answered stays in {path / 'answers-*.jsonl'}."
+                f"{plural(self.not_asked_again, 'recorded call')} did not come up again{_for(self.lost)}, as the run "
+                "went another way this time (its budget had ended it elsewhere, or something has changed); what was "
+                f"answered stays in {path / 'answers-*.jsonl'}."
             )
         return lines
 

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, SupportsIndex, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.llm.context import Room
@@ -82,8 +82,11 @@ def checked_images(most: int, name: str) -> int:
     """A number of images that somebody states.
 
     Raises:
+        TypeError: it is no whole number, such as True, or the names of columns.
         ValueError: it is below 0.
     """
+    if isinstance(most, bool) or not isinstance(most, SupportsIndex):
+        raise TypeError(f"{name} is how many images are shown at most, 0 for none, got {most!r:.60}; give a number")
     if most < 0:
         raise ValueError(f"{name} is the images in a request at most, 0 for none, got {most}")
     return most

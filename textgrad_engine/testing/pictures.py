@@ -27,7 +27,7 @@ def png(pixels: Sequence[Sequence[Color]]) -> bytes:
         pixels: the colors of each row, from the top.
 
     Raises:
-        ValueError: there is no pixel, or rows differ in length.
+        ValueError: there is no pixel, rows differ in length, or a color is not three whole numbers from 0 to 255.
 
     Example:
         >>> png([[(255, 0, 0)]])[:8]
@@ -36,6 +36,11 @@ def png(pixels: Sequence[Sequence[Color]]) -> bytes:
     widths = {len(row) for row in pixels}
     if len(widths) != 1 or 0 in widths:
         raise ValueError(f"a picture has rows of one length, above 0; got rows of {sorted(widths) or 'no'} pixels")
+    wrong = [
+        color for row in pixels for color in row if not (len(color) == 3 and all(part in range(256) for part in color))
+    ]
+    if wrong:
+        raise ValueError(f"a color is red, green and blue, each from 0 to 255, such as (255, 0, 0); got {wrong[0]!r}")
     header = struct.pack(">IIBBBBB", widths.pop(), len(pixels), 8, 2, 0, 0, 0)
     raw = b"".join(b"\0" + bytes([part for color in row for part in color]) for row in pixels)
     # Stored, not packed: what a library packs may differ from one version of it to the next.
@@ -76,7 +81,7 @@ def pixels_of(part: Mapping[str, Any]) -> list[list[Color]]:
                 body += inside
             at += 12 + length
         raw, stride = zlib.decompress(body), 1 + 3 * width
-        if form != [8, 2, 0, 0, 0] or any(raw[row * stride] for row in range(height)):
+        if form != [8, 2, 0, 0, 0] or len(raw) != stride * height or any(raw[row * stride] for row in range(height)):
             raise ValueError("it is of another form")
     except (binascii.Error, ValueError, struct.error, zlib.error, UnboundLocalError) as error:
         raise ScriptError(f"pixels_of reads what testing.png made, in a data URL; got {url[:60]!r}: {error}") from None
