@@ -10,6 +10,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn
+from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.errors import DataError, MalformedResponse
 from textgrad_engine.nn.scores import hearing_parts, losses_in
 from textgrad_engine.testing import FunctionModel
@@ -162,7 +163,7 @@ def test_what_each_gave_can_be_heard_of_programs_that_wait_too() -> None:
     rows = [{"mail": str(n), "target": "latelate"} for n in range(9)]
     with hearing_parts() as heard:
         tg.evaluate(program, rows, nn.Weighted({"right": nn.ExactMatch()}))
-    assert [part["right"].data for part in heard] == [1] * 9
+    assert {(name, part["right"].data) for name, part in heard} == {(name, 1) for name in ids_of(rows)}
     with hearing_parts() as nothing:
         pass
     assert nothing == []
@@ -190,3 +191,14 @@ def test_what_is_trained_in_a_loss_is_found_and_a_loss_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(loss))
     assert (again.weights, again.scales) == (loss.weights, loss.scales)
     assert [type(each) for each in losses_in(again)] == [nn.Judge, nn.ExactMatch]
+
+
+def test_weights_may_be_as_large_or_small_as_numbers_are() -> None:
+    """Only how they compare counts, and no sum of them is too large; a whole number beyond all others is refused."""
+    right, wrong = {"label": "late", "why": "x"}, {"label": "", "why": ""}
+    for weight in (5e-324, 1.0, 1e308):
+        losses = {name: nn.OnField(nn.ExactMatch(), name) for name in right}
+        loss = nn.Weighted(losses, dict.fromkeys(losses, weight))
+        assert [loss(answer(), target).data for target in (right, wrong)] == [0.5, 0.0]
+    with pytest.raises(ValueError, match="the weight of 'a' is a number above 0"):
+        nn.Weighted({"a": nn.ExactMatch()}, {"a": 10**400})

@@ -153,9 +153,9 @@ class Config(Section):
         if not file.is_file():
             self.fail(f"{named}: {missing_file(file)}", "program", "response_format")
         try:
-            schema = json.loads(read_text(file))
+            schema = json.loads(read_text(file), parse_constant=_refuse_constant)
         except (DataError, ValueError, RecursionError) as error:
-            why = str(error)
+            why = str(error) if isinstance(error, DataError) else f"{file}: {error}"
             if isinstance(error, json.JSONDecodeError):
                 why = f"{file}:{error.lineno}: column {error.colno}: not JSON: {error.msg}"
             elif isinstance(error, RecursionError):
@@ -326,6 +326,11 @@ class Config(Section):
             if last.filename != user_code.__file__ and not last.filename.startswith("<frozen"):
                 what += f" ({last.filename}:{last.lineno})"
             raise ImportError(what) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Raises ValueError: Python reads NaN and Infinity, and JSON has neither."""
+    raise ValueError(f"{name} is no JSON")
 
 
 def load_config(path: str | Path) -> Config:

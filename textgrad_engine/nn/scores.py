@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.field import field
@@ -20,21 +22,21 @@ __all__ = ["OnField", "Weighted", "hearing_parts", "losses_in"]
 Parts: TypeAlias = dict[str, Variable]
 """The scores that one score was made of, each on its own scale, by the names of the losses."""
 
-_HEARD: ContextVar[list[Parts] | None] = ContextVar("textgrad_engine_parts", default=None)
+_HEARD: ContextVar[list[tuple[str, Parts]] | None] = ContextVar("textgrad_engine_parts", default=None)
 
 
 @contextlib.contextmanager
-def hearing_parts() -> Iterator[list[Parts]]:
-    """Inside the block, what every `Weighted` loss makes a score of is put into a list, once for each score.
+def hearing_parts() -> Iterator[list[tuple[str, Parts]]]:
+    """Inside the block, what every `Weighted` loss makes a score of is put into a list, with the name of the example.
 
     Example:
         >>> loss = Weighted({"right": ExactMatch(), "as right": ExactMatch()})
         >>> with hearing_parts() as heard:
         ...     score = loss(Variable("new"), "new")
-        >>> {name: part.data for name, part in heard[0].items()}
+        >>> {name: part.data for name, part in heard[0][1].items()}
         {'right': 1, 'as right': 1}
     """
-    heard: list[Parts] = []
+    heard: list[tuple[str, Parts]] = []
     token = _HEARD.set(heard)
     try:
         yield heard
@@ -127,7 +129,7 @@ class Weighted(OneVariable):
         if not losses or losses.keys() != weights.keys():
             raise ValueError(f"Weighted: each loss has a weight; got losses {list(losses)} and weights {list(weights)}")
         for name, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= sys.float_info.max:
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
         self.weights = {name: weights[name] for name in losses}
         self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
@@ -144,7 +146,7 @@ class Weighted(OneVariable):
         """Score a prediction."""
         parts = {name: _called(loss, prediction, target, inputs) for name, loss in self.by_name.items()}
         if (heard := _HEARD.get()) is not None:
-            heard.append(parts)
+            heard.append((EXAMPLE.get(), parts))
         return weighted_mean(list(parts.values()), list(self.weights.values()), list(self.scales.values()))
 
 
