@@ -475,6 +475,21 @@ def test_a_run_keeps_the_schema_that_its_answers_had(cli: CLI, mail: Callable[..
     assert json.loads(done.stdout)["mean"] == 1.0
 
 
+@pytest.mark.parametrize("title", [None, "Who it goes to"])
+def test_a_run_by_a_schema_of_any_title_goes_on(
+    title: str | None, cli: CLI, mail: Callable[..., Path], tmp_path: Path
+) -> None:
+    """What it asks is what it asked, to the letter: else all that was paid for is unknown to it."""
+    folder, run = mail(), tmp_path / "run"
+    schema = {**SCHEMA, "title": title} if title else {key: value for key, value in SCHEMA.items() if key != "title"}
+    (folder / "routing.json").write_text(json.dumps(schema), encoding="utf-8")
+    asked = load_config(folder).response_format()
+    assert cli("train", folder, "--run-dir", run, "--budget-calls", "60", "-q").exit_code == 3
+    assert runs.config_of(read_run(run), read_run(run).best).response_format() == asked
+    done = cli("resume", run, "--budget-calls", "5000", "-q")
+    assert done.exit_code == 0, done.output
+
+
 def test_a_default_is_scored_where_the_prompt_has_to_ask_for_json_itself(cli: CLI, mail: Callable[..., Path]) -> None:
     """The answers are wrong then, and not lost."""
     plain = ('field = "label"\n', 'field = "label"\ndefault = ""\n')
