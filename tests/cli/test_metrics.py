@@ -367,6 +367,39 @@ def test_a_function_that_gives_no_score_is_told_in_a_line(cli: CLI, mail: Callab
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ('field = "whi"', "there is no output 'whi' of the program; it gives label, why"),
+        ("", "this loss scores one Variable, got a dict of label, why; .* in a config field = name"),
+    ],
+)
+def test_an_output_that_a_class_does_not_give_is_told_in_a_line(
+    field: str, said: str, cli: CLI, mail: Callable[..., Path]
+) -> None:
+    """Nobody knows it before the class is called."""
+    program = 'system = "Route the mail."\nuser = "{mail}"\nresponse_format = "routing.json"'
+    folder = mail((program, 'class = "clerk:Router"'), ('field = "why"', field))
+    with (folder / "clerk.py").open("a", encoding="utf-8") as file:
+        file.write("""
+
+from textgrad_engine import nn
+
+
+class Router(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chat = nn.ChatCompletion(system=nn.Parameter("Route the mail."), user="{mail}")
+
+    def forward(self, mail):
+        return {"label": self.chat(mail=mail), "why": self.chat(mail=mail)}
+""")
+    done = cli("eval", folder)
+    assert done.exit_code == 1
+    assert re.search(said, " ".join(done.stderr.split()))
+    assert "Traceback" not in done.stderr
+
+
 def test_eval_tells_what_each_metric_gave(cli: CLI, mail: Callable[..., Path]) -> None:
     """A score of several says little by itself."""
     folder = mail()

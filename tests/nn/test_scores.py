@@ -11,7 +11,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn
 from textgrad_engine.data.dataset import ids_of
-from textgrad_engine.errors import DataError, MalformedResponse
+from textgrad_engine.errors import DataError, MalformedResponse, ScoreError
 from textgrad_engine.nn.scores import hearing_parts, losses_in
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.grid import is_uniform
@@ -67,8 +67,10 @@ def test_of_several_outputs_the_named_one_is_scored() -> None:
     loss = nn.OnField(nn.Metric(brief, "length", scale=(0, 10)), "request")
     assert loss(outputs, None).data == loss({"request": request}, None).data == 5
     assert nn.OnField(nn.ExactMatch(), "letter", "label")(outputs, "late").data == 1
-    with pytest.raises(TypeError, match="no output 'reply' of the program; it gives request, letter"):
+    with pytest.raises(ScoreError, match="no output 'reply' of the program; it gives request, letter"):
         nn.OnField(nn.ExactMatch(), "reply")(outputs, "late")
+    with pytest.raises(ScoreError, match=r"'request' is read of one Variable, got a tuple of 2; .* a dict of several"):
+        nn.OnField(nn.ExactMatch(), "request")((request, request), "late")
     loss(outputs, None).backward()
     assert len(request.grad) == 1
     assert outputs.letter.grad == []

@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.errors import ScoreError
 from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
+from textgrad_engine.ops.evaluators import outputs_in_words
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.weighted import weighted_mean
 
@@ -82,17 +84,22 @@ class OnField(OneVariable):
         """Score the field.
 
         Raises:
-            TypeError: the answer is several outputs, and none has that name.
+            ScoreError: the answer is several outputs, and none has that name.
         """
         part, path = prediction, self.path
         outputs = _named_outputs(prediction)
         if outputs is not None:
             if path[0] not in outputs:
-                raise TypeError(
+                raise ScoreError(
                     f"OnField: there is no output {path[0]!r} of the program; it gives {', '.join(map(str, outputs))}"
                 )
             part, path = outputs[path[0]], path[1:]
         if path:
+            if not isinstance(part, Variable):
+                raise ScoreError(
+                    f"OnField: {path[0]!r} is read of one Variable, got {outputs_in_words(part)}; have the program "
+                    "return one, or a dict of several by name"
+                )
             part = field(part, *path, default=self.default)
         for key in self.path:
             if isinstance(target, Mapping | list):
