@@ -204,3 +204,20 @@ def test_weights_may_be_as_large_or_small_as_numbers_are() -> None:
         assert [loss(answer(), target).data for target in (right, wrong)] == [0.5, 0.0]
     with pytest.raises(ValueError, match="the weight of 'a' is a number above 0"):
         nn.Weighted({"a": nn.ExactMatch()}, {"a": 10**400})
+
+
+def test_a_field_that_is_null_is_expected_as_null() -> None:
+    """What there is not to extract is an answer like others; a function is given None, as JSON has it."""
+    nothing, something = answer('{"phone": null}'), answer('{"phone": "12"}')
+    loss = nn.OnField(nn.ExactMatch(), "phone")
+    assert [loss(said, {"phone": None}).data for said in (nothing, something)] == [1, 0]
+    assert [loss(said, {"phone": "12"}).data for said in (nothing, something)] == [0, 1]
+    seen: list[Any] = []
+    told = nn.Metric(lambda said, target: seen.append(target) or 1, "a")
+    assert nn.OnField(told, "phone")(nothing, {"phone": None}).data == 1
+    assert nn.OnField(told, "phone", "home", default="")(nothing, {"phone": None}).data == 1
+    with pytest.raises(TypeError, match="needs a target"):
+        nn.OnField(nn.ExactMatch(), "phone", "home", default="")(nothing, {"phone": None})
+    with pytest.raises(TypeError, match="needs a target"):
+        loss(nothing, {"fax": None})
+    assert seen == [None, None]

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError
-from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
+from textgrad_engine.nn.loss import ExactMatch, Metric, names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
-from textgrad_engine.ops.evaluators import outputs_in_words
+from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.weighted import weighted_mean
 
@@ -52,7 +52,8 @@ class OnField(OneVariable):
     Args:
         loss: scores the field.
         path: the name of the field or output; of one that is further in, the names and places on the way. Of a target
-            that is an object the loss gets what stands at the same place.
+            that is an object the loss gets what stands at the same place; null is the text "null", as it is of an
+            answer, but for the function of a Metric.
         default: stands for the field where the answer is no JSON or lacks it; see `ops.field`.
 
     Raises:
@@ -104,6 +105,10 @@ class OnField(OneVariable):
         for key in self.path:
             if isinstance(target, Mapping | list):
                 target = _at(target, key)
+            elif target is _NULL:
+                target = None
+        if target is _NULL:  # a function is given it as it is
+            target = None if isinstance(self.loss, Metric) else written(None)
         return _called(self.loss, part, target, inputs)
 
 
@@ -171,6 +176,9 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         yield from losses_in(each)
 
 
+_NULL = object()
+
+
 def _called(loss: Callable[..., Any], prediction: Any, target: Any, inputs: Mapping[str, Any] | None) -> Variable:
     """What a loss gives that is called with what it takes."""
     called = getattr(loss, "forward", loss)
@@ -206,8 +214,8 @@ def _named_outputs(prediction: Any) -> Mapping[Any, Any] | None:
 
 
 def _at(target: Any, key: str | int) -> Any:
-    """What stands at a place of a target; None where it has no such place."""
+    """What stands at a place of a target; None where it has no such place, and `_NULL` where it is null there."""
     try:
-        return target[key]
+        return _NULL if target[key] is None else target[key]
     except (KeyError, IndexError, TypeError):
         return None
