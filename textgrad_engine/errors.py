@@ -9,7 +9,7 @@ TextgradError
 ├── DataError (ValueError)               a dataset cannot be read
 ├── ContractError (ValueError)           a proposed parameter breaks what it must keep
 ├── RunError (RuntimeError)              a run folder is missing, in use or damaged
-├── ScoreError (TypeError, ValueError)   a metric's function gave what is no score, or none of its scale
+├── ScoreError (TypeError, ValueError)   a metric's function gave no score, or a program what is not scored
 ├── ScriptError (AssertionError)         a model of `testing` has no answer that fits what it is asked
 └── ModelError (RuntimeError)            anything about asking a model
     ├── NoModelError                     no model was named for a purpose
@@ -113,7 +113,7 @@ class RunError(TextgradError, RuntimeError):
 
 
 class ScoreError(TextgradError, TypeError, ValueError):
-    """What the function of a metric gave is no score, or lies outside of the metric's scale."""
+    """What the function of a metric gave is no score, or outside of its scale; or what a program gave is not scored."""
 
 
 class ScriptError(TextgradError, AssertionError):

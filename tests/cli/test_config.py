@@ -351,7 +351,7 @@ PROBLEMS = {
     "scale of three": (change('"exact_match"', '"judge"\ninstructions = "x"\nscale = [1, 2, 3]'), ":16: .*at most 2"),
     "scale of words": (
         change('"exact_match"', '"judge"\ninstructions = "x"\nscale = [1,\n"b"]'),
-        ":17: .*scale. 1 = 'b'",
+        r":17: .*scale\[1\] = 'b'",
     ),
     "function without purpose": (
         change('name = "exact_match"', 'function = "json:loads"'),

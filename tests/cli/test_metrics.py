@@ -172,6 +172,31 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
     "no way to a field": ([('field = "label"', "field = []")], ":13: .*should be the name of a field"),
     "the weight of one": ([NO_SECOND, ("[[metric]]", "[metric]")], ":12: .*weight means nothing to one metric"),
     "the weight of one in a list": ([NO_SECOND], ":12: .*weight means nothing to one metric"),
+    "a scale without an end": (
+        [("scale = [1, 5]", "scale = [1, inf]")],
+        r":19: \[\[metric\]\] scale\[1\] = inf: should be a finite number",
+    ),
+    "a scale that is too long": ([("scale = [1, 5]", "scale = [-1e308, 1e308]")], r":19: .*too far apart for a mean"),
+    "a weight of too many digits": (
+        [("weight = 3", f"weight = 1{400 * '0'}")],
+        r":14: \[\[metric\]\] weight = 10{99}: should be",
+    ),
+    "a field of a text": (
+        [('field = "why"', 'field = ["why", 0]')],
+        r":20: .*field = \['why', 0\]: why is of the type string and has no 0 in it",
+    ),
+    "an entry of an object": (
+        [('field = "why"', "field = 0")],
+        r":20: .*an answer is of the type object and has no 0 in it, .*it has why, label",
+    ),
+    "a date in a form": (
+        [('"routing.json"', '{ type = "object", properties = { label = { const = 2026-01-01 } } }')],
+        r":4: .*properties\.label\.const is 2026-01-01, which JSON has no word for; write it as text",
+    ),
+    "a number without end in a form": (
+        [('"routing.json"', '{ type = "object", properties = { label = { maximum = inf } } }')],
+        r":4: .*properties\.label\.maximum is inf, which JSON has no word for",
+    ),
     "no weight": ([("weight = 3", "weight = 0")], r":14: \[\[metric\]\] weight = 0: should be greater than 0"),
     "an endless weight": ([("weight = 3", "weight = inf")], r":14: .*should be a finite number"),
     "a misspelt key of the second": (
@@ -254,6 +279,69 @@ def test_one_metric_is_itself_and_several_are_one_score(mail: Callable[..., Path
     assert several.weights == {"exact_match of label": 3, "exact_match of label (2)": 1}
 
 
+def test_no_metric_is_lost_among_others_of_its_name(mail: Callable[..., Path]) -> None:
+    """Also where a field is called as a number behind a name would be."""
+    wanted = ["a", "a", "a (2)", "price (EUR)", "price (EUR)"]
+    config = load_config(
+        mail(
+            (CONFIG[CONFIG.index("[[metric]]") : CONFIG.index("[models]")], ""),
+            ("[models]", "".join(f'[[metric]]\nfield = "{name}"\n' for name in wanted) + "[models]"),
+            ('"routing.json"', '{ type = "object", properties = {} }'),
+        )
+    )
+    several = build.make_metric(config)
+    assert isinstance(several, Weighted)
+    assert [each.path[0] for each in several.losses if isinstance(each, OnField)] == wanted
+    assert list(several.weights) == [
+        "exact_match of a",
+        "exact_match of a (3)",
+        "exact_match of a (2)",
+        "exact_match of price (EUR)",
+        "exact_match of price (EUR) (2)",
+    ]
+
+
+def test_a_field_behind_references_and_alternatives(mail: Callable[..., Path]) -> None:
+    """What a form leaves open is not refused, and a reference is followed."""
+    form = {
+        "type": "object",
+        "properties": {
+            "label": {"$ref": "#/$defs/label"},
+            "why": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+            "next": {"$ref": "#"},
+            "all": {"type": "array", "items": {"$ref": "#/$defs/label"}},
+        },
+        "$defs": {"label": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    }
+    wrong = {'["label", "nam"]': "label has no such field.*did you mean 'name'", '["all", -1, "nam"]': "all.-1 has no"}
+    right = ['["label", "name"]', '["why", "x", 2]', '["next", "next", "label"]', '["all", -1, "name"]']
+    for field in (*wrong, *right):
+        folder = mail(('field = "why"', f"field = {field}"))
+        (folder / "routing.json").write_text(json.dumps(form), encoding="utf-8")
+        if field in right:
+            load_config(folder)
+            continue
+        with pytest.raises(ConfigError, match=wrong[field]):
+            load_config(folder)
+
+
+def test_a_schema_file_holds_json(mail: Callable[..., Path]) -> None:
+    """Python reads NaN, and no endpoint does."""
+    folder = mail()
+    (folder / "routing.json").write_text('{"type": "object", "properties": {"label": {"maximum": NaN}}}')
+    with pytest.raises(ConfigError, match=r":4: .*routing\.json: NaN is no JSON; write a JSON schema into it"):
+        load_config(folder)
+
+
+def test_a_target_that_is_json_in_a_text_is_no_object(mail: Callable[..., Path]) -> None:
+    """As a CSV file has it: the field of an answer would never be the same as all of it."""
+    config = load_config(mail(target=lambda label: json.dumps({"label": label})))
+    with pytest.raises(DataError, match=r"train\.jsonl:1: column 'label' is JSON written as a text .* \.jsonl"):
+        read_data(config)
+    config = load_config(mail(target=lambda label: json.dumps({"lable": label})))
+    assert len(read_data(config)[0]) == 12
+
+
 def test_a_function_among_several_scores_from_0_to_1_unless_it_says_otherwise(
     cli: CLI, mail: Callable[..., Path]
 ) -> None:
@@ -279,6 +367,39 @@ def test_a_function_that_gives_no_score_is_told_in_a_line(cli: CLI, mail: Callab
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ('field = "whi"', "there is no output 'whi' of the program; it gives label, why"),
+        ("", "this loss scores one Variable, got a dict of label, why; .* in a config field = name"),
+    ],
+)
+def test_an_output_that_a_class_does_not_give_is_told_in_a_line(
+    field: str, said: str, cli: CLI, mail: Callable[..., Path]
+) -> None:
+    """Nobody knows it before the class is called."""
+    program = 'system = "Route the mail."\nuser = "{mail}"\nresponse_format = "routing.json"'
+    folder = mail((program, 'class = "clerk:Router"'), ('field = "why"', field))
+    with (folder / "clerk.py").open("a", encoding="utf-8") as file:
+        file.write("""
+
+from textgrad_engine import nn
+
+
+class Router(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chat = nn.ChatCompletion(system=nn.Parameter("Route the mail."), user="{mail}")
+
+    def forward(self, mail):
+        return {"label": self.chat(mail=mail), "why": self.chat(mail=mail)}
+""")
+    done = cli("eval", folder)
+    assert done.exit_code == 1
+    assert re.search(said, " ".join(done.stderr.split()))
+    assert "Traceback" not in done.stderr
+
+
 def test_eval_tells_what_each_metric_gave(cli: CLI, mail: Callable[..., Path]) -> None:
     """A score of several says little by itself."""
     folder = mail()
@@ -293,6 +414,36 @@ def test_eval_tells_what_each_metric_gave(cli: CLI, mail: Callable[..., Path]) -
         {"name": "judge of why", "mean": 3.0, "scale": [1, 5], "weight": 1},
     ]
     assert "parts" not in json.loads(cli("eval", mail(ONE, NO_SECOND), "--json").stdout)
+
+
+def test_the_parts_add_up_to_the_score_where_answers_were_lost(cli: CLI, mail: Callable[..., Path]) -> None:
+    """With repeats each example counts once, however many of its answers came."""
+    folder = mail(NO_FORM, ('field = "why"', 'field = "why"\ndefault = ""'))
+    with (folder / "clerk.py").open("a", encoding="utf-8") as file:
+        file.write("""
+asked = {}
+
+
+def forgetful(request):
+    if request.purpose != "forward":
+        return clerk(request)
+    mail = request.messages[-1].text
+    time = asked[mail] = asked.get(mail, 0) + 1
+    label = "billing" if time % 2 else "shipping"
+    return json.dumps({"label": label}) if time <= 1 + int(mail.split()[1]) % 4 else "{}"
+
+
+model = FunctionModel(forgetful, name="clerk")
+""")
+    text = (folder / "config.toml").read_text(encoding="utf-8")
+    text = text.replace(
+        'system = "Route the mail."', 'system = "R"\nresponse_format = { type = "object", properties = {} }'
+    )
+    (folder / "config.toml").write_text(text, encoding="utf-8")
+    found = json.loads(cli("eval", folder, "--json", "--repeats", "4").stdout)
+    label, why = found["parts"]
+    assert found["unanswered"] > 0
+    assert found["mean"] == pytest.approx((3 * label["mean"] + (why["mean"] - 1) / 4) / 4)
 
 
 def test_at_least_is_of_the_one_score(cli: CLI, mail: Callable[..., Path]) -> None:
@@ -331,6 +482,7 @@ def test_runs_by_other_metrics_or_weights_are_not_compared(cli: CLI, mail: Calla
         "b": [("weight = 3", "weight = 2")],
         "c": [("instructions =", "instructions = 'Or' #")],
         "d": [],
+        "e": [("weight = 3", 'weight = 6\nname = "exact_match"'), ("instructions =", "weight = 2\ninstructions =")],
     }
     for name, change in changes.items():
         assert cli("train", mail(*change), "--run-dir", tmp_path / name, "-q").exit_code == 0
@@ -338,7 +490,8 @@ def test_runs_by_other_metrics_or_weights_are_not_compared(cli: CLI, mail: Calla
         done = cli("diff", tmp_path / "a", tmp_path / other)
         assert "their scores mean different things, as metric is not the same" in " ".join(done.stdout.split())
     assert "metric[1].weight" in cli("diff", tmp_path / "a", tmp_path / "b").stdout
-    assert "nothing paired" not in cli("diff", tmp_path / "a", tmp_path / "d").stdout
+    for same in "de":
+        assert "nothing paired" not in cli("diff", tmp_path / "a", tmp_path / same).stdout
 
 
 def test_a_run_keeps_the_schema_that_its_answers_had(cli: CLI, mail: Callable[..., Path], tmp_path: Path) -> None:
@@ -353,6 +506,21 @@ def test_a_run_keeps_the_schema_that_its_answers_had(cli: CLI, mail: Callable[..
     (folder / "routing.json").unlink()
     done = cli("eval", run, "--json")
     assert json.loads(done.stdout)["mean"] == 1.0
+
+
+@pytest.mark.parametrize("title", [None, "Who it goes to"])
+def test_a_run_by_a_schema_of_any_title_goes_on(
+    title: str | None, cli: CLI, mail: Callable[..., Path], tmp_path: Path
+) -> None:
+    """What it asks is what it asked, to the letter: else all that was paid for is unknown to it."""
+    folder, run = mail(), tmp_path / "run"
+    schema = {**SCHEMA, "title": title} if title else {key: value for key, value in SCHEMA.items() if key != "title"}
+    (folder / "routing.json").write_text(json.dumps(schema), encoding="utf-8")
+    asked = load_config(folder).response_format()
+    assert cli("train", folder, "--run-dir", run, "--budget-calls", "60", "-q").exit_code == 3
+    assert runs.config_of(read_run(run), read_run(run).best).response_format() == asked
+    done = cli("resume", run, "--budget-calls", "5000", "-q")
+    assert done.exit_code == 0, done.output
 
 
 def test_a_default_is_scored_where_the_prompt_has_to_ask_for_json_itself(cli: CLI, mail: Callable[..., Path]) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn
-from textgrad_engine.errors import DataError, MalformedResponse
+from textgrad_engine.data.dataset import ids_of
+from textgrad_engine.errors import DataError, MalformedResponse, ScoreError
 from textgrad_engine.nn.scores import hearing_parts, losses_in
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.grid import is_uniform
@@ -66,8 +67,10 @@ def test_of_several_outputs_the_named_one_is_scored() -> None:
     loss = nn.OnField(nn.Metric(brief, "length", scale=(0, 10)), "request")
     assert loss(outputs, None).data == loss({"request": request}, None).data == 5
     assert nn.OnField(nn.ExactMatch(), "letter", "label")(outputs, "late").data == 1
-    with pytest.raises(TypeError, match="no output 'reply' of the program; it gives request, letter"):
+    with pytest.raises(ScoreError, match="no output 'reply' of the program; it gives request, letter"):
         nn.OnField(nn.ExactMatch(), "reply")(outputs, "late")
+    with pytest.raises(ScoreError, match=r"'request' is read of one Variable, got a tuple of 2; .* a dict of several"):
+        nn.OnField(nn.ExactMatch(), "request")((request, request), "late")
     loss(outputs, None).backward()
     assert len(request.grad) == 1
     assert outputs.letter.grad == []
@@ -162,7 +165,7 @@ def test_what_each_gave_can_be_heard_of_programs_that_wait_too() -> None:
     rows = [{"mail": str(n), "target": "latelate"} for n in range(9)]
     with hearing_parts() as heard:
         tg.evaluate(program, rows, nn.Weighted({"right": nn.ExactMatch()}))
-    assert [part["right"].data for part in heard] == [1] * 9
+    assert {(name, part["right"].data) for name, part in heard} == {(name, 1) for name in ids_of(rows)}
     with hearing_parts() as nothing:
         pass
     assert nothing == []
@@ -190,3 +193,31 @@ def test_what_is_trained_in_a_loss_is_found_and_a_loss_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(loss))
     assert (again.weights, again.scales) == (loss.weights, loss.scales)
     assert [type(each) for each in losses_in(again)] == [nn.Judge, nn.ExactMatch]
+
+
+def test_weights_may_be_as_large_or_small_as_numbers_are() -> None:
+    """Only how they compare counts, and no sum of them is too large; a whole number beyond all others is refused."""
+    right, wrong = {"label": "late", "why": "x"}, {"label": "", "why": ""}
+    for weight in (5e-324, 1.0, 1e308):
+        losses = {name: nn.OnField(nn.ExactMatch(), name) for name in right}
+        loss = nn.Weighted(losses, dict.fromkeys(losses, weight))
+        assert [loss(answer(), target).data for target in (right, wrong)] == [0.5, 0.0]
+    with pytest.raises(ValueError, match="the weight of 'a' is a number above 0"):
+        nn.Weighted({"a": nn.ExactMatch()}, {"a": 10**400})
+
+
+def test_a_field_that_is_null_is_expected_as_null() -> None:
+    """What there is not to extract is an answer like others; a function is given None, as JSON has it."""
+    nothing, something = answer('{"phone": null}'), answer('{"phone": "12"}')
+    loss = nn.OnField(nn.ExactMatch(), "phone")
+    assert [loss(said, {"phone": None}).data for said in (nothing, something)] == [1, 0]
+    assert [loss(said, {"phone": "12"}).data for said in (nothing, something)] == [0, 1]
+    seen: list[Any] = []
+    told = nn.Metric(lambda said, target: seen.append(target) or 1, "a")
+    assert nn.OnField(told, "phone")(nothing, {"phone": None}).data == 1
+    assert nn.OnField(told, "phone", "home", default="")(nothing, {"phone": None}).data == 1
+    with pytest.raises(TypeError, match="needs a target"):
+        nn.OnField(nn.ExactMatch(), "phone", "home", default="")(nothing, {"phone": None})
+    with pytest.raises(TypeError, match="needs a target"):
+        loss(nothing, {"fax": None})
+    assert seen == [None, None]

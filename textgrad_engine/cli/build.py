@@ -74,9 +74,12 @@ def make_metric(config: Config) -> Callable[..., Variable]:
         return _loss_of(config, *found[0])
     losses: dict[str, Callable[..., Variable]] = {}
     weights: dict[str, float] = {}
+    titles = {metric.title for _, metric in found}
     for where, metric in found:
-        same = [name for name in losses if name.partition(" (")[0] == metric.title]
-        name = f"{metric.title} ({len(same) + 1})" if same else metric.title
+        name, number = metric.title, 1
+        while name in losses or (number > 1 and name in titles):  # a field may be called "a (2)"
+            number += 1
+            name = f"{metric.title} ({number})"
         losses[name] = _loss_of(config, where, metric, scale=(0.0, 1.0))
         weights[name] = 1.0 if metric.weight is None else metric.weight
     return Weighted(losses, weights)

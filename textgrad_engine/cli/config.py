@@ -140,22 +140,25 @@ class Config(Section):
         named = f"[program] response_format{f' = {given!r}' if isinstance(given, str) else ''}"
         found = given
         if isinstance(given, str):
-            found = self.import_named(given, *keys) if user_code.is_spec(given) else self._schema_in(given, named)
+            found = self.import_named(given, *keys) if user_code.is_spec(given) else self.schema_of_file()
         try:
             return ResponseFormat.of(found)
         except ValueError as error:
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             self.fail(f"{named}: {said.removeprefix('Value error, ')}", *keys)
 
-    def _schema_in(self, name: str, named: str) -> Any:
-        """What a file holds as JSON."""
-        file = self.file(name)
+    def schema_of_file(self) -> Any:
+        """What the file of `[program] response_format` holds as JSON; None where it names none."""
+        name = self.program.response_format
+        if not isinstance(name, str) or user_code.is_spec(name):
+            return None
+        file, named = self.file(name), f"[program] response_format = {name!r}"
         if not file.is_file():
             self.fail(f"{named}: {missing_file(file)}", "program", "response_format")
         try:
-            schema = json.loads(read_text(file))
+            schema = json.loads(read_text(file), parse_constant=_refuse_constant)
         except (DataError, ValueError, RecursionError) as error:
-            why = str(error)
+            why = str(error) if isinstance(error, DataError) else f"{file}: {error}"
             if isinstance(error, json.JSONDecodeError):
                 why = f"{file}:{error.lineno}: column {error.colno}: not JSON: {error.msg}"
             elif isinstance(error, RecursionError):
@@ -326,6 +329,11 @@ class Config(Section):
             if last.filename != user_code.__file__ and not last.filename.startswith("<frozen"):
                 what += f" ({last.filename}:{last.lineno})"
             raise ImportError(what) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Raises ValueError: Python reads NaN and Infinity, and JSON has neither."""
+    raise ValueError(f"{name} is no JSON")
 
 
 def load_config(path: str | Path) -> Config:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from textgrad_engine.cli.config_errors import quoted, table_of
@@ -16,6 +17,7 @@ from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
+from textgrad_engine.llm.schema import as_list, follow
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 
 if TYPE_CHECKING:
@@ -120,6 +122,12 @@ def _check_metric(config: Config) -> None:
             )
         if metric.scale is not None and not metric.scale[0] < metric.scale[1]:
             config.fail(f"{table} scale = {metric.scale}: the lowest score comes first", *where, "scale")
+        if metric.scale is not None and not math.isfinite(metric.scale[1] - metric.scale[0]):
+            config.fail(
+                f"{table} scale = {metric.scale}: the ends are too far apart for a mean; take a smaller scale",
+                *where,
+                "scale",
+            )
         if metric.weight is not None and len(found) == 1:
             config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
         config.metric_function(where, metric)
@@ -149,14 +157,38 @@ def _check_field(config: Config, where: Keys, metric: Metric) -> None:
             *where,
             "field",
         )
-    known = None if form is None else form.json_schema.get("properties")
-    if known and path[0] not in known:
-        config.fail(
-            f"{table} field = {metric.field!r}: an answer has no such field, by [program] response_format"
-            f"{suggest(str(path[0]), list(known)) or f'; it has {listed(known)}'}",
-            *where,
-            "field",
-        )
+    if form is not None and (problem := _lacking(form.json_schema, path)):
+        config.fail(f"{table} field = {metric.field!r}: {problem}", *where, "field")
+
+
+def _lacking(schema: Mapping[str, Any], path: Sequence[str | int]) -> str:
+    """Why no answer has what a path leads to, by its schema; "" where one may have it."""
+    by, node = "by [program] response_format", schema
+    for depth, key in enumerate(path):
+        while isinstance(node, Mapping) and "$ref" in node and "properties" not in node:
+            node = follow(node["$ref"], schema)
+        if not isinstance(node, Mapping) or not _OPEN.isdisjoint(node):
+            return ""
+        at = ".".join(map(str, path[:depth])) if depth else "an answer"
+        kinds, known = as_list(node.get("type") or []), node.get("properties", {})
+        if kinds and ("object" if isinstance(key, str) else "array") not in kinds:
+            return f"{at} is of the type {' or '.join(kinds)} and has no {key!r} in it, {by}{_fields(known)}"
+        if isinstance(key, int):
+            first = node.get("prefixItems", ())
+            node = first[key] if 0 <= key < len(first) else node.get("items", True)
+        elif known and key not in known:
+            return f"{at} has no such field, {by}{suggest(key, list(known)) or _fields(known)}"
+        else:
+            node = known.get(key, True)
+    return ""
+
+
+_OPEN = {"$ref", "anyOf", "oneOf", "allOf"}
+"""What may add fields to those that stand beside it."""
+
+
+def _fields(known: Mapping[str, Any]) -> str:
+    return f"; it has {listed(known)}" if known else ""
 
 
 def _check_endpoint(config: Config) -> None:

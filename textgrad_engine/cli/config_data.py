@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,12 @@ def _check_texts(config: Config, dataset: Dataset, where: Keys, metric: Metric) 
                     f"{dataset.where(index)}: column {column!r} is an object in this row, and has no field "
                     f"{metric.field!r}; it has {listed(target)} ({asked})"
                 ) from None
+        elif metric.path and _holds_field(target, metric.path[0]):
+            raise DataError(
+                f"{dataset.where(index)}: column {column!r} is JSON written as a text in this row, and the metric's "
+                f"field {metric.field!r} would be compared with all of it: write it as an object, in a .jsonl or .json "
+                f"file ({_asked_by(config, 'data', 'target')})"
+            )
         if why := not_compared(target):
             part = f"the field {metric.field!r} of column" if target is not row[column] else "column"
             of_whole = " name its [metric] field, or" if isinstance(row[column], dict) and not metric.path else ""
@@ -113,6 +120,17 @@ def _check_texts(config: Config, dataset: Dataset, where: Keys, metric: Metric) 
                 f"{of_whole} write it as text, or give a [metric] function of your own "
                 f"({_asked_by(config, 'data', 'target')})"
             )
+
+
+def _holds_field(target: Any, name: str | int) -> bool:
+    """Whether a target is a text that holds an object with such a field, as tables of texts have it."""
+    if not isinstance(target, str) or not target.lstrip().startswith("{"):
+        return False
+    try:
+        found = json.loads(target)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and name in found
 
 
 def not_compared(target: Any) -> str:

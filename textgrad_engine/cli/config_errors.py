@@ -110,14 +110,16 @@ def problems_of(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple
 def _explain(error: Any, root: type[BaseModel]) -> str:
     """One of pydantic's errors in the words of the file."""
     tag = _tag_in(error["loc"], root)
-    keys = _keys_of(error, root)
+    keys, entry = _keys_of(error, root), ""
+    while len(keys) > 2 and isinstance(keys[-1], int):  # an entry of a list; a table of its own is ("metric", number)
+        keys, entry = keys[:-1], f"[{keys[-1]}]{entry}"
     loc = [str(part) for place, part in enumerate(keys) if (keys[0], place) != ("metric", 1) or isinstance(part, str)]
     names: dict[str, list[str]] = {}
     for name, model in _tables(root, tag):
         own = [field.alias or key for key, field in model.model_fields.items()]
         names[name] = list(dict.fromkeys([*names.get(name, ()), *own]))
     section, key = ("" if len(loc) == 1 else table_of(keys[:-1])), loc[-1]
-    where = f"{section} {key}" if section else key
+    where = f"{section} {key}{entry}" if section else f"{key}{entry}"
     if error["type"] == "missing":
         what = f"the table [{key}]" if key in names and not section else f"the key {where}"
         example = _EXAMPLES[".".join([*loc[:2], key] if loc[:2] in _NAMED else loc)]
@@ -155,4 +157,4 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
         few = most is None or len(value) <= most
         said = f"should have {f'at least {least}' if few else f'at most {most}'}, and has {len(value)}"
     near = suggest(value, re.findall(_QUOTED, said)) if isinstance(value, str) else ""
-    return f"{where} = {value!r}: {said}{near}"
+    return f"{where} = {value!r:.100}: {said}{near}"

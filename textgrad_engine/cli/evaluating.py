@@ -181,19 +181,24 @@ def carried_out(task: Task, *, quiet: bool) -> Done:
     return Done(evaluation, ended, entry, used.total, openings)
 
 
-def _parts(metric: Callable[..., Variable], heard: Sequence[Mapping[str, Variable]]) -> dict[str, Any]:
-    """What each of several metrics gave in the mean, of the examples that have a score; {} of one metric."""
+def _parts(metric: Callable[..., Variable], heard: Sequence[tuple[str, Mapping[str, Variable]]]) -> dict[str, Any]:
+    """What each of several metrics gave in the mean, of the examples that have a score; {} of one metric.
+
+    Of an example that was run several times its mean counts, as in the score.
+    """
     if not isinstance(metric, Weighted):
         return {}
-    found: list[dict[str, float]] = []
-    for parts in heard:
+    found: dict[str, list[dict[str, float]]] = {}
+    for example, parts in heard:
         with contextlib.suppress(*UNANSWERED, *ENDED):
-            found.append({name: float(part.data) for name, part in parts.items()})
+            scores = {name: float(part.data) for name, part in parts.items()}
+            found.setdefault(example, []).append(scores)
     return {
         "parts": [
             {
                 "name": name,
-                "mean": math.fsum(each[name] for each in found) / len(found),
+                "mean": math.fsum(math.fsum(each[name] for each in own) / len(own) for own in found.values())
+                / len(found),
                 "scale": list(metric.scales[name]),
                 "weight": weight,
             }

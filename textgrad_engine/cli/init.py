@@ -226,8 +226,14 @@ def _check_values(table: Dataset, shown: Sequence[str], target: str) -> None:
         if why := not_compared(row[target]):
             raise DataError(
                 f"{table.where(index)}: column {target!r}, by --target, is {why} in this row, and exact match compares "
-                "texts: write it as text"
+                f"texts: write it as text{_OF_FIELDS if isinstance(row[target], dict) else ''}"
             )
+
+
+_OF_FIELDS = (
+    "; or, to score its fields, write the config by hand: [program] response_format, and for each a [[metric]] with "
+    "its field (docs/config.md)"
+)
 
 
 def _prompt(table: Dataset, shown: Sequence[str], target: str, given: Path | None) -> str:

@@ -15,7 +15,6 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
 from textgrad_engine.cli.settings import Budget, ModelPrice
-from textgrad_engine.cli.user_code import is_spec
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import Module
@@ -117,9 +116,8 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
 def _with_schema(config: Config) -> dict[str, Any]:
     """The values of a config, a schema from a file in its place: what is asked later is to be what the run asked."""
     values = config.model_dump(mode="json", by_alias=True)
-    given = config.program.response_format
-    if isinstance(given, str) and not is_spec(given) and (form := config.response_format()) is not None:
-        values["program"]["response_format"] = {"title": form.name, **form.json_schema}
+    if (schema := config.schema_of_file()) is not None:
+        values["program"]["response_format"] = schema
     return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -39,7 +40,24 @@ class Section(BaseModel):
 _Column = Annotated[str, AfterValidator(composed)]
 
 
+def _json(value: object) -> object:
+    for path, each in _leaves(value):
+        if not isinstance(each, str | int | float | None) or (isinstance(each, float) and not math.isfinite(each)):
+            at = f"{'.'.join(map(str, path))} is {each}" if path else f"it is {each}"
+            raise ValueError(f"{at}, which JSON has no word for; write it as text, in quotes, or take it out")
+    return value
+
+
+def _leaves(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], object]]:
+    if not isinstance(value, dict | list):
+        yield path, value
+        return
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _leaves(below, (*path, key))
+
+
 def _form(value: object) -> object:
+    _json(value)
     if value is None or (isinstance(value, str | dict) and value):
         return value
     raise ValueError('should be "module:Class", the name of a file with a JSON schema, or a table that is one')
@@ -159,7 +177,7 @@ class Sampling(Section):
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     reasoning_effort: str | None = None
-    extra: dict[str, Any] | None = None
+    extra: Annotated[dict[str, Any] | None, AfterValidator(_json)] = None
 
     def given(self) -> dict[str, Any]:
         """The settings that the file names, for ``OpenAIModel(name, **settings)``."""

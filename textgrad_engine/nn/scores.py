@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
+from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.errors import ScoreError
+from textgrad_engine.nn.loss import ExactMatch, Metric, names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
+from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.weighted import weighted_mean
 
@@ -20,21 +24,21 @@ __all__ = ["OnField", "Weighted", "hearing_parts", "losses_in"]
 Parts: TypeAlias = dict[str, Variable]
 """The scores that one score was made of, each on its own scale, by the names of the losses."""
 
-_HEARD: ContextVar[list[Parts] | None] = ContextVar("textgrad_engine_parts", default=None)
+_HEARD: ContextVar[list[tuple[str, Parts]] | None] = ContextVar("textgrad_engine_parts", default=None)
 
 
 @contextlib.contextmanager
-def hearing_parts() -> Iterator[list[Parts]]:
-    """Inside the block, what every `Weighted` loss makes a score of is put into a list, once for each score.
+def hearing_parts() -> Iterator[list[tuple[str, Parts]]]:
+    """Inside the block, what every `Weighted` loss makes a score of is put into a list, with the name of the example.
 
     Example:
         >>> loss = Weighted({"right": ExactMatch(), "as right": ExactMatch()})
         >>> with hearing_parts() as heard:
         ...     score = loss(Variable("new"), "new")
-        >>> {name: part.data for name, part in heard[0].items()}
+        >>> {name: part.data for name, part in heard[0][1].items()}
         {'right': 1, 'as right': 1}
     """
-    heard: list[Parts] = []
+    heard: list[tuple[str, Parts]] = []
     token = _HEARD.set(heard)
     try:
         yield heard
@@ -48,7 +52,8 @@ class OnField(OneVariable):
     Args:
         loss: scores the field.
         path: the name of the field or output; of one that is further in, the names and places on the way. Of a target
-            that is an object the loss gets what stands at the same place.
+            that is an object the loss gets what stands at the same place; null is the text "null", as it is of an
+            answer, but for the function of a Metric.
         default: stands for the field where the answer is no JSON or lacks it; see `ops.field`.
 
     Raises:
@@ -80,21 +85,30 @@ class OnField(OneVariable):
         """Score the field.
 
         Raises:
-            TypeError: the answer is several outputs, and none has that name.
+            ScoreError: the answer is several outputs, and none has that name.
         """
         part, path = prediction, self.path
         outputs = _named_outputs(prediction)
         if outputs is not None:
             if path[0] not in outputs:
-                raise TypeError(
+                raise ScoreError(
                     f"OnField: there is no output {path[0]!r} of the program; it gives {', '.join(map(str, outputs))}"
                 )
             part, path = outputs[path[0]], path[1:]
         if path:
+            if not isinstance(part, Variable):
+                raise ScoreError(
+                    f"OnField: {path[0]!r} is read of one Variable, got {outputs_in_words(part)}; have the program "
+                    "return one, or a dict of several by name"
+                )
             part = field(part, *path, default=self.default)
         for key in self.path:
             if isinstance(target, Mapping | list):
                 target = _at(target, key)
+            elif target is _NULL:
+                target = None
+        if target is _NULL:  # a function is given it as it is
+            target = None if isinstance(self.loss, Metric) else written(None)
         return _called(self.loss, part, target, inputs)
 
 
@@ -127,7 +141,7 @@ class Weighted(OneVariable):
         if not losses or losses.keys() != weights.keys():
             raise ValueError(f"Weighted: each loss has a weight; got losses {list(losses)} and weights {list(weights)}")
         for name, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= sys.float_info.max:
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
         self.weights = {name: weights[name] for name in losses}
         self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
@@ -144,7 +158,7 @@ class Weighted(OneVariable):
         """Score a prediction."""
         parts = {name: _called(loss, prediction, target, inputs) for name, loss in self.by_name.items()}
         if (heard := _HEARD.get()) is not None:
-            heard.append(parts)
+            heard.append((EXAMPLE.get(), parts))
         return weighted_mean(list(parts.values()), list(self.weights.values()), list(self.scales.values()))
 
 
@@ -160,6 +174,9 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         return
     for each in loss.losses:
         yield from losses_in(each)
+
+
+_NULL = object()
 
 
 def _called(loss: Callable[..., Any], prediction: Any, target: Any, inputs: Mapping[str, Any] | None) -> Variable:
@@ -197,8 +214,8 @@ def _named_outputs(prediction: Any) -> Mapping[Any, Any] | None:
 
 
 def _at(target: Any, key: str | int) -> Any:
-    """What stands at a place of a target; None where it has no such place."""
+    """What stands at a place of a target; None where it has no such place, and `_NULL` where it is null there."""
     try:
-        return target[key]
+        return _NULL if target[key] is None else target[key]
     except (KeyError, IndexError, TypeError):
         return None

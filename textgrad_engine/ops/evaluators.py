@@ -37,6 +37,7 @@ __all__ = [
     "is_leaf",
     "is_success",
     "one_batch",
+    "outputs_in_words",
     "reduced",
     "refuse_several_outputs",
     "roles_of",
@@ -155,20 +156,20 @@ def refuse_several_outputs(prediction: Any) -> None:
     """Refuse what is neither one value nor a batch, such as the several outputs of a program.
 
     Raises:
-        TypeError: it is that; the outputs are named.
+        ScoreError: it is that; the outputs are named.
     """
     if not isinstance(prediction, Variable | str | int | float | list):
-        raise TypeError(
-            f"this loss scores one Variable, got {_outputs_in_words(prediction)}; have the program return one "
-            "Variable, or give the loss one of its outputs, in a loss function of your own"
+        raise ScoreError(
+            f"this loss scores one Variable, got {outputs_in_words(prediction)}; have the program return one Variable, "
+            "or a dict of several by name, of which nn.OnField(loss, name) scores one, in a config field = name"
         )
 
 
-def _outputs_in_words(value: Any) -> str:
+def outputs_in_words(value: Any) -> str:
     """What a program gave, with the names of its outputs.
 
     Example:
-        >>> _outputs_in_words({"answer": 1, "rationale": 2}), _outputs_in_words((1, 2))
+        >>> outputs_in_words({"answer": 1, "rationale": 2}), outputs_in_words((1, 2))
         ('a dict of answer, rationale', 'a tuple of 2')
     """
     kind = type(value).__name__

@@ -21,9 +21,12 @@ class _WeightedMean(Entrywise):
 
     @staticmethod
     def forward(values: list[Any], weights: Sequence[float], scales: Sequence[tuple[float, float]]) -> Variable:
+        _, exponent = math.frexp(max(weights))
+        shares = [math.ldexp(weight, -exponent) for weight in weights]  # the largest are up to 1: no sum is too large
+
         def mean(scores: list[float]) -> float:
             parts = [(score - low) / (high - low) for score, (low, high) in zip(scores, scales)]
-            return math.fsum(weight * part for weight, part in zip(weights, parts)) / math.fsum(weights)
+            return math.fsum(share * part for share, part in zip(shares, parts)) / math.fsum(shares)
 
         return Variable(by_entry("weighted_mean", mean, [data_of(value) for value in values]), role=joined_role(values))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -179,9 +179,6 @@ def _renamed(evaluation: Evaluation, ids: tuple[str, ...]) -> Evaluation:
 _SCORED_BY = ("name", "function", "instructions", "field", "default")
 """What decides what a metric's score is."""
 
-_WEIGHED_BY = (*_SCORED_BY, "scale", "weight")
-"""What decides that of one among several."""
-
 _ANSWERED_BY = (
     ("models", "forward"),
     ("models", "base_url"),
@@ -213,9 +210,29 @@ def _differing_metrics(first: Run, second: Run) -> list[str]:
         return []
     one, other = _metrics(first), _metrics(second)
     if len(one) == len(other) == 1:
-        return [f"metric.{key}" for key in _SCORED_BY if one[0].get(key) != other[0].get(key)]
-    known = [[[each.get(key) for key in _WEIGHED_BY] for each in each_run] for each_run in (one, other)]
-    return ["metric"] if known[0] != known[1] else []
+        first_by, other_by = _scored_by(one[0]), _scored_by(other[0])
+        return [f"metric.{key}" for key in _SCORED_BY if first_by[key] != other_by[key]]
+    return ["metric"] if _weighed_by(one) != _weighed_by(other) else []
+
+
+def _scored_by(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides what a metric's score is, with what is meant where nothing is said."""
+    found = {key: metric.get(key) for key in _SCORED_BY}
+    if found["name"] is None and found["function"] is None:
+        found["name"] = "exact_match"
+    if isinstance(found["field"], list) and len(found["field"]) == 1:
+        (found["field"],) = found["field"]
+    return found
+
+
+def _weighed_by(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same of several, with scale and weight; of weights only how they compare counts."""
+    weights = [each.get("weight") or 1.0 for each in metrics]
+    most = max(weights)
+    return [
+        {**_scored_by(each), "scale": each.get("scale") or [0, 1], "weight": round(weight / most, 12)}
+        for each, weight in zip(metrics, weights)
+    ]
 
 
 def _without_nulls(value: Any) -> Any:
