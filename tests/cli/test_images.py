@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,11 @@ def test_a_judge_is_made_with_its_number_of_images(project: Path) -> None:
         made = build.make_metric(load_config(project))
         assert isinstance(made, Judge)
         assert made.images == images
+
+
+def test_an_image_for_the_system_prompt_is_refused_before_anything_is_asked(project: Path) -> None:
+    """No model takes it there; what is said names the line of the config, and the row."""
+    (project / "config.toml").write_text(CONFIG.replace("Look.", "Look at {picture}."))
+    result = CliRunner().invoke(app, ["eval", str(project)])
+    assert result.exit_code == 2
+    assert re.search(r"config\.toml:3: \[program\] system has the slot \{picture\}, .*user's message", result.output)

@@ -144,3 +144,27 @@ def test_equal_questions_about_other_images_are_no_overlap() -> None:
     assert data.check_splits(train, [{"picture": other, "question": question}]) == []
     assert data.check_splits(train, [{"picture": one, "question": "How many cells are there?"}]) == []
     assert [found.kind for found in data.check_splits(train, [{"picture": one, "question": question}])] == ["exact"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("https://example.org/a b.png", "white space in it; take it out"),
+        (" https://example.org/a.png", "white space in it; take it out"),
+        ("file:///srv/a.png", "models take https:// addresses"),
+        ("data:image/svg+xml;utf8,<svg/>", "models take https:// addresses"),
+        ("data:image/png;base64,AA\nAA", "white space"),
+    ],
+)
+def test_an_address_that_models_do_not_take_is_not_taken_for_a_path(folder: Path, value: str, why: str) -> None:
+    """ "There is no folder https:/example.org" sends nobody to the mistake."""
+    for make in (lambda: data.image_part(value), lambda: rows(folder, value)):
+        with pytest.raises(DataError, match=why):
+            make()
+
+
+def test_an_address_of_no_use_is_not_shown_in_full() -> None:
+    """It may be an image, or end with what signs it."""
+    with pytest.raises(DataError) as caught:
+        data.image_part("https://example.org/" + "a" * 100_000 + " ?sig=secret")
+    assert len(str(caught.value)) < 300

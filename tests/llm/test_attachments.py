@@ -107,3 +107,9 @@ def test_a_cassette_of_before_that_holds_the_bytes_is_played(tmp_path: Path) -> 
     tape.write_text(text.replace(name, "data:image/png;base64,AAAA"))
     with llm.replay(tape):
         assert chat(picture=image("AAAA")).data == "a cat"
+
+
+def test_base64_for_addresses_is_read_too() -> None:
+    """Some write - and _ for + and /, and bytes must not be lost with them."""
+    (found,) = attachments_in([Message(role="user", content=[image("-_-_")])])
+    assert found.content() == bytes([0xFB, 0xFF, 0xBF])

@@ -312,3 +312,26 @@ def test_a_content_part_says_nothing_of_its_bytes() -> None:
     part = ContentPart({"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10_000}})
     assert str(part) == "[an image, not shown here]"
     assert repr(part) == "ContentPart('image_url')"
+
+
+@pytest.mark.parametrize("most", ["3", 2.5, None, True])
+def test_what_is_no_number_of_images_is_refused(most: Any) -> None:
+    """2.5 would never be reached, and any number of them sent."""
+    for make in (nn.Judge, nn.TextLoss):
+        with pytest.raises(TypeError, match="how many images"):
+            make("?", images=most)
+    with pytest.raises(TypeError, match="feedback_images is how many images"):
+        tg.Trainer(feedback_images=most)
+
+
+def test_images_that_are_sent_in_two_requests_are_not_said_to_be_left_out(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no room for the images of all, each case is asked about with its own."""
+    monkeypatch.setattr("textgrad_engine.ops.feedback.critic_room", lambda: Room("small", 8000, 5000, 7600))
+    asking = Asking()
+    with tg.use_models(forward=asking.model), ops.feedback_batch_size(4), ops.feedback_images(3):
+        tg.backward([asking.chat(picture=image(name), question="?") for name in "abcd"], ["wrong"] * 4)
+    critics = [names_in(asked.messages[-1].content) for asked in asking.model.requests if asked.purpose == "backward"]
+    assert sorted(name for names in critics for name in names if len(name) == 1) == list("abcd")
+    assert not caplog.records

@@ -15,7 +15,8 @@ from textgrad_engine.data.dataset import Dataset, listed
 from textgrad_engine.data.load import load
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
-from textgrad_engine.slots import SLOT_NAMES, not_slots
+from textgrad_engine.llm.images import is_part, name_of_part
+from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.fields import no_text
 
 __all__ = ["check_columns", "load_examples", "not_compared", "read_data"]
@@ -66,6 +67,7 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     Raises:
         DataError: a row lacks one, or has what is no text for a slot, or a target that exact match cannot compare; the
             message names the data's file and line, and the config's line that needs it.
+        ConfigError: an image is to fill a slot of the system prompt.
     """
     required, optional = config.columns()
     slots = config.program.user is not None
@@ -87,9 +89,26 @@ def check_columns(config: Config, dataset: Dataset) -> None:
                 raise DataError(
                     f"{dataset.where(index)}: column {column!r} holds {why} ({_asked_by(config, 'program', key)})"
                 )
+    if slots:
+        _check_parts(config, dataset)
     for where, metric in config.metrics():
         if metric.kind == "exact_match":
             _check_texts(config, dataset, where, metric)
+
+
+def _check_parts(config: Config, dataset: Dataset) -> None:
+    """Refuse images where no model takes them."""
+    for column in slots_of(config.system_text() or ""):
+        for index, row in enumerate(dataset):
+            if is_part(row.get(column)):
+                key = config.program.system_key
+                config.fail(
+                    f"[program] {key} has the slot {{{column}}}, and column {column!r} holds "
+                    f"{name_of_part(row[column])} ({dataset.where(index)}), which models take in the user's message "
+                    f"alone; write the slot into user, or {{{{{column}}}}} here where braces are to be shown",
+                    "program",
+                    key,
+                )
 
 
 def _check_texts(config: Config, dataset: Dataset, where: Keys, metric: Metric) -> None:

@@ -41,6 +41,8 @@ _ELSE = ("no image", "a web page", "a pointer of Git LFS, whose file is not here
 """What can be made no image of."""
 
 _ADDRESS = re.compile(r"(?i)https?://\S+|data:image/[\w.+-]+;base64,[A-Za-z0-9+/=_-]+|(?:gs|s3)://\S+")
+_NO_PATH = re.compile(r"(?i)\s*(?:[a-z][a-z0-9+.-]+://|data:\w+/)")
+"""What is meant for an address, or for a data URL, whether models take it or not."""
 
 
 def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = None) -> dict[str, Any]:
@@ -54,8 +56,8 @@ def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = N
         detail: how closely the model is to look; None leaves that to the endpoint.
 
     Raises:
-        DataError: there is no such file, it is none of these kinds, or larger than `MAX_IMAGE` bytes. The message names
-            the file and the repair.
+        DataError: there is no such file, it is none of these kinds, or larger than `MAX_IMAGE` bytes; or the address is
+            none that models take. The message names the file and the repair.
 
     Example:
         >>> image_part("https://example.org/cat.png", detail="low")
@@ -65,6 +67,8 @@ def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = N
         url = _data_url(source, "the bytes")
     elif isinstance(source, str) and _ADDRESS.fullmatch(source):
         url = source
+    elif isinstance(source, str) and _NO_PATH.match(source):
+        raise DataError(_no_address(source))
     else:
         url = _data_url(_read(Path(source)), str(source))
     return {"type": "image_url", "image_url": {"url": url} if detail is None else {"url": url, "detail": detail}}
@@ -81,6 +85,16 @@ def _read(path: Path) -> bytes:
         why = getattr(error, "strerror", None) or error
         raise DataError(f"{str(path)[:200]!r}: the image cannot be read: {why}; check the path") from None
     raise DataError(problem)
+
+
+def _no_address(source: str) -> str:
+    shown = f"{source[:60]!r}{'…' if len(source) > 60 else ''}"
+    if re.search(r"\s", source):
+        return f"{shown}: an address with white space in it; take it out, or write %20 for a space"
+    return (
+        f"{shown}: models take https:// addresses, and data URLs of images in base64 alone; have the image in a file, "
+        "and name its path"
+    )
 
 
 def _too_large(name: str, size: int) -> str:
@@ -159,7 +173,7 @@ def _images_of(
                 "address"
             )
         if value not in made:
-            source = value if _ADDRESS.fullmatch(value) else path.parent / value
+            source = value if _NO_PATH.match(value) else path.parent / value
             try:
                 made[value] = image_part(source, detail)  # one image of many questions is held once
             except DataError as error:

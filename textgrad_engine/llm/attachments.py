@@ -37,7 +37,7 @@ class Attachment(NamedTuple):
     def content(self) -> bytes:
         """The bytes; as they came where they are no base64."""
         try:
-            return base64.b64decode(self.encoded)
+            return base64.urlsafe_b64decode(self.encoded)  # reads + and /, too
         except (binascii.Error, ValueError):
             return self.encoded.encode("utf-8", "backslashreplace")
 

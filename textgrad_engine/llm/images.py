@@ -177,7 +177,7 @@ def pixels(url: str) -> tuple[int, int] | None:
 @functools.lru_cache(maxsize=256)
 def _pixels_in(encoded: str) -> tuple[int, int] | None:
     try:
-        head = base64.b64decode(encoded[: len(encoded) // 4 * 4])
+        head = base64.urlsafe_b64decode(encoded[: len(encoded) // 4 * 4])
         if head.startswith(b"\x89PNG\r\n\x1a\n"):
             found = struct.unpack(">II", head[16:24])
         elif head.startswith((b"GIF87a", b"GIF89a")):

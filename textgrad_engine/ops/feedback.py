@@ -124,7 +124,7 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
             gallery, render = None, _render
             for case in cases:
                 if case.plan.with_images or ContentPart in map(type, case.values):
-                    gallery = _gallery_of(cases, room, about)
+                    gallery = _gallery_of(cases, room, f"feedback on {about or 'an answer'}")
                     render = _render if gallery is None else functools.partial(_render_with, gallery)
                     break
             if observed or (data := _data_of(cases)) is None:
@@ -147,18 +147,18 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
 
 def _that_fit(cases: list[Case], prompt: templates.Prompt, room: Room | None, beside: int) -> list[list[Case]]:
     """The cases in as few parts as fit the critic's context, one by one at the least."""
-    if room is None or len(cases) == 1 or _fit_together(cases, prompt, room.tokens - beside):
+    if room is None or len(cases) == 1 or _fit_together(cases, prompt, room, beside):
         return [cases]
     half = len(cases) // 2
     return [*_that_fit(cases[:half], prompt, room, beside), *_that_fit(cases[half:], prompt, room, beside)]
 
 
-def _gallery_of(cases: list[Case], room: Room | None, about: str) -> Gallery | None:
+def _gallery_of(cases: list[Case], room: Room | None, what: str) -> Gallery | None:
     """The images that the critic is shown beside what is said of some cases."""
     found = [case.plan.images(case.values) for case in cases]
     if not any(found):
         return None
-    return gallery_of(found, FEEDBACK_IMAGES.get(), room, f"feedback on {about or 'an answer'}")
+    return gallery_of(found, FEEDBACK_IMAGES.get(), room, what)
 
 
 def _data_of(cases: list[Case]) -> list[Any] | None:
@@ -329,12 +329,14 @@ def _plain(value: Any) -> Any:
     return value.data if value._layer is None and value.done() else None
 
 
-def _fit_together(cases: list[Case], prompt: templates.Prompt, room: int) -> bool:
-    """Whether a request with all these cases has no more tokens than there is room for."""
+def _fit_together(cases: list[Case], prompt: templates.Prompt, room: Room, beside: int) -> bool:
+    """Whether a request with all these cases, and what it shows of their images, fits."""
     data = [[[_plain(v) for v in c.values], _plain(c.answer), [_plain(item) for item in c.feedback]] for c in cases]
-    gallery = _gallery_of(cases, None, "")
-    size = count(_rendered(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)]))
-    return size + (0 if gallery is None else gallery.tokens) <= room
+    gallery, anywhere = _gallery_of(cases, room, ""), _gallery_of(cases, None, "")
+    if anywhere is not None and (gallery is None or len(gallery.images) < len(anywhere.images)):
+        return False
+    size = beside + count(_rendered(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)]))
+    return size + (0 if gallery is None else gallery.tokens) <= room.tokens
 
 
 def _render_with(

@@ -6,14 +6,16 @@ NOTE [Images beside a text]
     Which tag stands for which number is said in front of the text. The letters are made by hashing the whole text as it
     is without tags and do not occur in it, so a dataset that says "image 2", or imitates a tag, refers to nothing. An
     image that stands in several places is sent once, the order is that in which they stand, and no more are sent than
-    `feedback_images` (of a judge: ``images=``) allows, nor than half of a known context holds. Of each case the last
-    ones are kept. Where one is not sent, its place is named, as that of a recording or a file always is.
+    `feedback_images` (of a judge: ``images=``) allows; of a critic whose context is known no more than half of it
+    holds. Of each case the last ones are kept. Where one is not sent, its place is named, as that of a recording or a
+    file always is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -56,6 +58,7 @@ def feedback_images(most: int) -> Iterator[None]:
         most: how many images; 0 for a critic that reads none: it is told where they stood, as it is of those beyond.
 
     Raises:
+        TypeError: it is no whole number.
         ValueError: it is below 0.
 
     Example:
@@ -78,7 +81,7 @@ def feedback_images(most: int) -> Iterator[None]:
         FEEDBACK_IMAGES.reset(token)
 
 
-def checked_images(most: int, name: str) -> int:
+def checked_images(most: Any, name: str) -> int:
     """A number of images that somebody states.
 
     Raises:
@@ -87,9 +90,10 @@ def checked_images(most: int, name: str) -> int:
     """
     if isinstance(most, bool) or not isinstance(most, SupportsIndex):
         raise TypeError(f"{name} is how many images are shown at most, 0 for none, got {most!r:.60}; give a number")
-    if most < 0:
-        raise ValueError(f"{name} is the images in a request at most, 0 for none, got {most}")
-    return most
+    number = operator.index(most)
+    if number < 0:
+        raise ValueError(f"{name} is the images in a request at most, 0 for none, got {number}")
+    return number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +191,7 @@ def gallery_of(
         cases: the images of each case, in the order in which they stand.
         most: how many are shown at most.
         room: what there is room for; None where that is not known.
-        what: what the request is, for the log.
+        what: what the request is, for the log; "" where nothing is sent, and nothing is logged.
     """
     found: dict[Any, Mapping[str, Any]] = {}
     for images in cases:
@@ -208,9 +212,9 @@ def gallery_of(
                 continue
             kept.add(key)
             tokens += cost
-    if len(kept) < len(found):
+    if what and len(kept) < len(found):
         why = f"{most} are shown at most" if len(kept) == most else "the context has no room for more"
-        _log.warning("%s: %d of %d images left out: %s", what or "a request", len(found) - len(kept), len(found), why)
+        _log.warning("%s: %d of %d images left out: %s", what, len(found) - len(kept), len(found), why)
     return Gallery(tuple([image for key, image in found.items() if key in kept]), tokens) if kept else None
 
 
