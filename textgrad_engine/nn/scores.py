@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError
-from textgrad_engine.nn.loss import ExactMatch, Metric, names_inputs, takes_target
+from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
@@ -53,7 +53,7 @@ class OnField(OneVariable):
         loss: scores the field.
         path: the name of the field or output; of one that is further in, the names and places on the way. Of a target
             that is an object the loss gets what stands at the same place; null is the text "null", as it is of an
-            answer, but for the function of a Metric.
+            answer.
         default: stands for the field where the answer is no JSON or lacks it; see `ops.field`.
 
     Raises:
@@ -107,8 +107,8 @@ class OnField(OneVariable):
                 target = _at(target, key)
             elif target is _NULL:
                 target = None
-        if target is _NULL:  # a function is given it as it is
-            target = None if isinstance(self.loss, Metric) else written(None)
+        if target is _NULL:
+            target = written(None)
         return _called(self.loss, part, target, inputs)
 
 
