@@ -443,9 +443,13 @@ def test_vmap_of_vmap_of_feedback_on_feedback_is_two_loops(program: Program, row
 
 @FEW
 @example(Program((Step("ask", (0, 0, 1)),), "criticism", 3), [("x", "a")], ["P"])
+@example(Program((Step("ask", (0, 1, 0)), Step("add", (1, 3)), Step("add", (0,))), "criticism", 4), [("x", "a")], ["P"])
 @given(programs(), examples, st.lists(st.sampled_from("PQR"), min_size=1, max_size=3))
 def test_two_levels_of_vmap_are_two_loops(program: Program, rows: list[tuple[str, str]], prompts: list[str]) -> None:
-    """In both orders of nesting, each the other's transpose; feedback on each prompt comes in the loop's order."""
+    """In both orders of nesting, each the other's transpose; feedback on each prompt comes in the loop's order.
+
+    In a loop over Variables, as the texts of a batch are.
+    """
     texts, targets = columns(rows)
     by_example = func.vmap(program, in_dims=(None, 0, 0))
     by_prompt = func.vmap(program, in_dims=(0, None, None))
@@ -465,7 +469,8 @@ def test_two_levels_of_vmap_are_two_loops(program: Program, rows: list[tuple[str
         return items(leaves, not program.shares(0) and not program.shares(1))
 
     mapped = Asked(lambda: feedback(lambda p: [func.vmap(by_example, in_dims=(0, None, None))(p, texts, targets)]))
-    looped = Asked(lambda: feedback(lambda p: [program(q, text, target) for q in p for text, target in rows]))
+    each = [(tg.Variable(text), target) for text, target in rows]
+    looped = Asked(lambda: feedback(lambda p: [program(q, text, target) for q in p for text, target in each]))
     assert mapped.result == looped.result
     assert mapped.requests == looped.requests
 
