@@ -167,3 +167,12 @@ def test_a_days_limit_is_not_back_in_years(wait):
     assert type(error) is QuotaExhausted
     assert error.retry_after is None
     assert "`resume` goes on with a run later" in str(error)
+
+
+def test_a_model_without_eyes_is_not_asked_again() -> None:
+    """llama.cpp says so with a status that else stands for a server in trouble."""
+    message = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+    body = {"error": {"code": 500, "message": message, "type": "server_error"}}
+    error = error_of(500, body, {}, "m", "w", Request(messages=[{"role": "user", "content": "?"}]))
+    assert type(error) is BadRequest
+    assert "the model reads no images" in str(error)

@@ -7,7 +7,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, func, nn, ops
-from textgrad_engine.errors import BadRequest
+from textgrad_engine.errors import BadRequest, ContextOverflow
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.context import Room
 from textgrad_engine.ops.images import ContentPart, gallery_of
@@ -335,3 +335,13 @@ def test_images_that_are_sent_in_two_requests_are_not_said_to_be_left_out(
     critics = [names_in(asked.messages[-1].content) for asked in asking.model.requests if asked.purpose == "backward"]
     assert sorted(name for names in critics for name in names if len(name) == 1) == list("abcd")
     assert not caplog.records
+
+
+def test_a_critic_whose_endpoint_finds_the_images_too_large_is_told_of_with_the_repair() -> None:
+    """An endpoint takes so many bytes, however long the context is."""
+    asking = Asking()
+    critic = ScriptedModel([ContextOverflow("request too large: maximum size 32 MB", status=413)])
+    with tg.use_models(forward=asking.model, backward=critic):
+        answer = asking.chat(picture=image("a"), question="?")
+        with pytest.raises(ContextOverflow, match=r"the request had 1 image: .*feedback_images = n has fewer sent"):
+            answer.backward("wrong")

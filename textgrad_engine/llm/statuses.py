@@ -29,6 +29,7 @@ from textgrad_engine.llm.usage import mark
 
 __all__ = ["error_of", "failure_in", "refused_setting", "reported", "retry_after"]
 
+_NO_IMAGES = re.compile(r"image input is not supported")
 _TOO_LONG = (
     "send less, or use a model with a longer context; what a critic or an optimizer is shown is fitted to the size of "
     "the context where it is known: state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
@@ -220,6 +221,8 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
         return ContextOverflow, _TOO_LARGE_FOR_A_MINUTE
     if status == 413 or (status in (400, 422) and _OVERFLOW.search(low)):
         return ContextOverflow, _TOO_LONG
+    if status == 500 and _says(low, _NO_IMAGES, asked):  # llama.cpp's, of a model without a projector
+        return BadRequest, "the model reads no images"
     if status == 500 and _says(low, _EXCEEDED, asked):  # llama.cpp until September 2025, and what is in front of others
         return ContextOverflow, _TOO_LONG
     if status == 429 and _A_DAY.search(low) and not _A_MINUTE.search(low):

@@ -11,7 +11,7 @@ from typing import Any
 
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.late import late_input
-from textgrad_engine.errors import APIError, ContextOverflow
+from textgrad_engine.errors import APIError, BadRequest, ContextOverflow
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.images import images_in
 from textgrad_engine.llm.model import Model
@@ -41,7 +41,7 @@ async def completion_of(
             return await _sampled(settings, model, request)
         return await model.complete(request)
     except APIError as error:
-        if settings.purpose in _UNSEEN and error.status in _REFUSED and not isinstance(error, ContextOverflow):
+        if settings.purpose in _UNSEEN and isinstance(error, BadRequest | ContextOverflow):
             _say_of_images(error, request)
         raise
     finally:
@@ -49,19 +49,24 @@ async def completion_of(
             call_key.reset(token)
 
 
-_REFUSED = (400, 404, 415, 422)
 _UNSEEN = {
     "backward": "if the critic reads no images, ops.feedback_images(0), Trainer(feedback_images=0) or [train] "
     "feedback_images = 0 has it asked without them",
     "judge": "if the judge reads no images, nn.Judge(..., images=0) or [metric] images = 0 has it asked without them",
 }
 """What is said where an endpoint refuses a request that we have put images into."""
+_TOO_MANY = {
+    "backward": "ops.feedback_images(n), Trainer(feedback_images=n) or [train] feedback_images = n has fewer sent",
+    "judge": "nn.Judge(..., images=n) or [metric] images = n has fewer sent",
+}
+"""The same where it is too large, which images may be in bytes, whatever the context holds."""
 
 
 def _say_of_images(error: APIError, request: Request) -> None:
     """Say in an error that the request had images, and how it is asked without; messages reach where notes do not."""
     count = sum([len(images_in(message.content)) for message in request.messages])
-    said = f"; the request had {count} image{'s' if count > 1 else ''}: {_UNSEEN[request.purpose]}"
+    how = (_TOO_MANY if isinstance(error, ContextOverflow) else _UNSEEN)[request.purpose]
+    said = f"; the request had {count} image{'s' if count > 1 else ''}: {how}"
     if count and said not in str(error):
         error.args = (f"{error}{said}",)
 
