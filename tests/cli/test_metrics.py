@@ -234,6 +234,25 @@ def test_a_target_without_the_field_is_named(mail: Callable[..., Path]) -> None:
         read_data(config)
 
 
+def test_a_target_without_the_field_of_a_function_is_named(mail: Callable[..., Path]) -> None:
+    """It would be called without a target, after the first answers were paid for; one that can do without is not."""
+    judge = 'name = "judge"\ninstructions = "Is the reason a reason?"\nscale = [1, 5]\n'
+    for function, refused in (("near", True), ("near_or_not", False), ("brief", False)):
+        folder = mail((judge, f'function = "clerk:{function}"\npurpose = "p"\n'), target=lambda label: {"label": label})
+        with (folder / "clerk.py").open("a", encoding="utf-8") as file:
+            file.write(
+                "\n\ndef near(why, target):\n    return 1\n\n\ndef near_or_not(why, target=None):\n    return 1\n"
+            )
+        config = load_config(folder)
+        if not refused:
+            assert len(read_data(config)[0]) == 12
+            continue
+        with pytest.raises(
+            DataError, match=r"train\.jsonl:1: .* has no field 'why'; it has label .*:19: \[\[metric\]\]"
+        ):
+            read_data(config)
+
+
 def test_targets_that_are_objects_give_each_metric_its_field(mail: Callable[..., Path]) -> None:
     """So one column holds all that is extracted."""
     config = load_config(mail(target=lambda label: {"label": label, "why": "x"}))

@@ -17,7 +17,7 @@ from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.images import is_part, name_of_part
 from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
-from textgrad_engine.train.fields import no_text
+from textgrad_engine.train.fields import needs_two, no_text
 
 __all__ = ["check_columns", "load_examples", "not_compared", "read_data"]
 
@@ -92,8 +92,9 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     if slots:
         _check_parts(config, dataset)
     for where, metric in config.metrics():
-        if metric.kind == "exact_match":
-            _check_texts(config, dataset, where, metric)
+        function = config.metric_function(where, metric)
+        if metric.kind == "exact_match" or (function is not None and needs_two(function)):
+            _check_targets(config, dataset, where, metric)
 
 
 def _check_parts(config: Config, dataset: Dataset) -> None:
@@ -111,8 +112,8 @@ def _check_parts(config: Config, dataset: Dataset) -> None:
                 )
 
 
-def _check_texts(config: Config, dataset: Dataset, where: Keys, metric: Metric) -> None:
-    """Refuse targets that exact match cannot compare, as there are many ways to write them."""
+def _check_targets(config: Config, dataset: Dataset, where: Keys, metric: Metric) -> None:
+    """Refuse targets without the field of a metric, and those that exact match cannot compare."""
     column = config.data.target
     for index, row in enumerate(dataset):
         target = row[column]
@@ -125,7 +126,9 @@ def _check_texts(config: Config, dataset: Dataset, where: Keys, metric: Metric) 
                     f"{dataset.where(index)}: column {column!r} is an object in this row, and has no field "
                     f"{metric.field!r}; it has {listed(target)} ({asked})"
                 ) from None
-        elif metric.path and _holds_field(target, metric.path[0]):
+        if metric.kind != "exact_match":
+            continue
+        if target is row[column] and metric.path and _holds_field(target, metric.path[0]):
             raise DataError(
                 f"{dataset.where(index)}: column {column!r} is JSON written as a text in this row, and the metric's "
                 f"field {metric.field!r} would be compared with all of it: write it as an object, in a .jsonl or .json "

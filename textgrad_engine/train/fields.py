@@ -27,6 +27,7 @@ __all__ = [
     "inputs_and_target",
     "inputs_of",
     "lacking",
+    "needs_two",
     "no_text",
     "refusing_batches",
     "target_for",
@@ -269,7 +270,7 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
 def _needs_target(loss: Callable[..., Any]) -> bool:
     """Whether a single loss cannot do without a target."""
     if isinstance(loss, Metric):
-        return _needs_two(loss.fn)
+        return needs_two(loss.fn)
     forward = getattr(loss, "forward", None)
     parameters = [] if forward is None else list(signature_of(forward).parameters.values())
     second = parameters[1:2] if forward is not None and takes_target(forward) else []
@@ -340,7 +341,7 @@ def with_fields(loss: Callable[..., Any]) -> Score:
     return score
 
 
-def _needs_two(function: Callable[..., Any]) -> bool:
+def needs_two(function: Callable[..., Any]) -> bool:
     """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
     try:
         parameters = signature_of(function).parameters.values()
