@@ -17,7 +17,8 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm import Cache, Completion, Usage, caching
 from textgrad_engine.llm.stop import Stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolOnRecord, ToolRecord, ToolResult, ToolsOnRecord, Turn
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, Turn
+from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord
 from textgrad_engine.testing import FunctionModel
 
 SECRET = "canary-key-0123456789"
