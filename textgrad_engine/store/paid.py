@@ -156,24 +156,34 @@ def paid_for(folder: Path, name: str = "completions.jsonl", *, or_none: bool = F
     last = folder / name
     if last.is_file() or not (numbers or or_none):  # a run that was cut while it was put aside has none
         places.append((0, last))
-    known: dict[bytes, list[_Within]] = {}
+    known: dict[bytes, Counter[_Within]] = {}
     for number, path in places:
-        left = {identity: list(found) for identity, found in known.items()}
+        left = {identity: Counter(found) for identity, found in known.items()}
         for line, entry in enumerate(read_lines(path, []), 1):
             again = False
             if len(places) > 1:
                 identity, within = identity_of(entry), (tuple(entry.get("item", ())), tuple(entry.get("place", ())))
-                same = [each for each in left.get(identity, ()) if _may_be(each, within)]
-                again = bool(same)
-                if same:
-                    left[identity].remove(within if within in same else same[0])
-                else:
-                    known.setdefault(identity, []).append(within)
+                again = _taken(left.get(identity), within)
+                if not again:
+                    known.setdefault(identity, Counter())[within] += 1
             yield Paid(number, line, entry, again)
 
 
 _Within = tuple[tuple[int, ...], tuple[int, ...]]
 """The item and the place that something belongs to, as far as that was kept."""
+
+
+def _taken(left: Counter[_Within] | None, asked: _Within) -> bool:
+    """Take one of equal ones that may have been given again to a call, its own first; False where there is none."""
+    if not left:
+        return False
+    found = asked if asked in left else next((each for each in left if _may_be(each, asked)), None)
+    if found is None:
+        return False
+    left[found] -= 1
+    if not left[found]:
+        del left[found]
+    return True
 
 
 def _may_be(recorded: _Within, asked: _Within) -> bool:
