@@ -74,7 +74,7 @@ def test_a_missing_image_ends_the_command_with_file_line_and_column(project: Pat
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('"picture"]', "3]", r":8: \[data\.images\] 0 = 3"),
+        ('"picture"]', "3]", r":8: \[data\] images\[0\] = 3"),
         ('"low"', '"lowest"', r":9: \[data\] image_detail .*'auto', 'low' or 'high'"),
         ('images = ["picture"]', "", r":9: \[data\] image_detail means nothing without images"),
         ('"exact_match"', '"exact_match"\nimages = 3', r":12: \[metric\] images means nothing to exact_match"),

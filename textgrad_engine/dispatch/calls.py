@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import threading
 import types
@@ -323,15 +324,23 @@ class Scope:
 
         loop_thread().post(cancel_running)
 
-    def wait(self) -> None:
+    def wait(self, timeout: float = math.inf) -> list[Call]:
         """Block until all calls are done that were made so far, and those that they make; whoever reads them or not.
+
+        Args:
+            timeout: give up after so many seconds in which none of them was done.
+
+        Returns:
+            Those that are not done then.
 
         Raises:
             DispatchError: on the event-loop thread, which computes them.
         """
         while calls := list(self._calls):
             for call in calls:
-                call.wait()
+                if not call.wait(None if timeout == math.inf else timeout) and set(calls) <= self._calls:
+                    return [each for each in calls if not each.done]
+        return []
 
     def _remember(self, call: Call) -> None:
         self._calls.add(call)

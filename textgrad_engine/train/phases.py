@@ -11,6 +11,7 @@ NOTE [A phase ends with its calls]
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 
@@ -23,6 +24,11 @@ __all__ = ["RunPhases"]
 
 _UNSENT = (BudgetExceeded, CallCancelled, Stopped)
 """What calls end with that are not on record, as far as nothing was paid for them."""
+
+_PATIENCE = 30.0
+"""Seconds after which it is told what a phase waits for that nobody reads."""
+
+_log = logging.getLogger("textgrad_engine.train")
 
 
 class RunPhases:
@@ -72,7 +78,16 @@ class RunPhases:
         try:
             with calls:
                 yield advance
-            calls.wait()
+            if late := calls.wait(_PATIENCE):
+                _log.warning(
+                    "the phase %r has what it needs, and waits for what was asked for and is read by nobody: %s%s%s; "
+                    "Ctrl-C ends it",
+                    phase,
+                    late[0].label,
+                    f", asked for at {late[0].where}" if late[0].where else "",
+                    f", and {len(late) - 1} more" if len(late) > 1 else "",
+                )
+                calls.wait()
             if total:  # a value can be read a moment before its callbacks have run
                 complete.wait(1.0)
         finally:
