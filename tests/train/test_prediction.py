@@ -161,7 +161,10 @@ LOSSES: dict[str, Any] = {
 def test_losses_of_one_prediction_name_the_outputs(loss: str, form: str, named: str) -> None:
     """They say what to do, and the judge is not asked; the note has the example."""
     model = FunctionModel(answer)
-    with tg.use_models(forward=model), pytest.raises(TypeError, match=f"scores one Variable, got {named}; .*give") as e:
+    with (
+        tg.use_models(forward=model),
+        pytest.raises(TypeError, match=f"scores one Variable, got {named}; .*OnField") as e,
+    ):
         evaluate(Reasoning(FORMS[form][0]), ROWS, LOSSES[loss])
     assert e.value.__notes__ == ["while running the program on example 'ant'"]
     assert all(request.purpose == "forward" for request in model.requests)

@@ -125,10 +125,11 @@ class Call(Step):
         event = threading.Event()
         self.on_done(lambda _: event.set())
         with giving_way():
-            if timeout is not None:
-                return event.wait(timeout)
-            while not event.wait(LOOK_UP_SECONDS):
-                pass
+            left = math.inf if timeout is None else timeout
+            while not event.wait(min(left, LOOK_UP_SECONDS)):
+                left -= LOOK_UP_SECONDS
+                if left <= 0:
+                    return False
         return True
 
     def result(self) -> Any:

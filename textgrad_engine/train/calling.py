@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
-from textgrad_engine.errors import UNANSWERED, TextgradError
+from textgrad_engine.errors import UNANSWERED, ScoreError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.places import numbering_places
@@ -46,7 +46,7 @@ def run_on(
     except UNANSWERED as error:
         return not_to_be_had(error)
     except Exception as error:
-        if not isinstance(error, TextgradError):
+        if not isinstance(error, TextgradError) or isinstance(error, ScoreError):
             error.add_note(f"while running the program on example {name!r}")
         raise
 
