@@ -17,7 +17,7 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm import Cache, Completion, Usage, caching
 from textgrad_engine.llm.stop import Stop
-from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, Turn
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, Turn, inside
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord
 from textgrad_engine.testing import FunctionModel
 
@@ -213,3 +213,17 @@ def test_what_was_given_without_a_graph_is_not_taken_in_a_phase_whose_pass_may_n
     assert ToolsOnRecord([given]).take(recorded, phase=1) is None
     assert ToolsOnRecord([given]).take(recorded, phase=2) is given
     assert ToolsOnRecord([given]).take(plain, phase=1) is given
+
+
+def test_what_was_called_inside_of_a_tool_on_record_is_given_with_that_alone(ask: Callable[..., llm.Request]) -> None:
+    """An equal call inside of another tool that was under way when the process was killed is run: else one is lost."""
+    turn = Turn("model", ask())
+    call, outer = ToolCall("mail", "{}", turn, 0), ToolCall("colleague", "{}", turn, 1)
+    inner = ToolOnRecord(ToolRecord("mail", "{}", ToolResult("sent"), "x", call.also, tool="first"), 0)
+    whole = ToolOnRecord(ToolRecord("colleague", "{}", ToolResult("said"), "first", outer.also), 1)
+    with inside("second"):
+        assert ToolsOnRecord([inner, whole]).take(call) is None
+        assert ToolsOnRecord([inner]).take(call) is inner  # what the first one gave is not on record, so it is run, too
+    with inside("first"):
+        assert ToolsOnRecord([inner, whole]).take(call) is inner
+    assert ToolsOnRecord([inner, whole]).take_inside(whole) == [inner]

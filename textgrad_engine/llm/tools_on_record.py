@@ -118,10 +118,16 @@ class ToolsOnRecord:
 
     def _waiting(self, call: ToolCall, example: str | None, item: tuple[int, ...], place: Place) -> list[ToolOnRecord]:
         equal = {id(each): each for name in call.also for each in self._by_name.get((name, example), ())}
+        inside_of = call_tool.get()
         return [
             each
             for number, each in equal.items()
-            if number not in self._given and same_item(each.record.item, item) and same_place(each.record.place, place)
+            if number not in self._given
+            and (
+                each.record.tool == inside_of or each.record.tool not in self.ids
+            )  # it is given with the call it is in
+            and same_item(each.record.item, item)
+            and same_place(each.record.place, place)
         ]
 
     def take_inside(self, outer: ToolOnRecord) -> list[ToolOnRecord]:
