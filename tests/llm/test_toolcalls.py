@@ -223,7 +223,8 @@ def test_what_was_called_inside_of_a_tool_on_record_is_given_with_that_alone(ask
     whole = ToolOnRecord(ToolRecord("colleague", "{}", ToolResult("said"), "first", outer.also), 1)
     with inside("second"):
         assert ToolsOnRecord([inner, whole]).take(call) is None
-        assert ToolsOnRecord([inner]).take(call) is inner  # what the first one gave is not on record, so it is run, too
+        assert ToolsOnRecord([inner]).take(call) is None  # the first one is run again, and has its id
+        assert ToolsOnRecord([inner]).take(call, elsewhere=True) is inner
     with inside("first"):
         assert ToolsOnRecord([inner, whole]).take(call) is inner
     assert ToolsOnRecord([inner, whole]).take_inside(whole) == [inner]

@@ -106,7 +106,8 @@ class ToolsOnRecord:
             return each.record.result.through or not call.recorded or each.phase == phase
 
         with self._lock:
-            found = [each for each in self._waiting(call, example, item, place) if is_enough(each)]
+            waiting = self._waiting(call, example, item, place)
+            found = [each for each in waiting if is_enough(each) and (elsewhere or each.record.tool == inside_of)]
             if not found and elsewhere:
                 part = place[:2]
                 found = self._waiting(call, example, item, part) or self._waiting(call, None, item, part)
@@ -123,9 +124,7 @@ class ToolsOnRecord:
             each
             for number, each in equal.items()
             if number not in self._given
-            and (
-                each.record.tool == inside_of or each.record.tool not in self.ids
-            )  # it is given with the call it is in
+            and (each.record.tool == inside_of or each.record.tool not in self.ids)  # else it is given with that call
             and same_item(each.record.item, item)
             and same_place(each.record.place, place)
         ]
