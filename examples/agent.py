@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import Answer, FunctionModel
 
 NAMES = re.findall(
     r"\w+", "ada bo cy dee eli fay gus hal ida jo kim lou max nan oz pat quin ray sue tim uma vic wes zoe"
@@ -65,7 +65,7 @@ def score(prediction: str, target: str) -> tuple[float, str]:
     return 0.0, "The number is not in the answer."
 
 
-def simulated(request: tg.llm.Request) -> object:
+def simulated(request: tg.llm.Request) -> Answer:
     """The offline model: does what the prompt says, and as critic and optimizer asks for what is missing."""
     user = request.messages[-1].text
     if request.purpose == "forward":
@@ -88,7 +88,7 @@ def simulated(request: tg.llm.Request) -> object:
     return {case: dict.fromkeys(fields["properties"], said) for case, fields in cases.items()}
 
 
-def next_turn(request: tg.llm.Request) -> object:
+def next_turn(request: tg.llm.Request) -> Answer:
     """A tool call, or the answer."""
     system, question, last = request.messages[0].text, request.messages[1].text, request.messages[-1]
     name = question.split()[0]

@@ -19,7 +19,7 @@ from typing import Any
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import Answer, FunctionModel
 
 NAMES = ["Ada Ash", "Bo Birch", "Cy Cedar", "Dee Dogwood", "Eli Elm", "Fay Fir", "Gus Gorse", "Hal Hazel", "Ida Ivy"]
 LETTERS = ["a notice to my landlord", "a complaint about the heating", "a thank-you note to the caretaker"]
@@ -75,7 +75,7 @@ def discretion(request: str, private: list[str]) -> tuple[float, str]:
     return 1 - len(told) / len(private), f"It gives away: {', '.join(told)}."
 
 
-def simulated(request: tg.llm.Request) -> object:
+def simulated(request: tg.llm.Request) -> Answer:
     """The trusted model: does what its prompts say; judges; as critic and optimizer asks for what is missing."""
     system, user = request.messages[0].text, request.messages[-1].text
     if request.purpose == "forward":

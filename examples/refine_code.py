@@ -22,7 +22,7 @@ from subprocess import DEVNULL, PIPE
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, optim
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import Answer, FunctionModel
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ REPAIRS = {  # what a failure speaks of, the line that is wrong, and what it has
 }
 
 
-def simulated(request: tg.llm.Request) -> object:
+def simulated(request: tg.llm.Request) -> Answer:
     """The offline model: writes code with bugs, and repairs a line where the feedback tells of the test that fails."""
     user = request.messages[-1].text
     if request.purpose == "forward":

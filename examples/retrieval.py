@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import textgrad_engine as tg
 from textgrad_engine import nn, ops, optim
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import Answer, FunctionModel
 
 TOWNS = [f"{a}{b}" for a in ("brack", "cald", "dun", "elm", "fern", "glen") for b in ("field", "ford", "ham", "wick")]
 DOCUMENTS = [
@@ -72,7 +72,7 @@ def score(prediction: str, target: str) -> tuple[float, str]:
     return 0.0, "The fact is not in the answer."
 
 
-def simulated(request: tg.llm.Request) -> object:
+def simulated(request: tg.llm.Request) -> Answer:
     """The offline model: does what the prompts say, and as their critic and optimizer asks for what is missing."""
     system, user = request.messages[0].text, request.messages[-1].text
     if request.purpose == "forward":

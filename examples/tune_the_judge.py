@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import Answer, FunctionModel
 
 SUBJECTS = ["lamp", "chair", "clock", "kettle", "mirror", "ladder", "carpet", "guitar", "printer", "heater"]
 RULES = {
@@ -57,7 +57,7 @@ def agreement(mark: float, people: float) -> tuple[float, str]:
     return 1 - abs(mark - people) / 4, f"People gave {people}, the judge gave {mark:g}."
 
 
-def simulated(request: tg.llm.Request) -> object:
+def simulated(request: tg.llm.Request) -> Answer:
     """The offline model: a judge that knows the rules which its criteria state, and a critic that asks for others."""
     user = request.messages[-1].text
     if request.purpose == "judge":

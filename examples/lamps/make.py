@@ -35,10 +35,10 @@ SIZE = 12
 
 def panel(color: str, chance: random.Random) -> bytes:
     """A lamp on a dark panel, never twice in the same shade at the same place."""
-    shade = tuple(min(255, max(0, part + chance.randint(-9, 9))) for part in COLORS[color])
+    red, green, blue = (min(255, max(0, part + chance.randint(-9, 9))) for part in COLORS[color])
     x, y, radius = chance.randint(4, 7), chance.randint(4, 7), chance.randint(2, 3)
     inside = [[(at - x) ** 2 + (row - y) ** 2 <= radius**2 for at in range(SIZE)] for row in range(SIZE)]
-    return png([[shade if lit else (60, 60, 60) for lit in row] for row in inside])
+    return png([[(red, green, blue) if lit else (60, 60, 60) for lit in row] for row in inside])
 
 
 def main() -> None:

@@ -6,9 +6,11 @@ only if the prompt says so. As critic it names the lamp of a case; where it is n
 
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import FunctionModel, pixels_of
+from textgrad_engine.testing import Answer, FunctionModel, pixels_of
 
 COLORS = {
     "red": (220, 30, 30),
@@ -24,14 +26,14 @@ OBVIOUS = {"red": "stop", "green": "go", "yellow": "wait"}
 RULE = re.compile(r"The (\w+) lamp means (\w+)\.")
 
 
-def seen(part: dict) -> str:
+def seen(part: Mapping[str, Any]) -> str:
     """The color of the lamp in a picture: of what is not the panel."""
     lit = Counter(color for row in pixels_of(part) for color in row if color != (60, 60, 60))
     lamp = lit.most_common(1)[0][0]
     return min(COLORS, key=lambda name: sum((a - b) ** 2 for a, b in zip(COLORS[name], lamp)))
 
 
-def images(request: Request) -> list[dict]:
+def images(request: Request) -> list[Mapping[str, Any]]:
     """The pictures in a request, in order."""
     content = request.messages[-1].content
     return [] if isinstance(content, str) else [part for part in content if part["type"] == "image_url"]
@@ -39,24 +41,24 @@ def images(request: Request) -> list[dict]:
 
 def answer(request: Request) -> str:
     """What the operator does, by the rules in the prompt, else by common sense."""
-    rules = {**OBVIOUS, **dict(RULE.findall(request.messages[0].text))}
+    rules: dict[str, str] = {**OBVIOUS, **dict(RULE.findall(request.messages[0].text))}
     return rules.get(seen(images(request)[0]), "wait")
 
 
-def feedback(request: Request) -> dict:
+def feedback(request: Request) -> Answer:
     """For each case which lamp it was, and what that means, as far as the picture is shown."""
     shown, text = images(request), request.messages[-1].text
     tags = dict(re.findall(r"^- (<image_\d+-\w{8}/>) stands for image (\d+)$", text, re.MULTILINE))
     told = {}
     for number, case in enumerate(re.split(r"\n## Case \d+\n", text)[1:], 1):
-        wanted = re.search(r"<expected-\w+>\n(\w+)\n", case)[1]
+        wanted = re.findall(r"<expected-\w+>\n(\w+)\n", case)[0]
         lamps = [seen(shown[int(place) - 1]) for tag, place in tags.items() if tag in case]
         lesson = f"The {lamps[0]} lamp means {wanted}." if lamps else f"Some lamps mean {wanted}."
         told[f"case_{number}"] = {"system": lesson}
     return told
 
 
-def edits(request: Request) -> dict:
+def edits(request: Request) -> Answer:
     """A line for each lesson that the text does not have yet."""
     text, _, said = request.messages[-1].text.partition("Feedback on it")
     items = re.findall(r"(?s)\[(\d+)\].*?<feedback-\w+>\n(.*?)\n</", said)
@@ -66,5 +68,5 @@ def edits(request: Request) -> dict:
     return {"edits": [{**edit, "text": lesson, "feedback": by[lesson]} for lesson in by]}
 
 
-ROLES = {"forward": answer, "backward": feedback, "optimizer": edits}
+ROLES: dict[str, Callable[[Request], Answer]] = {"forward": answer, "backward": feedback, "optimizer": edits}
 model = FunctionModel(lambda request: ROLES[request.purpose](request), name="lamps")

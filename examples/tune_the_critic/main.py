@@ -74,10 +74,10 @@ def simulated(request: tg.llm.Request) -> str | dict[str, object]:
         said = judged(user)
         return {"nothing_wrong": not said, "criticism": said}
     if request.purpose == "optimizer":
-        wish = re.search(r"Demand ([^\n]*)", user)
+        wishes = re.findall(r"Demand ([^\n]*)", user)
         last = max(int(number) for number in re.findall(r"^(\d+)\|", user, re.MULTILINE))
-        edit = {"op": "add", "line": last, "text": f"Always give {wish[1]}", "reason": "asked for", "feedback": [1]}
-        return {"edits": [edit] if wish else []}
+        new = {"op": "add", "line": last, "reason": "asked for", "feedback": [1]}
+        return {"edits": [{**new, "text": f"Always give {wish}"} for wish in wishes[:1]]}
     if "instructions of the critic" in user:  # feedback on feedback
         about_words = "quotes no words" in user
         wish = "the exact words to add, in quotes." if about_words else "the customer's message that shows it."

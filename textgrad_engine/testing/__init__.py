@@ -10,12 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textgrad_engine.testing.models import FunctionModel, ScriptedModel
+    from textgrad_engine.testing.models import Answer, FunctionModel, ScriptedModel
     from textgrad_engine.testing.pictures import pixels_of, png
     from textgrad_engine.testing.server import Fault, LoopbackServer
     from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
 
 __all__ = [
+    "Answer",
     "Fault",
     "FunctionModel",
     "LoopbackServer",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "models": ("FunctionModel", "ScriptedModel"),
+    "models": ("Answer", "FunctionModel", "ScriptedModel"),
     "pictures": ("pixels_of", "png"),
     "simulated": ("SimulatedTask", "simulated_task"),
 }
