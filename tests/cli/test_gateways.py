@@ -105,10 +105,10 @@ def test_a_run_behind_a_gateway_is_paid_by_the_stated_price_and_goes_on_with_it(
         folder = small(*behind(server), rows=6)
         first = cli("train", folder, "--run-dir", run, "--budget", "15")
         assert first.exit_code == 3, first.output
-        assert "Stated price of my-deployment: input $400, cached $100, output $1600" in first.output
+        assert "Stated price of my-deployment: input $400, cached $100, output $1600" in first.stderr
         assert 0 < dollars_of(run) <= 15
         assert "<html>[redacted]" in (run / "completions.jsonl").read_text()
-        printed += [first.output]
+        printed += [first.stdout + first.stderr]
         for command in (
             ("resume", run, "--budget", "100000"),
             ("show", run),
@@ -118,7 +118,7 @@ def test_a_run_behind_a_gateway_is_paid_by_the_stated_price_and_goes_on_with_it(
         ):
             done = cli(*command)
             assert done.exit_code == 0, done.output
-            printed.append(done.output)
+            printed.append(done.stdout + done.stderr)
     assert "its costs are by stated prices" in printed[1]
     assert "its costs are by stated prices" in printed[2]
     assert {(each["x-team"], each["x-gateway-key"]) for each in server.seen} == {("search", SECRET)}
@@ -161,7 +161,7 @@ def test_a_price_on_the_command_line_is_that_of_each_model_and_is_kept(cli: Any,
         assert not run.exists()
         first = cli("train", folder, *to_it, "--budget", "15", "--price", price, "--run-dir", run)
         assert first.exit_code == 3, first.output
-        assert "Stated price of x: input $400, output $1600" in first.output
+        assert "Stated price of x: input $400, output $1600" in first.stderr
         done = cli("resume", run, "--budget", "100000")
         assert done.exit_code == 0, done.output
         dear = cli("eval", run, "--data", folder / "test.jsonl", "--price", "input=800,output=1600", "--json")

@@ -140,8 +140,13 @@ def secrets_in(headers: Headers) -> tuple[SecretStr, ...]:
 
 
 def sent(headers: Headers) -> dict[str, str]:
-    """The headers as they are sent, by names in lower case."""
+    """The headers as they are sent, by names as HTTP writes them: clients of before openai 3.20 tell case apart in theirs.
+
+    Example:
+        >>> sent({"AUTHORIZATION": "Basic dXNlcjpwYXNz", "x-team": "search"})
+        {'Authorization': 'Basic dXNlcjpwYXNz', 'X-Team': 'search'}
+    """
     return {
-        name.lower(): value.get_secret_value() if isinstance(value, SecretStr) else value
+        "-".join(part.capitalize() for part in name.split("-")): value.get_secret_value() if isinstance(value, SecretStr) else value
         for name, value in headers.items()
     }

@@ -49,7 +49,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Api = Literal["chat", "responses"]
 """Which of OpenAI's two APIs carries the requests: chat completions, or the Responses API."""
 
-_JSON = {"content-type": "application/json"}
+_JSON = {"Content-Type": "application/json"}
 
 _log = logging.getLogger("textgrad_engine.llm.openai")
 
