@@ -140,13 +140,11 @@ def secrets_in(headers: Headers) -> tuple[SecretStr, ...]:
 
 
 def sent(headers: Headers) -> dict[str, str]:
-    """The headers as they are sent, by names as HTTP writes them: clients of before openai 3.20 tell case apart in theirs.
+    """The headers as they are sent, by names in the case of the SDK's own, which it tells apart before version 3.20.
 
     Example:
         >>> sent({"AUTHORIZATION": "Basic dXNlcjpwYXNz", "x-team": "search"})
         {'Authorization': 'Basic dXNlcjpwYXNz', 'X-Team': 'search'}
     """
-    return {
-        "-".join(part.capitalize() for part in name.split("-")): value.get_secret_value() if isinstance(value, SecretStr) else value
-        for name, value in headers.items()
-    }
+    shown = {name: v.get_secret_value() if isinstance(v, SecretStr) else v for name, v in headers.items()}
+    return {"-".join(map(str.capitalize, name.split("-"))): value for name, value in shown.items()}
