@@ -28,6 +28,8 @@ __all__ = [
     "LeafNodeHook",
     "Node",
     "Source",
+    "add_hook",
+    "hooks_at",
 ]
 
 
@@ -274,3 +276,15 @@ class FunctionNode(Node):
     def name(self) -> str:
         """The Function's name and ``Backward``."""
         return f"{self.function.__name__}Backward"
+
+
+def hooks_at(edge: GradientEdge) -> dict[int, Any]:
+    """The hooks on the gradient that flows into an edge, in the order of their registration."""
+    node = edge.node
+    if isinstance(node, FunctionNode):
+        return node.output_hooks(edge.output_nr)
+    variable = node.variable  # type: ignore[attr-defined]  # the only other kind is AccumulateGrad
+    if variable._hooks is None:
+        variable._hooks = {}
+    hooks: dict[int, Any] = variable._hooks
+    return hooks

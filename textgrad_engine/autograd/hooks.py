@@ -47,10 +47,11 @@ from textgrad_engine.autograd.graph import (
     Handles,
     LeafNodeHook,
     add_hook,
+    hooks_at,
 )
 from textgrad_engine.autograd.rules import Rule, Split, gathered_items, run_rule
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.autograd.variable import Variable, hooks_at
+from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:

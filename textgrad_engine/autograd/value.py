@@ -142,6 +142,18 @@ class Value:
 
     __reversed__ = __iter__  # or Python would read it entry by entry
 
+    def _shown(self) -> str:
+        """The value as a repr shows it: long texts cut, and nothing waits."""
+        whole = self._whole()
+        if whole._layer is not None:
+            return f"<a value for each of {len(whole._inner)} examples>"
+        if self._call is not None and not self._call.done:
+            return "<pending>"
+        if self._call is not None and self._call.failed:
+            return "<failed>"
+        text = repr(self.data)
+        return text if len(text) <= 80 else f"{text[:60]}… ({len(text) - 2:,} characters)"
+
     def _pending(self, edits: bool = True) -> list[Call]:
         """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries.
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import importlib
-import numbers
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from textgrad_engine import pytree
+from textgrad_engine.autograd.copies import added_state, deep_copy, reduced
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.graph import (
     AccumulateGrad,
@@ -23,7 +20,10 @@ from textgrad_engine.autograd.graph import (
     Node,
     Source,
     add_hook,
+    hooks_at,
 )
+from textgrad_engine.autograd.inplace import become, refuse_in_place
+from textgrad_engine.autograd.operators import Operators
 from textgrad_engine.autograd.value import Scalar, Value, as_role, checked, checked_entries, label_of
 from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
@@ -31,7 +31,7 @@ from textgrad_engine.errors import AutogradError
 __all__ = ["Variable"]
 
 
-class Variable(Value):
+class Variable(Operators):
     """A string, a number, or a list of either (a batch), with a role in words.
 
     Args:
@@ -66,20 +66,8 @@ class Variable(Value):
         "source",
     )
 
-    add_rule: ClassVar[Callable[[Any, Any], Variable]] = staticmethod(
-        lambda a, b: _first_addition(a, b)  # noqa: PLW0108  it is defined further down
-    )
-    """What ``+`` does; `ops.text` registers it when it is loaded, which the first addition sees to."""
-
-    scale_rule: ClassVar[Callable[[Any, Any], Variable]] = staticmethod(
-        lambda value, factor: _first_scaling(value, factor)  # noqa: PLW0108  it is defined further down
-    )
-    """What ``*`` and ``/`` do, in the same way."""
-
-    field_rule: ClassVar[Callable[..., Variable]] = staticmethod(
-        lambda answer, key: _first_field(answer, key)  # noqa: PLW0108  it is defined further down
-    )
-    """What ``answer["label"]`` does; `ops.field` registers it, likewise."""
+    _own_slots: ClassVar[frozenset[str]] = frozenset({*Value.__slots__, *__slots__})
+    """All slots but those that a subclass adds."""
 
     _adds: ClassVar[bool] = False
     """Whether instances of a subclass have more than those of this class."""
@@ -279,7 +267,7 @@ class Variable(Value):
 
     def clone(self) -> Variable:
         """A copy that is recorded: feedback on it flows back here."""
-        return Variable.add_rule(self, None)
+        return Variable.copy_rule(self)
 
     def copy_(self, other: Variable | Scalar) -> Variable:
         """Take over another value in place.
@@ -287,68 +275,24 @@ class Variable(Value):
         Raises:
             AutogradError: it is a leaf that requires grad, outside `no_grad`.
         """
-        self._refuse_in_place("copy_")
+        refuse_in_place(self, "copy_")
         source = other if isinstance(other, Variable) else Variable(other, role=self.role)
-        return self._become(source.clone() if GRAD_ENABLED.get() and source._requires_grad else source.detach())
+        become(self, source.clone() if GRAD_ENABLED.get() and source._requires_grad else source.detach())
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
-        other = copy.copy(self)
-        memo[id(self)] = other
-        for name, value in self._added().items():
-            object.__setattr__(other, name, copy.deepcopy(value, memo))
-        if self._grad:
-            other._grad = list(self._grad)
-        return other
+        return deep_copy(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:  # what `copy` and `pickle` make a new leaf of
-        if self._grad_fn is not None or self._layer is not None:
-            raise AutogradError(
-                f"{label_of(self)} is a result, and its graph is not copied: only leaves are copied or pickled. "
-                "v.detach() is the value alone, v.clone() a copy that sends feedback back here."
-            )
-        made_of = (type(self), self.data, self.role, self._requires_grad)
-        attributes, slots = _state_of(self)
-        if self.source is not None:
-            slots["source"] = replace(self.source, because=tuple(map(_last_step, self.source.because)))
-        return _new_leaf, made_of, (attributes, slots) if slots else attributes
+        return _new_leaf, *reduced(self)
 
-    # operators
-
-    def __add__(self, other: Variable | Scalar) -> Variable:
-        return Variable.add_rule(self, other)
-
-    def __radd__(self, other: Scalar) -> Variable:
-        return Variable.add_rule(other, self)
-
-    def __iadd__(self, other: Variable | Scalar) -> Variable:  # noqa: PYI034  what _become gives
-        self._refuse_in_place("+=")
-        return self._become(Variable.add_rule(self._alias(), other))
-
-    def __mul__(self, factor: float) -> Variable:
-        return Variable.scale_rule(self, factor)
-
-    def __rmul__(self, factor: float) -> Variable:
-        return Variable.scale_rule(self, factor)
-
-    def __truediv__(self, divisor: float) -> Variable:
-        given: object = divisor
-        return Variable.scale_rule(self, 1 / divisor if isinstance(given, numbers.Real) and given != 0 else divisor)
-
-    def __getitem__(self, key: str | int) -> Variable:
-        return Variable.field_rule(self, key)
+    def __iadd__(self, other: Variable | Scalar) -> Variable:  # noqa: PYI034  it stays what it is
+        refuse_in_place(self, "+=")
+        become(self, Variable.add_rule(self._alias(), other))
+        return self
 
     def __repr__(self) -> str:
-        inner = self._whole()
-        if inner._layer is not None:
-            shown = f"<a value for each of {len(inner._inner)} examples>"
-        elif self._call is not None and not self._call.done:
-            shown = "<pending>"
-        elif self._call is not None and self._call.failed:
-            shown = "<failed>"
-        else:
-            text = repr(self.data)
-            shown = text if len(text) <= 80 else f"{text[:60]}… ({len(text) - 2:,} characters)"
-        parts = [shown]
+        parts = [self._shown()]
         if self._role:
             parts.append(f"role={self._role!r}")
         if self._grad_fn is not None:
@@ -398,7 +342,7 @@ class Variable(Value):
 
     def _added(self) -> dict[str, Any]:
         """What a subclass adds to an instance, as attributes or in slots of its own."""
-        attributes, slots = _state_of(self)
+        attributes, slots = added_state(self)
         return {**(attributes or {}), **slots}
 
     def _refuse_of_each(self, what: str) -> None:
@@ -437,73 +381,14 @@ class Variable(Value):
         leaf = self if self._origin is None else self._origin
         return leaf._accumulator is not None and leaf._accumulator() is node
 
-    def _refuse_in_place(self, what: str) -> None:
-        if self._grad_fn is None and self._requires_grad and GRAD_ENABLED.get():
-            raise AutogradError(
-                f"{what} on {label_of(self)}: a leaf that requires grad cannot be changed in place while operations "
-                "are recorded. Do it inside `with tg.no_grad():`, or make a new variable from it."
-            )
-
-    def _become(self, other: Variable) -> Variable:
-        """Take over the value of a fresh result, and its history unless nothing is recorded."""
-        self._data, self._call, self._index = other._data, other._call, other._index
-        if GRAD_ENABLED.get():
-            retained = self._grad_fn is not None and self._grad_fn.stop_retaining(self)
-            self._grad_fn, self.output_nr = other._grad_fn, other.output_nr
-            self._requires_grad = other._requires_grad
-            if retained and self._grad_fn is not None:
-                self._grad_fn.retain(self)
-        elif isinstance(self._inner, Variable) and other._layer is not self._layer:
-            self._inner = other  # a value of `grad` keeps its place there
-            self._version += 1
-            return self
-        self._layer, self._inner = other._layer, other._inner
-        self._version += 1
-        return self
-
 
 pytree.add_leaf_type(Variable)
 
 
 def _new_leaf(kind: type[Variable], data: Any, role: str, requires_grad: bool) -> Variable:
-    leaf = kind.__new__(kind)
+    leaf = kind.__new__(kind)  # pickles know this function by its name and place
     Variable.__init__(leaf, data, role, requires_grad)
     return leaf
-
-
-def _last_step(value: Variable) -> Variable:
-    """Feedback that other feedback was made from, without what it was made from itself: a history may be very long."""
-    source = value.source
-    if value._grad_fn is None and value._layer is None and (source is None or not source.because):
-        return value
-    alone = value.detach()
-    alone.source = None if source is None else replace(source, because=())
-    return alone
-
-
-def _state_of(variable: Variable) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """What a subclass adds to an instance: its attributes, None where it has none of its own, and its slots."""
-    state: Any = object.__getstate__(variable)
-    attributes, slots = state
-    return attributes, {name: value for name, value in slots.items() if name not in _SLOTS}
-
-
-_SLOTS = frozenset({*Value.__slots__, *Variable.__slots__})
-
-
-def _first_addition(a: Any, b: Any) -> Variable:
-    importlib.import_module("textgrad_engine.ops.text")  # by name: the import statement would point upwards
-    return Variable.add_rule(a, b)
-
-
-def _first_scaling(value: Any, factor: Any) -> Variable:
-    importlib.import_module("textgrad_engine.ops.text")  # likewise
-    return Variable.scale_rule(value, factor)
-
-
-def _first_field(answer: Any, key: Any) -> Variable:
-    importlib.import_module("textgrad_engine.ops.field")  # likewise
-    return Variable.field_rule(answer, key)
 
 
 _making = threading.Lock()
@@ -520,15 +405,3 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 BACKWARD: list[Callable[..., None]] = []
 """What `backward` does, registered by `api.py`, which sits above this file."""
-
-
-def hooks_at(edge: GradientEdge) -> dict[int, Any]:
-    """The hooks on the gradient that flows into an edge, in the order of their registration."""
-    node = edge.node
-    if isinstance(node, FunctionNode):
-        return node.output_hooks(edge.output_nr)
-    variable = node.variable  # type: ignore[attr-defined]  # the only other kind is AccumulateGrad
-    if variable._hooks is None:
-        variable._hooks = {}
-    hooks: dict[int, Any] = variable._hooks
-    return hooks

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
+from textgrad_engine.autograd.operators import Operators
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.parsing import json_in
 from textgrad_engine.ops.evaluators import written
@@ -183,4 +184,4 @@ def field(answer: Variable, *path: str | int, default: str | float | None = None
     return result
 
 
-Variable.field_rule = staticmethod(field)
+Operators.field_rule = staticmethod(field)

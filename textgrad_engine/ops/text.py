@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd.operators import Operators
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.fillers import note_template
 from textgrad_engine.ops.parts import place_in_words
@@ -68,11 +69,11 @@ def add(a: Value, b: Value) -> Variable:
         >>> add(Variable("Be brief."), " Thanks.").data
         'Be brief. Thanks.'
     """
-    return _add_rule(a, b)
-
-
-def _add_rule(a: Value, b: Value | None) -> Variable:
     return sized(Add.apply(a, b), (a, b))
+
+
+def _copy(value: Variable) -> Variable:
+    return sized(Add.apply(value, None), (value,))
 
 
 class _Sum(Entrywise):
@@ -329,5 +330,6 @@ def _places(count: int) -> list[str]:
     return [f"part {number} of {count}" for number in range(1, count + 1)]
 
 
-Variable.add_rule = staticmethod(_add_rule)
-Variable.scale_rule = staticmethod(scale)
+Operators.add_rule = staticmethod(add)
+Operators.copy_rule = staticmethod(_copy)
+Operators.scale_rule = staticmethod(scale)
