@@ -14,8 +14,8 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, func, nn, ops
 from textgrad_engine.autograd import gradcheck
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.ops.chat_completion import ChatCompletion
 from textgrad_engine.ops.echo import observed
+from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 

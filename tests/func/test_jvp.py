@@ -13,7 +13,7 @@ from textgrad_engine import func, nn, ops
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.errors import AutogradError, MalformedResponse, ServerFailed
 from textgrad_engine.llm import Completion, GenerateConfig, Request, RetryPolicy, resolve
-from textgrad_engine.ops.chat_completion import ask
+from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.testing import FunctionModel
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, field_validator
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import Message, Request, ResponseFormat, inwords
 from textgrad_engine.llm.tags import MOST_PARTS, Part, nonce_of, parts_of, texts_in
-from textgrad_engine.ops.feedback import _texts_for
+from textgrad_engine.ops.critic_request import _texts_for
 from textgrad_engine.ops.judges import _verdict_form
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
 from textgrad_engine.ops.text_loss import _CRITICISM_FORM

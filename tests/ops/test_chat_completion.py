@@ -16,8 +16,9 @@ from textgrad_engine.errors import (
     UnknownModelError,
 )
 from textgrad_engine.llm import Request, ResponseFormat
-from textgrad_engine.ops.chat_completion import SHARED, ChatCompletion, SharedSamples
+from textgrad_engine.ops.asking import SHARED, SharedSamples
 from textgrad_engine.ops.messages import ChatSettings, plan_of
+from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 USER = [{"role": "user", "content": "Hello {name}."}]

@@ -14,7 +14,7 @@ from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.ops.cases import _TAGS
-from textgrad_engine.ops.feedback import Extract
+from textgrad_engine.ops.json_answers import Extract
 from textgrad_engine.testing import FunctionModel
 
 

@@ -35,8 +35,8 @@ from textgrad_engine.func.columns import (
 from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
 from textgrad_engine.func.own_rule import Randomness, VmapInfo, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
+from textgrad_engine.ops.asking import SHARED, SharedSamples
 from textgrad_engine.ops.batching import Stack
-from textgrad_engine.ops.chat_completion import SHARED, SharedSamples
 
 __all__ = ["VmapInfo", "VmapLayer", "vmap"]
 

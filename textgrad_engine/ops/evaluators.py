@@ -19,8 +19,8 @@ from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
-from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.entries import stacked
+from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.what_if import described_change, edited_text
 

@@ -1,4 +1,4 @@
-"""What a backward pass says to the critic, and how its answer is taken apart. The words are in ``prompts/feedback.md``.
+"""Asking the critic about calls: which share a request, what fits it, and who the critic is.
 
 The critic's call is a chat completion like any other, so with ``create_graph=True`` feedback has a graph of its own
 that leads to the critic's instructions.
@@ -8,40 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
 from textgrad_engine import pytree, templates
-from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
-from textgrad_engine.errors import MalformedResponse, ModelError
+from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.context import Room, room_of
-from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.cases import Case, Shown, view_of
-from textgrad_engine.ops.fitting import View, fitted
+from textgrad_engine.ops.cases import Case, view_of
+from textgrad_engine.ops.critic_request import request_about, texts_wanted
+from textgrad_engine.ops.fitting import fitted
 from textgrad_engine.ops.images import FEEDBACK_IMAGES, ContentPart, Gallery, Show, gallery_of, not_shown
-from textgrad_engine.ops.messages import ChatSettings, answer_form
-from textgrad_engine.ops.parts import place_in_words
-from textgrad_engine.ops.pass_on import Compute, share_of_edit
+from textgrad_engine.ops.pass_on import Compute
 
-__all__ = [
-    "FEEDBACK_BATCH_SIZE",
-    "Extract",
-    "Texts",
-    "critic",
-    "critic_room",
-    "feedback_batch_size",
-    "feedback_on",
-    "object_schema",
-    "texts_at",
-]
+__all__ = ["FEEDBACK_BATCH_SIZE", "critic", "critic_room", "feedback_batch_size", "feedback_on"]
 
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
 
@@ -105,7 +90,7 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
 
     Args:
         shares: the calls that feedback is wanted on; those of one list are asked about together.
-        ask: `chat_completion.ask_texts`, handed in because that file stands above this one.
+        ask: `model_call.ask_texts`, handed in because that file stands above this one.
     """
     prompt, room, told, observed = templates.load("feedback"), critic_room(), _critic.get(), is_observed()
     if told is None:
@@ -133,7 +118,7 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
                 user = Compute.apply(make, values, "request to the critic")
             else:
                 user = render(cases, data, prompt, room, beside, about)
-            texts = iter(ask(told, user, _texts_of(cases), gallery))
+            texts = iter(ask(told, user, texts_wanted(cases), gallery))
         finally:
             if token is not None:
                 EXAMPLE.reset(token)
@@ -183,131 +168,6 @@ def _data_of(cases: list[Case]) -> list[Any] | None:
     return found
 
 
-Wanted: TypeAlias = tuple[tuple[str, str], ...]
-"""The key and the role of each input of a case that wants feedback."""
-
-_STRING = {"type": "string"}
-
-
-def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object with exactly these properties."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Texts that are wanted from a model, as places in a JSON answer; for `chat_completion.ask_texts`.
-
-    Attributes:
-        settings: how the model is asked.
-        paths: for each text its keys, from the outside in.
-        roles: for each its role.
-        label: what is computed, for messages about the call.
-        no_variables_inside: says that it need not be searched for Variables.
-    """
-
-    settings: ChatSettings
-    paths: tuple[tuple[str, ...], ...]
-    roles: tuple[str, ...]
-    label: tuple[str, str] = field(init=False)
-
-    no_variables_inside: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "label", (self.roles[0], "ChatCompletion"))
-
-
-def _texts_of(cases: list[Case]) -> Texts:
-    """The texts that the critic is asked for about some cases."""
-    if len(cases) > 1:
-        return _texts_for(tuple([case.questions.wanted for case in cases]))
-    questions = cases[0].questions
-    known: Texts | None = questions.made.get(Texts)
-    if known is None:
-        known = questions.made[Texts] = _texts_for((questions.wanted,))
-    return known
-
-
-@functools.lru_cache(maxsize=256)
-def _texts_for(wanted: tuple[Wanted, ...]) -> Texts:
-    """The texts that the critic is asked for."""
-    schemas = {f"case_{n}": object_schema({key: _STRING for key, _ in parts}) for n, parts in enumerate(wanted, 1)}
-    form = answer_form("feedback", object_schema(schemas))
-    return Texts(
-        ChatSettings(config=form, purpose="backward", role="answer of the critic"),
-        tuple([(f"case_{n}", key) for n, parts in enumerate(wanted, 1) for key, _ in parts]),
-        tuple([f"feedback on the {role or key}" for parts in wanted for key, role in parts]),
-    )
-
-
-def texts_at(answer: Any, paths: Sequence[Sequence[str]], role: str) -> list[str]:
-    """The texts at some places of a JSON answer, stripped.
-
-    Raises:
-        MalformedResponse: it has no text there; the message names the answer's role.
-    """
-    try:
-        body = parsed(answer)
-        texts = []
-        for path in paths:
-            value = body
-            for key in path:
-                value = value[key]
-            texts.append(value.strip())
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise MalformedResponse(
-            f"{role or 'the answer'} is no JSON object with the keys that were asked for ({error!r}): {answer!r:.200}"
-        ) from error
-    return texts
-
-
-class Extract(Function):
-    """`Extract.apply(answer, paths, roles)`: the texts at some places of a JSON answer."""
-
-    deferrable = True
-
-    @staticmethod
-    def forward(answer: Variable, paths: tuple[tuple[str, ...], ...], roles: tuple[str, ...]) -> Any:
-        """Parse the answer and pick the texts."""
-        texts = texts_at(answer.data, paths, answer.role)
-        values = tuple([Variable(text, role=role) for text, role in zip(texts, roles)])
-        return values if len(values) > 1 else values[0]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Remember the paths."""
-        ctx.paths = inputs[1]
-
-    @classmethod
-    def count_outputs(cls, answer: Any, paths: Any, roles: Any) -> int:
-        """One for each path."""
-        return len(paths)
-
-    @staticmethod
-    def output_role(answer: Variable, paths: Any, roles: tuple[str, ...]) -> tuple[str, ...]:
-        """The roles that were given."""
-        return roles
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outs: Variable) -> Any:
-        """Feedback on the texts, each with the place it speaks of."""
-        items = []
-        for path, grad_out in zip(ctx.paths, grad_outs):
-            for item in grad_out.grad:
-                words = f"On {'.'.join(path)}: {place_in_words(item)}"
-                about = Compute.apply(lambda text, words=words: f"{words}{text}", item, item.role)
-                about.source = item.source and replace(item.source, places=())
-                items.append(about)
-        return items, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, edit: Variable, *_: None) -> Any:
-        """Of an edit of the answer, each text gets what falls on it."""
-        if len(ctx.paths) == 1:
-            return edit
-        return tuple([share_of_edit(edit, f"`{'.'.join(path)}`") for path in ctx.paths])
-
-
 def critic_room() -> Room | None:
     """What the critic has room for; None when its context, or who it is, is not known."""
     try:
@@ -335,7 +195,7 @@ def _fit_together(cases: list[Case], prompt: templates.Prompt, room: Room, besid
     gallery, anywhere = _gallery_of(cases, room, ""), _gallery_of(cases, None, "")
     if anywhere is not None and (gallery is None or len(gallery.images) < len(anywhere.images)):
         return False
-    size = beside + count(_rendered(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)]))
+    size = beside + count(request_about(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)]))
     return size + (0 if gallery is None else gallery.tokens) <= room.tokens
 
 
@@ -368,137 +228,6 @@ def _render(
     else:
         views = [view_of(c, *of, show=show) for c, of in zip(cases, data)]
     if room is None:
-        return _rendered(prompt, cases, data, views)
+        return request_about(prompt, cases, data, views)
     what = f"feedback on {about or 'an answer'}"
-    return fitted(views, functools.partial(_rendered, prompt, cases, data), room, beside, what)
-
-
-def _rendered(prompt: templates.Prompt, cases: list[Case], data: list[Any], views: Sequence[View]) -> str:
-    """The request about these views of some cases; messages that all cases begin with are shown once."""
-    texts: list[str] = []
-    wanted: tuple[Wanted, ...]
-    tools, schema = cases[0].offered  # calls of one place share a request, so they are the same for all cases
-    if tools is not None:
-        texts.append(tools)
-    if schema is not None:
-        texts.append(schema)
-    given = tools is not None, schema is not None
-    if len(cases) == 1:
-        questions, view = cases[0].questions, views[0]
-        for position in questions.beside:
-            texts.append(str(data[0][0][position]))  # noqa: PERF401  a comprehension would cost a frame
-        if view.heads is questions.heads and not view.left_out_feedback:  # nothing is left out
-            texts += view.texts
-            texts.append(view.answer)
-            texts += view.feedback
-            kind = prompt, len(view.feedback), given
-            form = questions.made.get(kind)
-            if form is None:
-                shown = (view.heads, kind[1], 0, 0)
-                form = questions.made[kind] = _form(prompt, given, questions.inputs, (), (shown,), (questions.wanted,))
-            return str(form.fill(texts))
-        inputs, common, wanted = questions.inputs, 0, (questions.wanted,)
-    else:
-        wanted = tuple([case.questions.wanted for case in cases])
-        inputs, beside = _inputs(cases, data)
-        texts += beside
-        common = _common(views)
-        texts += views[0].texts[:common]
-    kinds = []
-    for view in views:
-        texts += view.texts[common:]
-        texts.append(view.answer)
-        texts += view.feedback
-        kinds.append((view.heads[common:], len(view.feedback), view.left_out_messages, view.left_out_feedback))
-    return _form(prompt, given, inputs, views[0].heads[:common], tuple(kinds), wanted).fill(texts)
-
-
-def _inputs(cases: list[Case], data: list[Any]) -> tuple[tuple[tuple[str, str, Shown], ...], list[str]]:
-    """The inputs of all cases, as `Questions.inputs`; and the texts of those that are beside the messages of all."""
-    inputs: dict[str, tuple[str, Shown, str]] = {}
-    for case, (values, _, _) in zip(cases, data):
-        for part in case.questions.parts:
-            text = str(values[part.position]) if part.shown == "beside" else ""
-            role, shown, known = inputs.setdefault(part.key, (part.role, part.shown, text))
-            # What differs from case to case is shown there; and a role that does says nothing about the others.
-            where: Shown = shown if (shown, known) == (part.shown, text) else "message"
-            inputs[part.key] = role if role == part.role else "", where, known
-    shown_at = tuple([(key, role, shown) for key, (role, shown, _) in inputs.items()])
-    return shown_at, [text for _, shown, text in inputs.values() if shown == "beside"]
-
-
-def _common(views: Sequence[View]) -> int:
-    """How many messages all views begin with."""
-    each = [list(zip(view.heads, view.texts)) for view in views]
-    common = 0
-    while all(len(m) > common and m[common] == each[0][common] for m in each):
-        common += 1
-    return common
-
-
-@functools.lru_cache(maxsize=256)
-def _form(
-    prompt: templates.Prompt,
-    offered: tuple[bool, bool],
-    inputs: tuple[tuple[str, str, Shown], ...],
-    shared: tuple[tuple[str, str], ...],
-    cases: tuple[tuple[tuple[tuple[str, str], ...], int, int, int], ...],
-    wanted: tuple[Wanted, ...],
-) -> templates.Form:
-    """The request about cases of one kind, without the texts: those of tools and schema, of inputs, of shared
-    messages, of the cases.
-
-    Args:
-        prompt: the prompt.
-        offered: whether there are tools that the model could call, and a schema that its answer must fit.
-        inputs: for each input its key, its role, and where its text is.
-        shared: the heads of the messages that all cases begin with.
-        cases: for each case the heads of its messages, how many pieces of feedback there are, and what is left out.
-        wanted: for each case the keys and roles of the feedback that is wanted.
-    """
-    blanks = map(templates.Blank, itertools.count())
-
-    def messages(heads: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
-        return [{"role": role, "keys": keys, "text": next(blanks)} for role, keys in heads]
-
-    return prompt.form(
-        tools=next(blanks) if offered[0] else None,
-        schema=next(blanks) if offered[1] else None,
-        inputs=[
-            {
-                "key": key,
-                "role": role or "an input",
-                "text": next(blanks) if shown == "beside" else None,
-                "in_tags": shown == "tags",
-            }
-            for key, role, shown in inputs
-        ],
-        shared=messages(shared),
-        cases=[
-            {
-                "messages": messages(heads),
-                "answer": next(blanks),
-                "feedback": [next(blanks) for _ in range(pieces)],
-                "left_out_messages": left_out_messages,
-                "left_out_feedback": left_out_feedback,
-            }
-            for heads, pieces, left_out_messages, left_out_feedback in cases
-        ],
-        example=_example(wanted),
-    )
-
-
-def _example(wanted: tuple[Wanted, ...]) -> str:
-    """What an answer looks like; of many cases the first one and the last one.
-
-    In the first it says what each text is to be: of three dots a small model makes the input anew instead of feedback.
-    """
-    inside = [
-        json.dumps(
-            {key: "..." if n else f"what to add to, change in or remove from `{key}`" for key, _ in parts},
-            ensure_ascii=False,
-        )
-        for n, parts in enumerate(wanted)
-    ]
-    cases = [f'"case_{n}": {each}' for n, each in enumerate(inside, 1)]
-    return f"{{{', '.join(cases if len(cases) < 4 else [cases[0], '...', cases[-1]])}}}"
+    return fitted(views, functools.partial(request_about, prompt, cases, data), room, beside, what)

@@ -16,7 +16,6 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.batching import parts_of_items
-from textgrad_engine.ops.chat_completion import ChatCompletion
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import (
     Evaluator,
@@ -28,10 +27,11 @@ from textgrad_engine.ops.evaluators import (
     refuse_several_outputs,
     roles_of,
 )
-from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
+from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.material import as_text, refuse_parts, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form, plan_of
+from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
 from textgrad_engine.ops.sizes import common_size
 

@@ -17,9 +17,9 @@ from textgrad_engine.llm.request import Purpose
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.chat_completion import ask
-from textgrad_engine.ops.feedback import object_schema
+from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.messages import answer_form
+from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts
 

@@ -12,10 +12,8 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.images import is_image
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.parsing import parsed
-from textgrad_engine.ops.chat_completion import ask
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import feedback_of, is_leaf, refuse_several_outputs, roles_of
-from textgrad_engine.ops.feedback import object_schema
 from textgrad_engine.ops.images import (
     MOST_IMAGES,
     ContentPart,
@@ -25,8 +23,10 @@ from textgrad_engine.ops.images import (
     in_words,
     not_shown,
 )
+from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.material import as_text, refuse_parts, shown
 from textgrad_engine.ops.messages import answer_form
+from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.sizes import common_size
 

@@ -323,13 +323,3 @@ def _form_of(function: Callable[..., Any]) -> _Form:
         entry.pop("title", None)
     described = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
     return _Form(form, names, {"type": "function", "function": described})
-
-
-def shown(messages: Sequence[Message]) -> str:
-    """Messages of a conversation as JSON, a list of (role, text), with the calls that a model made in them."""
-    told = []
-    for message in messages:
-        calls = [call.get("function") or {} for call in message.tool_calls or ()]
-        lines = [f"{call.get('name', '')}({call.get('arguments', '')})" for call in calls]
-        told.append((message.role, "\n".join([line for line in (message.text, *lines) if line])))
-    return json.dumps(told, ensure_ascii=False)

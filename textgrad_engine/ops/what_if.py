@@ -12,9 +12,10 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.cases import Case, case_of, view_of
-from textgrad_engine.ops.feedback import Extract, critic_room, object_schema
+from textgrad_engine.ops.feedback import critic_room
 from textgrad_engine.ops.fitting import View, fitted
 from textgrad_engine.ops.images import FEEDBACK_IMAGES, Gallery, Show, gallery_of, not_shown
+from textgrad_engine.ops.json_answers import Extract, object_schema
 from textgrad_engine.ops.messages import Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute
 
@@ -38,7 +39,7 @@ def what_if(
         values: what is in the holes.
         edits: for each value how it is edited, or None.
         answer: what the model answered.
-        ask: `chat_completion.ask`, handed in because that file stands above this one.
+        ask: `model_call.ask`, handed in because that file stands above this one.
     """
     edited = [edit is not None for edit in edits]
     case = case_of(plan, values, edited, answer, [], lambda number: id(edits[number]))

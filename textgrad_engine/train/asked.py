@@ -19,8 +19,8 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.func.pmap import Place, next_place
 from textgrad_engine.func.trace import failure_of
-from textgrad_engine.ops.chat_completion import ChatCompletion
 from textgrad_engine.ops.messages import Plan
+from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.optim.demos import Asked
 
 __all__ = ["Asking", "Call", "asked_in"]
