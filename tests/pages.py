@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import textgrad_engine as tg
-from textgrad_engine.cli.main import app
+
+from .runner import invoke
 
 ROOT = Path(__file__).parent.parent
 
@@ -61,7 +61,7 @@ class Reader:
             return f"{code}\n"
         assert self.code == 0, f"what was before {command!r} failed, and the page does not say so"
         if words[0] == "textgrad-engine":
-            result = CliRunner().invoke(app, words[1:])
+            result = invoke(*words[1:])
             self.code = result.exit_code
             return result.output
         assert words[0] == "pytest", f"no test knows how to run {command!r}"

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from textgrad_engine.cli.main import app
 from textgrad_engine.errors import RateLimited
 from textgrad_engine.llm.statuses import error_of
 
 from .pages import ROOT, Reader, reading
+from .runner import Result, invoke
 
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
 SAYS = re.findall(r"^\| `(.*?)` \| .* \|$", GUIDE[GUIDE.index("## 8.") :], re.MULTILINE)
@@ -38,7 +37,7 @@ def receipts(reader: Reader) -> Path:
 
 def train(folder: Path, *args: str) -> Result:
     """What ``train`` does with it."""
-    return CliRunner().invoke(app, ["train", str(folder), *args])
+    return invoke("train", str(folder), *args)
 
 
 def configure(folder: Path, more: str = "", *change: tuple[str, str]) -> None:

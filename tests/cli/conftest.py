@@ -4,17 +4,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from textgrad_engine.cli.main import app
+from ..runner import Result, invoke
 
-_APART: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner.__init__).parameters else {}
-"""Before click 8.2 stderr had to be asked for by itself."""
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
 
@@ -26,7 +22,7 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.delenv(name, raising=False)
 
     def run(*args: str | Path) -> Result:
-        result = CliRunner(**_APART).invoke(app, [str(arg) for arg in args])
+        result = invoke(*args)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -40,7 +36,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Re
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"
     path = tmp_path_factory.mktemp("cli") / "run"
-    result = CliRunner(**_APART).invoke(app, ["train", str(TICKETS), "--run-dir", str(path)])
+    result = invoke("train", str(TICKETS), "--run-dir", str(path))
     if before is None:
         del os.environ["COLUMNS"]
     else:

@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.main import app
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.nn import Judge
 from textgrad_engine.testing import png
+
+from ..runner import invoke
 
 CONFIG = """
 [program]
@@ -56,7 +56,7 @@ def test_rows_become_images_that_the_model_sees(project: Path) -> None:
     train, _, _ = read_data(load_config(project))
     assert train[0]["picture"]["image_url"]["detail"] == "low"
     for arguments in ([], ["--data", str(project / "train.jsonl")]):
-        result = CliRunner().invoke(app, ["eval", str(project), *arguments])
+        result = invoke("eval", str(project), *arguments)
         assert result.exit_code == 0, result.output
         assert "1.000" in result.output
 
@@ -64,7 +64,7 @@ def test_rows_become_images_that_the_model_sees(project: Path) -> None:
 def test_a_missing_image_ends_the_command_with_file_line_and_column(project: Path) -> None:
     """Before a call is paid for."""
     (project / "val1.png").unlink()
-    result = CliRunner().invoke(app, ["eval", str(project)])
+    result = invoke("eval", str(project))
     assert result.exit_code == 2
     assert "val.jsonl:2: column 'picture'" in result.output.replace("\n", " ")
     with pytest.raises(DataError, match=r"val1\.png: there is no such file; did you mean"):
@@ -102,6 +102,6 @@ def test_a_judge_is_made_with_its_number_of_images(project: Path) -> None:
 def test_an_image_for_the_system_prompt_is_refused_before_anything_is_asked(project: Path) -> None:
     """No model takes it there; what is said names the line of the config, and the row."""
     (project / "config.toml").write_text(CONFIG.replace("Look.", "Look at {picture}."))
-    result = CliRunner().invoke(app, ["eval", str(project)])
+    result = invoke("eval", str(project))
     assert result.exit_code == 2
     assert re.search(r"config\.toml:3: \[program\] system has the slot \{picture\}, .*user's message", result.output)

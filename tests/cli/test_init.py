@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from textgrad_engine.cli.main import app
 from textgrad_engine.data import load
+
+from ..runner import Result, invoke
 
 Init = Callable[..., Result]
 MODEL = ("--model", "simulated/tickets")
@@ -29,7 +29,7 @@ def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Init:
             table = csv.DictWriter(file, list(rows[0]))
             table.writeheader()
             table.writerows(rows)
-        return CliRunner().invoke(app, ["init", "task", "--data", name, *args])
+        return invoke("init", "task", "--data", name, *args)
 
     return run
 
@@ -77,7 +77,7 @@ def test_a_column_that_fills_no_slot_is_named_with_the_repair(init: Init) -> Non
 def test_an_example_without_an_answer_is_named_by_its_line(init: Init, tmp_path: Path) -> None:
     """Before anything is written."""
     Path("some.jsonl").write_text('{"ticket": "a", "queue": "trust"}\n{"ticket": "b"}\n', encoding="utf-8")
-    done = CliRunner().invoke(app, ["init", "task", "--data", "some.jsonl", "--target", "queue"])
+    done = invoke("init", "task", "--data", "some.jsonl", "--target", "queue")
     assert done.exit_code == 2
     assert "some.jsonl:2: this row has no column 'queue'" in " ".join(done.stderr.split())
     assert not Path("task").exists()
@@ -86,7 +86,7 @@ def test_an_example_without_an_answer_is_named_by_its_line(init: Init, tmp_path:
 def init_of(rows: list[dict[str, Any]], *args: str) -> Result:
     text = "".join([json.dumps(row) + "\n" for row in rows])
     Path("rows.jsonl").write_text(text, encoding="utf-8")
-    return CliRunner().invoke(app, ["init", "task", "--data", "rows.jsonl", "--target", "queue", *MODEL, *args])
+    return invoke("init", "task", "--data", "rows.jsonl", "--target", "queue", *MODEL, *args)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_the_folder_is_trained_as_it_stands(init: Init) -> None:
     assert "313 examples of table.csv: 94 in train, 94 in val, 125 in test." in " ".join(done.stdout.split())
     assert "125 test examples show a true difference" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    ran = CliRunner().invoke(app, ["train", "task", "--json"])
+    ran = invoke("train", "task", "--json")
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["comparison"]["verdict"] == "better"
 
@@ -195,8 +195,8 @@ def test_few_examples_stay_together_and_go_through_folds(init: Init) -> None:
     assert "textgrad-engine train task --folds 5" in done.stdout
     said = [line.split("  #")[0].split()[1:] for line in done.stdout.splitlines() if line.startswith("  textgrad-")]
     assert [each[0] for each in said] == ["eval", "estimate", "train"]
-    assert [CliRunner().invoke(app, each).exit_code for each in said] == [0, 0, 0]
-    assert CliRunner().invoke(app, ["train", "task", "--folds", "2", "--quiet"]).exit_code == 0
+    assert [invoke(*each).exit_code for each in said] == [0, 0, 0]
+    assert invoke("train", "task", "--folds", "2", "--quiet").exit_code == 0
 
 
 def test_columns_are_named_in_either_form_of_unicode(init: Init) -> None:
@@ -377,7 +377,7 @@ def test_answers_that_are_objects_lead_to_a_metric_for_each_field(tmp_path: Path
     """Whoever extracts is not sent away with the advice to make a text of it."""
     rows = [{"mail": f"mail {n}", "target": {"name": "Ann", "amount": n}} for n in range(30)]
     (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    done = CliRunner().invoke(app, ["init", "task", "--data", "table.jsonl"])
+    done = invoke("init", "task", "--data", "table.jsonl")
     assert done.exit_code == 2
     assert "table.jsonl:1: column 'target', by --target, is an object" in done.stderr
     assert "for each a [[metric]] with its field (docs/config.md)" in " ".join(done.stderr.split())

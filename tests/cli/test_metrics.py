@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config, load_config
@@ -17,6 +16,8 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.nn import ChatCompletion, ExactMatch, OnField, Weighted
 from textgrad_engine.store import read_run
+
+from ..runner import Result
 
 CLI = Callable[..., Result]
 

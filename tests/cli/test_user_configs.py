@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
+
+from ..runner import Result
 
 ROWS: Callable[[int], dict[str, Any]] = lambda n: {  # noqa: E731
     "id": f"m{n}",

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from textgrad_engine import data
-from textgrad_engine.cli.main import app
+
+from ..runner import invoke
 
 FOLDER = Path(__file__).parents[2] / "examples" / "lamps"
 
@@ -23,7 +23,7 @@ def lamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def train(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["train", "lamps", "--quiet", *arguments])
+    result = invoke("train", "lamps", "--quiet", *arguments)
     assert result.exit_code == 0, result.output
     return result.output
 

@@ -101,13 +101,11 @@ def test_other_images_are_another_run(tmp_path: Path) -> None:
 
 def test_the_page_about_a_run_holds_no_images(tmp_path: Path) -> None:
     """It is sent to colleagues: the examples are named."""
-    from typer.testing import CliRunner
-
-    from textgrad_engine.cli.main import app  # heavy, and wanted here alone
+    from ..runner import invoke  # heavy, and wanted here alone
 
     run = Run(tmp_path / "run")
     run.go()
-    assert CliRunner().invoke(app, ["report", str(run.folder)]).exit_code == 0
+    assert invoke("report", str(run.folder)).exit_code == 0
     page = (run.folder / "report.html").read_text()
     assert "base64" not in page
     assert "t3" in page

@@ -1,0 +1,36 @@
+"""A command that runs in this process, with any version of click that Typer stands on."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from textgrad_engine.cli.main import app
+
+_APART: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
+"""Before click 8.2 stderr is in stdout, unless it is asked for by itself."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a command: its exit code, what it printed, and what ended it (`SystemExit`, or an error)."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    exception: BaseException | None
+
+    @property
+    def output(self) -> str:
+        """All that it printed: results first, then what it said about them."""
+        return self.stdout + self.stderr
+
+
+def invoke(*args: str | Path) -> Result:
+    """What `textgrad-engine ARGS` prints, and how it ends."""
+    done = CliRunner(**_APART).invoke(app, [str(arg) for arg in args])
+    return Result(done.exit_code, done.stdout, done.stderr, done.exception)
