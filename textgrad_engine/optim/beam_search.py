@@ -36,6 +36,7 @@ from typing import Any, Literal
 
 from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
@@ -51,7 +52,7 @@ from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
-from textgrad_engine.optim.settings import at_least, may_show
+from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
 
 __all__ = ["BeamSearch"]
@@ -149,11 +150,6 @@ class BeamSearch(PopulationSearcher):
         transforms: Iterable[FeedbackTransform] | None = None,
         seed: int = 0,
     ) -> None:
-        if selection not in ("rejects", "ucb"):
-            raise ValueError(f"selection is 'rejects' or 'ucb', got {selection!r}")
-        at_least(0, paraphrases=paraphrases)
-        at_least(1, beam=beam, rounds=rounds, batch_size=batch_size, gradients=gradients, errors=errors, edits=edits)
-        at_least(1, successors=successors, evaluations=evaluations, max_edits=max_edits)
         settings = {
             "constraints": constraints,
             "max_tokens": max_tokens,
@@ -162,6 +158,9 @@ class BeamSearch(PopulationSearcher):
         }
         super().__init__(params, settings, model, seed)
         self.proposer, self.max_edits = self._proposer(proposer, Rewrite()), max_edits
+        wide = at_least(1, "beam", "rounds", "batch_size", "gradients", "errors", "edits")
+        rest = at_least(1, "successors", "evaluations", "max_edits")
+        check(BeamSearch.__init__, locals(), wide, rest, at_least(0, "paraphrases"))
         self.beam, self.rounds, self.batch_size = beam, rounds, batch_size
         self.gradients, self.errors, self.edits, self.paraphrases = gradients, errors, edits, paraphrases
         self.successors, self.selection, self.evaluations = successors, selection, evaluations

@@ -38,6 +38,7 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import Demo, Run, Steps
@@ -48,7 +49,6 @@ from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
-from textgrad_engine.optim.settings import at_least
 
 __all__ = ["BootstrapDemos"]
 
@@ -112,13 +112,12 @@ class BootstrapDemos(PopulationSearcher):
         max_tokens: int | None = None,
         seed: int = 0,
     ) -> None:
-        at_least(0, labelled=labelled)
-        at_least(1, sets=sets, bootstrapped=bootstrapped)
         # It shows no feedback, so there is no limit for that.
         settings = {"constraints": constraints, "max_tokens": max_tokens}
         super().__init__(params, settings, None, seed)
         self.sets, self.bootstrapped, self.labelled, self.least = sets, bootstrapped, labelled, least
         self.proposer = None if proposer is None else self._proposer(proposer)
+        check(BootstrapDemos.__init__, locals(), at_least(0, "labelled"), at_least(1, "sets", "bootstrapped"))
         self._steps: Steps | None = None
         self._runs: dict[int, Run] | None = None
         self._right: frozenset[int] = frozenset()

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
@@ -34,7 +35,6 @@ from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, l
 from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
-from textgrad_engine.optim.settings import at_least
 
 __all__ = ["OPRO"]
 
@@ -98,18 +98,13 @@ class OPRO(PopulationSearcher):
         max_feedback_tokens: int = 8000,
         seed: int = 0,
     ) -> None:
-        if score_on not in ("train", "val"):
-            raise ValueError(f"score_on is 'train' or 'val', got {score_on!r}")
-        at_least(0, examples=examples)
-        at_least(1, rounds=rounds, per_round=per_round, shown=shown)
-        if sample is not None:
-            at_least(1, sample=sample)
         settings = {
             "constraints": constraints,
             "max_tokens": max_tokens,
             "max_feedback_tokens": max_feedback_tokens,
         }
         super().__init__(params, settings, model, seed)
+        check(OPRO.__init__, locals(), at_least(0, "examples"), at_least(1, "rounds", "per_round", "shown", "sample"))
         self.rounds, self.per_round, self.shown, self.examples = rounds, per_round, shown, examples
         self.score_on, self.sample = score_on, sample
         self._round = 0

@@ -37,6 +37,7 @@ from typing import Any
 
 from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
@@ -50,7 +51,7 @@ from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
-from textgrad_engine.optim.settings import at_least, may_show
+from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["ParetoSearch"]
@@ -125,9 +126,6 @@ class ParetoSearch(PopulationSearcher):
         feedback_batch_size: int = 8,
         seed: int = 0,
     ) -> None:
-        at_least(0, merges=merges)
-        at_least(1, batch_size=batch_size, proposals=proposals, max_edits=max_edits)
-        at_least(1, feedback_batch_size=feedback_batch_size)
         settings = {
             "constraints": constraints,
             "max_tokens": max_tokens,
@@ -136,6 +134,8 @@ class ParetoSearch(PopulationSearcher):
         }
         super().__init__(params, settings, model, seed)
         self.proposer = self._proposer(proposer, Rewrite())
+        most = at_least(1, "batch_size", "proposals", "max_edits", "feedback_batch_size")
+        check(ParetoSearch.__init__, locals(), most, at_least(0, "merges"))
         self.batch_size, self.proposals = batch_size, proposals
         self.merges, self.max_edits, self.feedback_batch_size = merges, max_edits, feedback_batch_size
         self._drawn = 0

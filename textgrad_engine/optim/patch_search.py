@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
@@ -36,7 +37,6 @@ from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.settling import MANY_TOGETHER, SHORTER, Settling, challenger
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Workshop, ties
-from textgrad_engine.optim.settings import at_least
 from textgrad_engine.optim.transforms import FeedbackTransform
 
 __all__ = ["PatchSearch"]
@@ -161,14 +161,12 @@ class PatchSearch(BoardSearcher):
             "max_feedback_tokens": max_feedback_tokens,
             "transforms": transforms,
         }
-        at_least(1, lanes=lanes, batch_size=batch_size, max_edits=max_edits, feedback_batch_size=feedback_batch_size)
-        at_least(1, most_tries=most_tries, ablate_every=ablate_every, pool=pool)
-        if allowance is not None:
-            at_least(1, allowance=allowance)
-        at_least(0, momentum=momentum)
         super().__init__(params, settings)
         self.model, self.allowance = model, allowance
         self.proposer = self._proposer(proposer, Patch())
+        counts = at_least(1, "lanes", "batch_size", "max_edits", "feedback_batch_size", "pool")
+        tries = at_least(1, "allowance", "most_tries", "ablate_every")
+        check(PatchSearch.__init__, locals(), counts, tries, at_least(0, "momentum"))
         self.batch_size, self.max_edits, self.momentum = batch_size, max_edits, momentum
         self.feedback_batch_size, self.pool = feedback_batch_size, pool
         self.most_tries, self.ablate_every, self.seed = most_tries, ablate_every, seed

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
@@ -32,7 +33,6 @@ from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Sizes, Span, Volume
 from textgrad_engine.optim.search.work import is_shorter
-from textgrad_engine.optim.settings import at_least
 from textgrad_engine.optim.telling import history_of, tried
 
 __all__ = ["RandomEdits", "RandomSearch"]
@@ -63,8 +63,7 @@ class RandomEdits:
     edits: int = 1
 
     def __post_init__(self) -> None:
-        if self.edits < 1:
-            raise ValueError(f"edits must be at least 1, got {self.edits}")
+        check(RandomEdits, vars(self), at_least(1, "edits"))
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Change the text at random; see `Proposer`."""
@@ -158,14 +157,12 @@ class RandomSearch(BoardSearcher):
         allowance: int | None = None,
         seed: int = 0,
     ) -> None:
-        at_least(0, momentum=momentum)
-        at_least(1, proposals=proposals, max_edits=max_edits)
-        if allowance is not None:
-            at_least(1, allowance=allowance)
         # It shows no feedback, so there is no limit for that.
         settings = {"constraints": constraints, "max_tokens": max_tokens}
         super().__init__(params, settings)
         self.proposer, self.model, self.proposals = self._proposer(proposer), model, proposals
+        ranges = at_least(0, "momentum"), at_least(1, "proposals", "max_edits", "allowance")
+        check(RandomSearch.__init__, locals(), *ranges)
         self.max_edits, self.momentum, self.allowance, self.seed = max_edits, momentum, allowance, seed
         self._tried: dict[Texts, None] = {}  # in the order of trying, which the proposer is shown
 

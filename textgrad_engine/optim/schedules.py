@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.autograd.graph import Handle
+from textgrad_engine.checks import above, at_least, check, whole
 from textgrad_engine.optim.optimizer import Optimizer
-from textgrad_engine.optim.settings import whole
 
 __all__ = ["ConstantEdits", "CosineEdits", "EditSchedule", "LinearEdits", "StepEdits"]
 
@@ -45,6 +45,7 @@ class EditSchedule:
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
+        check(EditSchedule.__init__, locals())
         if any("max_edits" not in group for group in optimizer.param_groups):
             raise TypeError(
                 f"{type(self).__name__} sets max_edits of an optimizer's groups, and {type(optimizer).__name__} has no "
@@ -100,7 +101,8 @@ class ConstantEdits(EditSchedule):
     """
 
     def __init__(self, optimizer: Optimizer, edits: int) -> None:
-        self.number = _at_least_one("edits", edits)
+        check(ConstantEdits.__init__, locals(), at_least(1, "edits"))
+        self.number = edits
         super().__init__(optimizer)
 
     def edits(self, step: int) -> int:
@@ -126,8 +128,8 @@ class LinearEdits(EditSchedule):
     """
 
     def __init__(self, optimizer: Optimizer, start: int, end: int, steps: int) -> None:
-        self.start, self.end = _at_least_one("start", start), _at_least_one("end", end)
-        self.steps = _at_least_one("steps", steps)
+        check(LinearEdits.__init__, locals(), at_least(1, "start", "end", "steps"))
+        self.start, self.end, self.steps = start, end, steps
         super().__init__(optimizer)
 
     def edits(self, step: int) -> int:
@@ -155,8 +157,8 @@ class CosineEdits(EditSchedule):
     """
 
     def __init__(self, optimizer: Optimizer, start: int, end: int, steps: int) -> None:
-        self.start, self.end = _at_least_one("start", start), _at_least_one("end", end)
-        self.steps = _at_least_one("steps", steps)
+        check(CosineEdits.__init__, locals(), at_least(1, "start", "end", "steps"))
+        self.start, self.end, self.steps = start, end, steps
         super().__init__(optimizer)
 
     def edits(self, step: int) -> int:
@@ -183,10 +185,8 @@ class StepEdits(EditSchedule):
     """
 
     def __init__(self, optimizer: Optimizer, start: int, every: int, factor: float = 0.5) -> None:
-        self.start, self.every = _at_least_one("start", start), _at_least_one("every", every)
-        if not 0 < factor < math.inf:
-            raise ValueError(f"factor must be above 0, got {factor}")
-        self.factor = factor
+        check(StepEdits.__init__, locals(), at_least(1, "start", "every"), above(0, "factor"))
+        self.start, self.every, self.factor = start, every, factor
         super().__init__(optimizer)
 
     def edits(self, step: int) -> int:
@@ -195,12 +195,6 @@ class StepEdits(EditSchedule):
             return max(1, _rounded(self.start * self.factor ** (step // self.every)))
         except OverflowError:
             return sys.maxsize
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return value
 
 
 def _rounded(value: float) -> int:

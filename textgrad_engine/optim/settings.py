@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from textgrad_engine.checks import listed, whole
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.proposers import Human, Patch, Proposer, Rewrite, Several, Unaided
 from textgrad_engine.optim.proposers.demonstrations import refuse_demonstrations
 from textgrad_engine.optim.transforms.base import chain_of
 
-__all__ = ["at_least", "listed", "may_show", "most_tokens", "named", "proposer_of", "shared", "whole"]
+__all__ = ["may_show", "most_tokens", "named", "proposer_of", "shared"]
 
 _USUAL_TOKENS = 2000
 
 LEAST = {"max_edits": 1, "max_feedback_tokens": 1, "max_tokens": 1, "momentum": 0}
 """The settings of groups that are whole numbers, each with the least that it may be."""
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """A setting that is a whole number.
-
-    Args:
-        name: of the setting, for the error.
-        value: what was given.
-        least: the least that it may be.
-
-    Raises:
-        TypeError: it is no whole number.
-        ValueError: it is less than `least`.
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise TypeError(f"{name} must be a whole number, got {value!r:.80}")
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
-    return number
-
-
-def at_least(least: int, **given: Any) -> None:
-    """Check settings that are whole numbers; see `whole`.
-
-    Example:
-        >>> at_least(1, lanes=4, batch_size=0)
-        Traceback (most recent call last):
-        ValueError: batch_size must be at least 1, got 0
-    """
-    for name, value in given.items():
-        whole(name, value, least)
 
 
 def most_tokens(texts: Iterable[str]) -> int:
@@ -69,25 +34,6 @@ def most_tokens(texts: Iterable[str]) -> int:
         (2000, 7500)
     """
     return max(_USUAL_TOKENS, *(3 * tokens.count(text) // 2 for text in texts))
-
-
-def listed(name: str, given: Any, kinds: str) -> tuple[Any, ...]:
-    """A setting that is a sequence; one text is none, as its letters would be taken for the parts.
-
-    Args:
-        name: of the setting, for the error.
-        given: what was given.
-        kinds: what it is a sequence of, in words.
-
-    Raises:
-        TypeError: it is no sequence.
-    """
-    if isinstance(given, str):
-        raise TypeError(f"{name} is a sequence of {kinds}, got one text; write [{given!r}]")
-    if not isinstance(given, Iterable):
-        repair = "()" if given is None else f"[{given!r:.80}]"
-        raise TypeError(f"{name} is a sequence of {kinds}, got {type(given).__name__}; write {repair}")
-    return tuple(given)
 
 
 def proposer_of(given: Any, owner: str, several: str = "", *, solved: bool = False) -> Proposer:

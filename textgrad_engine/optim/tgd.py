@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.checks import at_least, check, listed
+from textgrad_engine.kinds import nearest, told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.fillers import is_template
 from textgrad_engine.optim.change import Change
@@ -26,7 +28,6 @@ from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Re
 from textgrad_engine.optim.proposers.base import LateModel
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.objective import Objective
-from textgrad_engine.optim.settings import at_least, listed
 from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, momentum
@@ -114,7 +115,6 @@ class TGD(Optimizer):
         proposer: Proposer | None = None,
         candidates: int = 1,
     ) -> None:
-        at_least(1, candidates=candidates)
         super().__init__(
             params,
             {
@@ -130,6 +130,7 @@ class TGD(Optimizer):
                 "proposer": proposer,
             },
         )
+        check(TGD.__init__, locals(), at_least(1, "candidates"))
         self.model = model
         self.candidates = candidates
         self._judge: Objective | Callable[[], Any] | None = None
@@ -231,7 +232,11 @@ class TGD(Optimizer):
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         own = super()._checked(settings)
         if own.get("mode", "patch") not in ("patch", "rewrite"):
-            raise ValueError(f"mode is 'patch' or 'rewrite', got {own['mode']!r}")
+            raise ValueError(
+                f"mode is 'patch' or 'rewrite', got {own['mode']!r}{nearest(own['mode'], ['patch', 'rewrite'])}"
+            )
+        if not isinstance(told_to := own.get("use_feedback", True), bool):
+            raise TypeError(f"use_feedback must be True or False, got {told(told_to)}")
         if "examples" in own:
             own["examples"] = listed("examples", own["examples"], "texts")
             for number, text in enumerate(own["examples"]):

@@ -24,7 +24,7 @@ def copied(after: str, before: str = "Sort the mail.", **settings: Any) -> list[
     ("arguments", "error", "message"),
     [
         (([],), ValueError, "no examples"),
-        (([3],), TypeError, "got int"),
+        (([3],), TypeError, r"\[0\] of it is 3"),
         ((["a"], 0), ValueError, "at least 1"),
     ],
 )

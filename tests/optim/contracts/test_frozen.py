@@ -19,7 +19,7 @@ POLICY = "Intro.\n<policy>\nrule 1\nrule 2\n</policy>\nOutro."
         ({}, ValueError, "needs the lines or two markers"),
         ({"lines": ["a", " "]}, ValueError, "none of them blank"),
         ({"lines": "a\nb"}, TypeError, r"write \['a', 'b'\]"),
-        ({"between": ("<a>",)}, ValueError, "pair of markers"),
+        ({"between": ("<a>",)}, TypeError, "a pair of a text and a text"),
         ({"between": ("<a>", "")}, ValueError, "pair of markers"),
     ],
 )

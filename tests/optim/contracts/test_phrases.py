@@ -11,10 +11,10 @@ from textgrad_engine.optim.contracts import Forbids, Requires
 @pytest.mark.parametrize(
     ("phrases", "error", "message"),
     [
-        ("be brief", TypeError, r"got one text; write \['be brief'\]"),
+        ("be brief", TypeError, r"got 'be brief'; write \['be brief'\]"),
         ([], ValueError, "no phrase"),
         (["a", " "], ValueError, "blank"),
-        ([3], TypeError, "a phrase is a text, got int"),
+        ([3], TypeError, r"\[0\] of it is 3"),
     ],
 )
 def test_phrases_that_mean_nothing_are_refused(contract: Any, phrases: Any, error: Any, message: str) -> None:

@@ -29,7 +29,7 @@ def many(model: ScriptedModel | FunctionModel | Cached, n: int, brief: Brief = B
 
 def test_no_candidate_is_no_number() -> None:
     """One at least."""
-    with pytest.raises(ValueError, match="n=0"):
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
         Several(Patch(), 0)
 
 

@@ -159,11 +159,18 @@ def test_texts_that_were_changed_by_hand_are_overwritten_with_the_best() -> None
     assert system.data == "0/2"
 
 
-@pytest.mark.parametrize(("name", "call"), [("expected", lambda s: s.expected), ("texts", lambda s: s.texts())])
-def test_a_subclass_says_what_it_lacks(name: str, call: Any) -> None:
-    """Instead of an AttributeError somewhere."""
-    with pytest.raises(NotImplementedError, match=f"Searcher needs `{name}`"):
-        call(Searcher(program("a").parameters(), {}))
+@pytest.mark.parametrize(("given", "name"), [({}, "decide"), ({"decide": None}, "texts"), ({"step": None}, "texts")])
+def test_a_subclass_that_lacks_something_is_refused_when_it_is_made(given: dict[str, Any], name: str) -> None:
+    """Not at its first step, when a run has begun; one with a `step` of its own needs no `decide`."""
+    own = type("Own", (Searcher,), {key: lambda self, objective: None for key in given})
+    with pytest.raises(TypeError, match=f"Own is a Searcher without `{name}`; give it `def {name}"):
+        own(program("a").parameters(), {})
+
+
+def test_a_subclass_says_that_it_has_no_expected_score() -> None:
+    """Which a Trainer asks for, and a loop of one's own need not."""
+    with pytest.raises(NotImplementedError, match="Counting needs `expected`"):
+        Counting(program("a").parameters()).expected  # noqa: B018
 
 
 @pytest.mark.parametrize("texts", ["a text", ("one",), (1, 2), None])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from textgrad_engine import templates
+from textgrad_engine.checks import check
 
 __all__ = ["Contract", "Wish", "broken", "say"]
 
@@ -42,6 +43,9 @@ class Wish:
     """A constraint in words: the optimizer is told; nothing can check it."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        check(Wish, vars(self))
 
     def describe(self, before: str) -> str:
         """The words."""

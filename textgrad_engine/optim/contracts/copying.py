@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import examples_of
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.optim.contracts.base import say
@@ -61,8 +62,7 @@ class NoCopying:
         target: str | None = None,
         shortest: int = 3,
     ) -> None:
-        if n < 1 or shortest < 1:
-            raise ValueError(f"NoCopying: n and shortest must be at least 1, got {n} and {shortest}")
+        check(NoCopying.__init__, locals(), at_least(1, "n", "shortest"))
         long: dict[str, None] = {}
         short: Counter[str] = Counter()
         count = 0

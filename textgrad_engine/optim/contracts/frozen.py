@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
 
 __all__ = ["FrozenLines"]
@@ -22,7 +23,7 @@ class FrozenLines:
             the text where there is none, the lines are one block, markers included, which nothing is put into either.
 
     Raises:
-        TypeError: the lines are one text.
+        TypeError: the lines are one text, or the markers no pair of texts.
         ValueError: there are neither lines nor markers, or one is blank.
 
     Example:
@@ -42,11 +43,12 @@ class FrozenLines:
     ) -> None:
         if isinstance(lines, str):
             raise TypeError(f"FrozenLines takes a sequence of lines, got one text; write {lines.splitlines()!r}")
+        check(FrozenLines.__init__, locals())
         if not callable(lines):
             lines = tuple(line.strip() for line in lines)
             if not all(lines) or not (lines or between):
                 raise ValueError("FrozenLines needs the lines or two markers, none of them blank")
-        if between is not None and (len(between) != 2 or not all(marker.strip() for marker in between)):
+        if between is not None and not all(marker.strip() for marker in between):
             raise ValueError(f"FrozenLines: between is a pair of markers that are not blank, got {between!r}")
         object.__setattr__(self, "lines", lines)
         object.__setattr__(self, "between", between)

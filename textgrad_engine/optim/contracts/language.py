@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.optim.contracts.detect import LANGUAGES, language_of, prose_of
 
@@ -38,6 +39,7 @@ class Language:
     code: str
 
     def __post_init__(self) -> None:
+        check(Language, vars(self))
         if self.code not in LANGUAGES:
             raise ValueError(f"Language: {self.code!r} cannot be told from others; known are {', '.join(LANGUAGES)}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts.base import say
 
@@ -29,9 +30,16 @@ class MaxTokens:
 
     Args:
         limit: in tokens, counted as `llm.tokens.count` does.
+
+    Raises:
+        TypeError: the limit is no whole number.
+        ValueError: it is less than 1.
     """
 
     limit: int
+
+    def __post_init__(self) -> None:
+        check(MaxTokens, vars(self), at_least(1, "limit"))
 
     def describe(self, before: str) -> str:
         """Names the limit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
 
 __all__ = ["Lacks", "Matches"]
@@ -35,6 +36,7 @@ class Matches:
     meaning: str = ""
 
     def __post_init__(self) -> None:
+        check(Matches, vars(self))
         _compiled(self.pattern, "Matches")
 
     def describe(self, before: str) -> str:
@@ -73,6 +75,7 @@ class Lacks:
     meaning: str = ""
 
     def __post_init__(self) -> None:
+        check(Lacks, vars(self))
         if _compiled(self.pattern, "Lacks").search(""):
             raise ValueError(f"Lacks: the pattern {self.pattern!r} matches the empty text, so no text would do")
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from textgrad_engine.checks import check
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.contracts.base import say
 
@@ -37,6 +38,7 @@ class Requires:
     match_case: bool = False
 
     def __init__(self, phrases: Iterable[str], match_case: bool = False) -> None:
+        check(Requires.__init__, locals())
         object.__setattr__(self, "phrases", _checked(phrases, "Requires"))
         object.__setattr__(self, "match_case", match_case)
 
@@ -73,6 +75,7 @@ class Forbids:
     match_case: bool = False
 
     def __init__(self, phrases: Iterable[str], match_case: bool = False) -> None:
+        check(Forbids.__init__, locals())
         object.__setattr__(self, "phrases", _checked(phrases, "Forbids"))
         object.__setattr__(self, "match_case", match_case)
 
@@ -91,8 +94,6 @@ class Forbids:
 
 
 def _checked(phrases: Iterable[str], contract: str) -> tuple[str, ...]:
-    if isinstance(phrases, str):
-        raise TypeError(f"{contract} takes a sequence of phrases, got one text; write [{phrases!r}]")
     checked = tuple(phrases)
     if not checked:
         raise ValueError(f"{contract} was given no phrase")

@@ -41,7 +41,7 @@ class Placeholders:
         kept: object = self.kept
         if kept is None:
             return
-        names = tuple(kept) if isinstance(kept, Iterable) and not isinstance(kept, str | bytes) else (None,)
+        names = tuple(kept) if isinstance(kept, Iterable) and not isinstance(kept, str | bytes | type) else (None,)
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"Placeholders takes the names of slots, such as ['ticket'], got {kept!r:.80}")
         if wrong := [name for name in names if not composed(str(name)).isidentifier()]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, edits_from
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, second_parent, shared_slots
@@ -35,8 +36,7 @@ class Crossover:
     max_edits: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_edits is not None and self.max_edits < 1:
-            raise ValueError(f"max_edits must be at least 1, got {self.max_edits}")
+        check(Crossover, vars(self), at_least(1, "max_edits"))
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Ask for edits and make them; see `Proposer` for further errors.

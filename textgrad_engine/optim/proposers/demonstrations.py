@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from textgrad_engine import templates
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
@@ -54,10 +55,7 @@ class Demonstrations:
     select: Literal["label", "nearest"] = "label"
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise ValueError(f"k must be at least 1, got {self.k}")
-        if self.select not in ("label", "nearest"):
-            raise ValueError(f"select is 'label' or 'nearest', got {self.select!r}")
+        check(Demonstrations, vars(self), at_least(1, "k"))
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Choose the examples and put them in.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, shared_slots
@@ -30,8 +31,7 @@ class Patch:
     max_edits: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_edits is not None and self.max_edits < 1:
-            raise ValueError(f"max_edits must be at least 1, got {self.max_edits}")
+        check(Patch, vars(self), at_least(1, "max_edits"))
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Ask for edits and make them; see `Proposer` for errors."""

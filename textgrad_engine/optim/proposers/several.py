@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.cache import repeat
 from textgrad_engine.llm.model import Model
@@ -33,8 +34,7 @@ class Several:
     n: int
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"at least one candidate must be asked for, got n={self.n}")
+        check(Several, vars(self), at_least(1, "n"))
 
     async def propose_many(self, brief: Brief, model: Model) -> list[Proposal]:
         """The proposals that change the text, each once, in the order of asking.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers import Brief, Proposal
@@ -32,8 +33,7 @@ class ByScores:
     limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1:
-            raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}")
+        check(ByScores, vars(self), at_least(1, "max_tokens"))
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Ask for a new text; see `Proposer` for errors."""

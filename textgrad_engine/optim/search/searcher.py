@@ -57,6 +57,13 @@ class Decision:
     more: bool = False
 
 
+_NEEDED = {
+    "decide": "`def decide(self, objective)`, which gives an optim.Decision, or None when nothing is left to try",
+    "texts": "`def texts(self)`, which gives the best texts so far, one for each parameter in order",
+}
+"""What a search of one's own has to have."""
+
+
 class Searcher(Optimizer):
     """Base of optimizers whose `step` takes an `Objective` and decides about one proposal.
 
@@ -70,6 +77,9 @@ class Searcher(Optimizer):
         params: the parameters, or groups of them with settings of their own.
         defaults: the settings of groups that do not name them.
 
+    Raises:
+        TypeError: a subclass lacks `decide` or `texts`.
+
     Attributes:
         finished: whether there is nothing left to try.
         decided: what the last step came to; None before the first one.
@@ -79,6 +89,10 @@ class Searcher(Optimizer):
     _counts_itself = True
 
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
+        kind = type(self)
+        for name, repair in _NEEDED.items():
+            if getattr(kind, name) is getattr(Searcher, name) and (name != "decide" or kind.step is Searcher.step):
+                raise TypeError(f"{kind.__name__} is a Searcher without `{name}`; give it {repair}")
         super().__init__(params, defaults)
         self.finished = False
         self.decided: Decision | None = None

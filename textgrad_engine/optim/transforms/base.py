@@ -198,7 +198,7 @@ def chain_of(given: Iterable[FeedbackTransform]) -> Chain:
     """
     if isinstance(given, Chain):
         return given
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, type):
         raise TypeError(f"transforms is a sequence of feedback transforms; write [{given!r:.80}]")
     return chain(*given)
 

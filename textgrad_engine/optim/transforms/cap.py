@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.context import fit
 from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
@@ -54,6 +55,5 @@ def cap(max_tokens: int) -> Cap:
         >>> [item.text for item in left.items], left.left_out
         (['Be brief.'], 1)
     """
-    if max_tokens < 1:
-        raise ValueError(f"cap: max_tokens must be at least 1, got {max_tokens}")
+    check(cap, locals(), at_least(1, "max_tokens"))
     return Cap(max_tokens)

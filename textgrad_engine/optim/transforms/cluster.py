@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.optim.feedback import FeedbackItem, joined
 from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
 from textgrad_engine.optim.words import grams, words_of
@@ -85,6 +86,9 @@ def _weight(position: int, alike: list[Likeness], items: Sequence[FeedbackItem],
     return sum(likeness[other] * items[other].times for other in sorted(likeness.keys() & among))
 
 
+_SHARE = Range("above 0 and at most 1", lambda value: 0 < value <= 1, ("threshold",))
+
+
 def cluster(threshold: float = 0.8, n: int = 2) -> Cluster:
     """Items that share most of their runs of words become one, in the words of the one that is most like the others.
 
@@ -111,8 +115,5 @@ def cluster(threshold: float = 0.8, n: int = 2) -> Cluster:
         >>> [(item.text, item.times) for item in left.items]
         [('Say it in one line.', 2), ('Give reasons.', 1)]
     """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"cluster: threshold must be above 0 and at most 1, got {threshold}")
-    if n < 1:
-        raise ValueError(f"cluster: n must be at least 1, got {n}")
+    check(cluster, locals(), _SHARE, at_least(1, "n"))
     return Cluster(threshold, n)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.optim.telling import Tried, is_there
 from textgrad_engine.optim.transforms.base import Context, Gathered
 
@@ -64,6 +65,5 @@ def momentum(window: int) -> Momentum:
         >>> momentum(2).record(momentum(2).init(), ["added 'Be brief.'"], "taken back")
         {'past': [{'lines': ["added 'Be brief.'"], 'outcome': 'taken back'}]}
     """
-    if window < 1:
-        raise ValueError(f"momentum: window must be at least 1, got {window}; leave momentum out to remember nothing")
+    check(momentum, locals(), at_least(1, "window"))
     return Momentum(window)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine import templates
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.roles import model_for
@@ -103,6 +104,5 @@ def summarise(max_items: int) -> Summarise:
     Raises:
         ValueError: max_items is below 1.
     """
-    if max_items < 1:
-        raise ValueError(f"summarise: max_items must be at least 1, got {max_items}")
+    check(summarise, locals(), at_least(1, "max_items"))
     return Summarise(max_items)

@@ -1,0 +1,148 @@
+"""The checks of what users give: of its kind, as the annotations say (`kinds`), and of the range of numbers.
+
+`check` stands first in a constructor or a function. What is called for each call of a model (`ops`, a program) has no
+time for it: that is checked where it is used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine.kinds import Kind, is_whole, kind_of, told
+
+__all__ = ["Range", "above", "at_least", "between", "check", "listed", "whole"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which numbers the arguments of these names may be; None is not looked at, for the annotation may take it."""
+
+    words: str
+    holds: Callable[[Any], bool]
+    names: tuple[str, ...]
+
+
+def at_least(least: float, *names: str) -> Range:
+    """Numbers from `least` on; infinity is none of them."""
+    return Range(f"at least {least:g}", lambda value: least <= value < math.inf, names)
+
+
+def above(limit: float, *names: str) -> Range:
+    """Numbers above `limit`; infinity is none of them."""
+    return Range(f"above {limit:g}", lambda value: limit < value < math.inf, names)
+
+
+def between(lowest: float, highest: float, *names: str) -> Range:
+    """Numbers from `lowest` to `highest`, both included."""
+    return Range(f"between {lowest:g} and {highest:g}", lambda value: lowest <= value <= highest, names)
+
+
+def check(function: Callable[..., Any], given: Mapping[str, Any], *ranges: Range) -> None:
+    """Refuse arguments that are of another kind than the function's annotations say, or out of range.
+
+    Args:
+        function: that was called; for the fields of a dataclass, the class.
+        given: the arguments by name, as ``locals()`` has them at the function's beginning; others are not looked at.
+        ranges: of those that are numbers.
+
+    Raises:
+        TypeError: one is of another kind.
+        ValueError: a number is out of its range or NaN, or a text is none of those that may be.
+
+    Example:
+        >>> from typing import Literal
+        >>> def draw(examples: int, order: Literal["random", "given"] = "given") -> None:
+        ...     check(draw, locals(), at_least(1, "examples"))
+        >>> draw(3)
+        >>> draw("3")
+        Traceback (most recent call last):
+        TypeError: draw: examples must be a whole number, got '3'; write 3
+        >>> draw(0)
+        Traceback (most recent call last):
+        ValueError: draw: examples must be at least 1, got 0
+        >>> draw(3, "randon")
+        Traceback (most recent call last):
+        ValueError: draw: order must be 'random' or 'given', got 'randon'; did you mean 'random'?
+    """
+    kinds = _KINDS.get(function)
+    if kinds is None:
+        kinds = _KINDS[function] = _kinds_of(function)
+    for name, kind in kinds:
+        value = given[name]
+        if not kind.takes(value):
+            text = f"{_owner(function)}: {name} must be {kind.words[0]}, got {told(value)}{kind.repair(value)}"
+            is_value = value != value if isinstance(value, float) else isinstance(value, str) and "'" in kind.words[0]
+            raise (ValueError if is_value else TypeError)(text)
+    for each in ranges:
+        for name in each.names:
+            if (value := given[name]) is not None and not each.holds(value):
+                raise ValueError(f"{_owner(function)}: {name} must be {each.words}, got {value}")
+
+
+_KINDS: dict[Callable[..., Any], list[tuple[str, Kind]]] = {}
+
+
+def _kinds_of(function: Any) -> list[tuple[str, Kind]]:
+    if isinstance(function, type):
+        scope, several = vars(sys.modules[function.__module__]), set()
+    else:
+        function = inspect.unwrap(function)
+        scope = function.__globals__
+        parameters = inspect.signature(function).parameters.values()
+        several = {each.name for each in parameters if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+    found = []
+    for name, annotation in inspect.get_annotations(function).items():
+        while isinstance(annotation, str):  # what a text names may be an alias, and a text itself
+            annotation = eval(annotation, scope)
+        if name not in {"return", *several} and (kind := kind_of(annotation)) is not None:
+            found.append((name, kind))
+    return found
+
+
+def _owner(function: Callable[..., Any]) -> str:
+    return function.__qualname__.removesuffix(".__init__")
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A setting that is a whole number.
+
+    Args:
+        name: of the setting, for the error.
+        value: what was given.
+        least: the least that it may be.
+
+    Raises:
+        TypeError: it is no whole number.
+        ValueError: it is less than `least`.
+    """
+    if not is_whole(value):
+        raise TypeError(f"{name} must be a whole number, got {value!r:.80}")
+    number = operator.index(value)
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def listed(name: str, given: Any, kinds: str) -> tuple[Any, ...]:
+    """A setting that is a sequence; one text is none, as its letters would be taken for the parts.
+
+    Args:
+        name: of the setting, for the error.
+        given: what was given.
+        kinds: what it is a sequence of, in words.
+
+    Raises:
+        TypeError: it is no sequence.
+    """
+    if isinstance(given, str):
+        raise TypeError(f"{name} is a sequence of {kinds}, got one text; write [{given!r}]")
+    if not isinstance(given, Iterable):
+        repair = "()" if given is None else f"[{given!r:.80}]"
+        raise TypeError(f"{name} is a sequence of {kinds}, got {type(given).__name__}; write {repair}")
+    return tuple(given)

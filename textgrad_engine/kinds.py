@@ -1,0 +1,274 @@
+"""What an annotation takes, and in what words an error says so.
+
+NOTE [Kinds]
+    A kind refuses what cannot be meant and takes everything that could be right: what counts as a number or a path,
+    what has the methods of a class (a `Mock` has), what can be gone over. Nothing is called and no iterator is used up:
+    the parts are looked at of lists and tuples alone.
+"""
+
+from __future__ import annotations
+
+import collections.abc as abc
+import difflib
+import functools
+import inspect
+import operator
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Kind", "is_number", "is_whole", "kind_of", "nearest", "told"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The values that an annotation takes.
+
+    Attributes:
+        words: for them, one and several.
+        takes: whether a value is one of them.
+        repair: what to write instead of one that is not; "" where nobody knows.
+    """
+
+    words: tuple[str, str]
+    takes: Callable[[Any], bool]
+    repair: Callable[[Any], str] = lambda value: ""
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value counts as a whole number; True and False do not."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value counts as a number; True, False and NaN do not."""
+    if isinstance(value, bool) or not hasattr(type(value), "__abs__"):  # a Variable gives a float, too, and may wait
+        return False
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return number == number
+
+
+def told(value: Any) -> str:
+    """What somebody gave, in a few words for an error.
+
+    Example:
+        >>> told("3"), told(int), told(True), told([1]), told(len)
+        ("'3'", 'the class int', 'True', 'the list [1]', 'the function len()')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if value is None or isinstance(value, bool | int | float):
+        return f"{value!r}"
+    if inspect.isroutine(value):
+        return f"the {'coroutine ' if inspect.iscoroutinefunction(value) else ''}function {_named(value)}()"
+    if isinstance(value, str | list | tuple | dict | set | bytes):
+        shown = f"{value!r:.61}"
+        kind = "" if isinstance(value, str) else f"the {type(value).__name__} "
+        return f"{kind}{shown if len(shown) <= 60 else shown[:57] + '...'}"
+    return f"a value of type {type(value).__name__}"
+
+
+def nearest(word: Any, known: Iterable[Any]) -> str:
+    """The end of an error about a word that nobody knows: which was meant; "" where none is near.
+
+    Example:
+        >>> nearest("max_epoch", ["max_epochs", "seed"]), nearest("x", ["seed"])
+        ("; did you mean 'max_epochs'?", '')
+    """
+    words = [each for each in known if isinstance(each, str)]
+    found = difflib.get_close_matches(word.lower(), words, 1) if isinstance(word, str) else []
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def kind_of(annotation: Any) -> Kind | None:
+    """What an annotation takes; None for one that takes anything.
+
+    Example:
+        >>> kind = kind_of(abc.Sequence[int] | None)
+        >>> kind.words[0], kind.takes((1, 2)), kind.takes([1, "2"]), kind.repair(3)
+        ('a sequence of whole numbers, or None', True, False, '; write [3]')
+    """
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return _any_of([kind_of(each) for each in args])
+    if origin is typing.Literal:
+        return _literals(args)
+    plain: Any = origin or annotation
+    if plain is abc.Callable:
+        return _callables(args[-1] if args else Any)
+    if not isinstance(plain, type):
+        return None
+    if plain is type:
+        return Kind(("a class", "classes"), lambda value: isinstance(value, type))
+    if plain is tuple and args and args[-1] is not Ellipsis:
+        return _row([kind_of(each) for each in args])
+    if issubclass(plain, abc.Mapping):
+        return Kind(
+            ("a dict", "dicts"), lambda value: isinstance(value, abc.Mapping) or _has(value, "keys", "__getitem__")
+        )
+    if plain in _SEQUENCES:
+        return _sequence(kind_of(args[0]) if args else None)
+    return _instances(plain)
+
+
+def _named(value: Any) -> str:
+    return getattr(value, "__name__", type(value).__name__)
+
+
+def _has(value: Any, *names: str) -> bool:
+    return not isinstance(value, type) and all(hasattr(value, name) for name in names)
+
+
+def _read(value: Any, kind: Callable[[Any], Any]) -> str:
+    """The repair of a number that was given as a text, or as a float without a fraction."""
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        return ""
+    return f"; write {number!r}" if isinstance(value, str) or (isinstance(value, float) and number == value) else ""
+
+
+_SEQUENCES = (list, set, frozenset, tuple, abc.Iterable, abc.Iterator, abc.Collection, abc.Sequence, abc.Set)
+_TEXTS = Kind(("a text", "texts"), lambda value: isinstance(value, str))
+
+_PLAIN: dict[Any, Kind | None] = {
+    Any: None,
+    object: None,
+    None: Kind(("None", "None"), lambda value: value is None),
+    type(None): Kind(("None", "None"), lambda value: value is None),
+    str: _TEXTS,
+    bytes: Kind(("bytes", "bytes"), lambda value: isinstance(value, bytes)),
+    bool: Kind(
+        ("True or False", "True or False"),
+        lambda value: (
+            isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__[:4] == "bool")
+        ),
+        lambda value: {"true": "; write True", "1": "; write True", "false": "; write False", "0": "; write False"}.get(
+            str(value).lower() if isinstance(value, str | int) else "", ""
+        ),
+    ),
+    int: Kind(("a whole number", "whole numbers"), is_whole, lambda value: _read(value, int)),
+    float: Kind(("a number", "numbers"), is_number, lambda value: _read(value, float)),
+    abc.Sized: Kind(("something with a length", "things with a length"), lambda value: _has(value, "__len__")),
+}
+
+
+def _any_of(kinds: list[Kind | None]) -> Kind | None:
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) < len(kinds):
+        return None
+    several = [kind.words for kind in known]
+    return Kind(
+        (_either([one for one, _ in several]), _either([many for _, many in several])),
+        lambda value: any(kind.takes(value) for kind in known),
+        lambda value: next(filter(None, (kind.repair(value) for kind in known)), ""),
+    )
+
+
+def _either(words: list[str]) -> str:
+    *first, last = dict.fromkeys(words)
+    comma = "," if len(first) > 1 or any(" of " in word or "," in word for word in first) else ""
+    return f"{', '.join(first)}{comma} or {last}" if first else last
+
+
+def _literals(values: tuple[Any, ...]) -> Kind:
+    words = _either([repr(value) for value in values])
+
+    def takes(given: Any) -> bool:
+        return any(isinstance(given, type(each)) and not isinstance(given, bool) and given == each for each in values)
+
+    return Kind((words, words), takes, lambda given: nearest(given, values))
+
+
+def _sequence(item: Kind | None) -> Kind:
+    def takes(value: Any) -> bool:
+        if isinstance(value, type) or not (hasattr(value, "__iter__") or hasattr(value, "__getitem__")):
+            return False
+        if item is None:
+            return True
+        if isinstance(value, str | bytes | abc.Mapping):
+            return False
+        return not isinstance(value, list | tuple) or all(map(item.takes, value))
+
+    def repair(value: Any) -> str:
+        if item is not None and isinstance(value, list | tuple):
+            place = next((number for number, each in enumerate(value) if not item.takes(each)), None)
+            return "" if place is None else f"; [{place}] of it is {told(value[place])}"
+        return f"; write [{value!r:.60}]" if item is not None and item.takes(value) else ""
+
+    many = item.words[1] if item else ""
+    return Kind((f"a sequence{many and ' of ' + many}", f"sequences{many and ' of ' + many}"), takes, repair)
+
+
+def _row(items: list[Kind | None]) -> Kind:
+    words = " and ".join(kind.words[0] if kind else "any value" for kind in items)
+
+    def takes(value: Any) -> bool:
+        if not isinstance(value, list | tuple):
+            return not isinstance(value, str | bytes | abc.Mapping) and _has(value, "__len__", "__getitem__")
+        return len(value) == len(items) and all(kind is None or kind.takes(each) for kind, each in zip(items, value))
+
+    return Kind((f"a pair of {words}" if len(items) == 2 else f"a tuple of {words}", f"tuples of {words}"), takes)
+
+
+def _callables(returned: Any) -> Kind:
+    waits = isinstance(returned, typing.TypeVar) or any(
+        name in str(returned) for name in ("Any", "Awaitable", "Coroutine")
+    )
+    made = returned if isinstance(returned, type) and returned.__module__ != "builtins" else object
+
+    def takes(value: Any) -> bool:
+        if not callable(value) or (isinstance(value, type) and not issubclass(value, made)):
+            return False
+        return waits or not _is_coroutine_function(value)
+
+    def repair(value: Any) -> str:
+        if isinstance(value, type):
+            return f"; give an instance of it: {value.__name__}(...)"
+        return "; nobody awaits it: write `def`" if callable(value) else ""
+
+    return Kind(("a function", "functions"), takes, repair)
+
+
+def _is_coroutine_function(value: Any) -> bool:
+    while isinstance(value, functools.partial):
+        value = value.func
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None))  # noqa: B004
+
+
+def _instances(cls: type) -> Kind:
+    if cls.__name__ in ("Path", "PathLike"):
+        return Kind(("a path", "paths"), lambda value: isinstance(value, os.PathLike))
+    protocol = getattr(cls, "_is_protocol", False)
+    public = [name for name in dir(cls) if not name.startswith("_") and callable(getattr(cls, name, None))]
+    methods = [*public, *(["__call__"] if protocol and "__call__" in vars(cls) else [])]
+    article = "an" if cls.__name__[0] in "AEIOU" else "a"
+    words = f"{article} {cls.__name__}"
+    if protocol and public:
+        words = f"an object with {' and '.join(f'{name}()' for name in public)}, as {words} has"
+
+    def takes(value: Any) -> bool:
+        if not protocol and isinstance(value, cls):
+            return True
+        return bool(methods) and _has(value, *methods)
+
+    def repair(value: Any) -> str:
+        if not isinstance(value, type) or not (
+            issubclass(value, cls) if not protocol else all(hasattr(value, n) for n in methods)
+        ):
+            return ""
+        return f"; give an instance of it: {value.__name__}(...)"
+
+    return Kind((words, f"{cls.__name__} objects"), takes, repair)
