@@ -198,6 +198,18 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
         [('"routing.json"', '{ type = "object", properties = { label = { maximum = inf } } }')],
         r":4: .*properties\.label\.maximum is inf, which JSON has no word for",
     ),
+    "the target of one": (
+        [NO_SECOND, ("[[metric]]", "[metric]"), ("weight = 3", 'target = "label"')],
+        r":14: \[metric\] target is for one of several metrics; write \[data\] target = label instead",
+    ),
+    "a target column that is shown": (
+        [("weight = 3", 'target = "mail"')],
+        r":3: \[program\] user shows the model \{mail\}, the answer by \[\[metric\]\] target; take it out",
+    ),
+    "the target of no metric": (
+        [("weight = 3", 'target = "team"'), ('field = "why"', 'field = "why"\ntarget = "team"')],
+        r":10: \[data\] target = 'label' is the column of no metric, as each \[\[metric\]\] names its own; take it out",
+    ),
     "no weight": ([("weight = 3", "weight = 0")], r":14: \[\[metric\]\] weight = 0: should be greater than 0"),
     "an endless weight": ([("weight = 3", "weight = inf")], r":14: .*should be a finite number"),
     "a misspelt key of the second": (
@@ -548,3 +560,50 @@ def test_a_default_is_scored_where_the_prompt_has_to_ask_for_json_itself(cli: CL
     plain = ('field = "label"\n', 'field = "label"\ndefault = ""\n')
     found = json.loads(cli("eval", mail(NO_FORM, ONE, NO_SECOND, plain), "--json").stdout)
     assert (found["mean"], found["unanswered"]) == (0.0, 0)
+
+
+OWN = [('target = "label"\n', ""), ("weight = 3", 'weight = 3\ntarget = "label"')]
+
+
+def test_each_metric_may_have_a_target_column_of_its_own(cli: CLI, mail: Callable[..., Path], tmp_path: Path) -> None:
+    """The judge beside it is shown none, unless it names one; training, resuming and folds know both."""
+    config = load_config(mail(*OWN))
+    loss = build.make_metric(config)
+    assert isinstance(loss, Weighted)
+    assert loss.targets == {"exact_match of label": "label"}
+    assert config.target_columns() == ("label",)
+    folder = mail(*OWN, ('field = "why"', 'field = "why"\ntarget = "mail_as_it_is"'))
+    for split in ("train", "val", "test"):
+        rows = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
+        text = "".join([json.dumps({**row, "mail_as_it_is": row["mail"]}) + "\n" for row in rows])
+        (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    run = tmp_path / "run"
+    assert "judge" in json.loads(cli("estimate", folder, "--json").stdout)["calls"]
+    done = cli("train", folder, "--run-dir", run, "--budget-calls", "90", "-q")
+    assert done.exit_code == 3, done.output
+    assert cli("resume", run, "--budget-calls", "5000", "-q").exit_code == 0
+    found = read_run(run)
+    assert found.result is not None
+    assert found.result.best_test is not None
+    assert found.result.best_test.mean == 1.0
+    asked = map(json.loads, (run / "completions.jsonl").read_text(encoding="utf-8").splitlines())
+    judged = [each for each in asked if each["purpose"] == "judge"]
+    assert judged
+    assert all("A reference answer:" in each["request"]["messages"][-1]["content"] for each in judged)
+    assert cli("train", folder, "--folds", "2", "--run-dir", tmp_path / "folds", "-q").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("labl", r"no column 'labl' in any row; .* mail, label; did you mean 'label'.*:13: \[\[metric\]\] target"),
+        ("team", r"no column 'team' in any row; the columns are mail, label \(.*:13: \[\[metric\]\] target asks"),
+    ],
+)
+def test_a_target_column_that_there_is_not_is_named_with_those_there_are(
+    column: str, said: str, mail: Callable[..., Path]
+) -> None:
+    """And the line that asks for it."""
+    config = load_config(mail(OWN[0], ("weight = 3", f'target = "{column}"')))
+    with pytest.raises(DataError, match=said):
+        read_data(config)

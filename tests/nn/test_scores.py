@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.errors import DataError, MalformedResponse, ScoreError
 from textgrad_engine.nn.scores import hearing_parts, losses_in
 from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import Objective
 from textgrad_engine.train.grid import is_uniform
 
 ANSWER = '{"why": "It is late.", "label": "late", "people": [{"name": "Ada"}]}'
@@ -220,3 +222,123 @@ def test_a_field_that_is_null_is_expected_as_null() -> None:
     with pytest.raises(TypeError, match="needs a target"):
         loss(nothing, {"fax": None})
     assert seen == ["null"]
+
+
+ROW = {"mail": "m", "team": "late", "reason": "It is late."}
+
+
+def by_column(**columns: str) -> nn.Weighted:
+    losses = {name: nn.OnField(nn.ExactMatch(), name) for name in ("label", "why")}
+    return nn.Weighted(losses, targets={**dict(zip(losses, ("team", "reason"))), **columns})
+
+
+@pytest.mark.parametrize(
+    ("targets", "error", "said"),
+    [
+        (
+            {"label": "team", "wy": "reason"},
+            ValueError,
+            "targets names 'wy', and the losses are 'label', 'why', 'kind'",
+        ),
+        ({"label": "team"}, ValueError, "the loss 'why' needs a target; say in targets which field holds it"),
+        ({"label": "team", "why": None}, TypeError, "the target of 'why', such as 'label'; got NoneType"),
+    ],
+)
+def test_targets_that_do_not_go_with_the_losses_are_refused(targets: Any, error: Any, said: str) -> None:
+    """Before anything is asked; a judge can do without one."""
+    losses = {name: nn.OnField(nn.ExactMatch(), name) for name in ("label", "why")}
+    with pytest.raises(error, match=said):
+        nn.Weighted({**losses, "kind": nn.Judge("Is it kind?")}, targets=targets)
+
+
+def test_targets_are_said_by_the_outermost_loss() -> None:
+    """What is inside is called with a target, and not with the example."""
+    for wrong in (lambda: nn.OnField(by_column(), "x"), lambda: nn.Weighted({"x": by_column()})):
+        with pytest.raises(ValueError, match="a Weighted with targets; give targets= to the outermost one"):
+            wrong()
+
+
+def test_a_loss_with_targets_is_called_with_the_example() -> None:
+    """In a loop of one's own, as the Trainer does it; what is no example, or lacks a column, is named."""
+    assert by_column()(answer(), ROW).data == 1
+    assert by_column(why="team")(answer(), ROW).data == 0.5
+    with pytest.raises(ScoreError, match=r"called with the example .* as loss\(answer, row\); got str 'late'"):
+        by_column()(answer(), "late")
+    with pytest.raises(ScoreError, match=r"target of 'why' is in the field 'reson' .* that has mail, team, reason"):
+        by_column(why="reson")(answer(), ROW)
+
+
+def test_each_metric_is_given_its_own_target_and_others_none() -> None:
+    """A judge of one field was shown what is right for another one."""
+    shown: list[str] = []
+
+    def judged(request: Any) -> Any:
+        shown.append(request.messages[-1].text)
+        return {"score": 1, "explanation": ""}
+
+    judge = nn.Judge("Is it kind?", model=FunctionModel(judged))
+    losses = {"label": nn.OnField(nn.ExactMatch(), "label"), "kind": judge}
+    program = nn.ChatCompletion("{mail}", model=FunctionModel(lambda asked: ANSWER))
+    assert tg.evaluate(program, [ROW], nn.Weighted(losses, targets={"label": "team"})).scores == (1.0,)
+    assert tg.evaluate(program, [ROW], nn.Weighted(losses, targets={"label": "team", "kind": "reason"})).mean == 1
+    assert ["reference" in text.partition("It is never")[0] for text in shown] == [False, True]
+    assert "It is late." in shown[1].partition("A reference answer:")[2].partition("The answer to judge")[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"mail": "m", "team": "late"}, "has no field 'reason' for the target; it has mail, team"),
+        ({**ROW, "reason": float("nan")}, "has nan in the field 'reason' for the target"),
+    ],
+)
+def test_an_example_without_a_column_is_named_before_anything_is_asked(row: Any, said: str) -> None:
+    """With the columns that there are."""
+    program = nn.ChatCompletion("{mail}", model=FunctionModel(lambda asked: pytest.fail("asked")))
+    with pytest.raises(DataError, match=said):
+        tg.evaluate(program, [ROW, row], by_column())
+
+
+def test_a_program_is_not_shown_any_of_the_targets() -> None:
+    """The second one neither."""
+    program = nn.ChatCompletion("{mail} {reason}", model=FunctionModel(lambda asked: pytest.fail("asked")))
+    with pytest.raises(DataError, match="the program is shown 'reason', and that field holds the target"):
+        tg.evaluate(program, [ROW], by_column())
+
+
+def test_a_target_that_no_loss_has_is_not_ignored() -> None:
+    """It would say nothing, and somebody believes that it does."""
+    program = nn.ChatCompletion("{mail}", model=FunctionModel(lambda asked: ANSWER))
+    assert tg.evaluate(program, [ROW], by_column(), target="team").mean == 1
+    with pytest.raises(DataError, match=r"target='mail' says nothing, .* in 'team', 'reason'; take one of the two out"):
+        tg.evaluate(program, [ROW], by_column(), target="mail")
+
+
+def test_null_in_a_column_is_null_of_the_answer() -> None:
+    """As in a target that is an object; a loss on the whole answer needs something."""
+    program = nn.ChatCompletion("{mail}", model=FunctionModel(lambda asked: '{"label": "late", "why": null}'))
+    assert tg.evaluate(program, [{**ROW, "reason": None}], by_column()).mean == 1
+    whole = nn.Weighted(
+        {"a": nn.ExactMatch(), "b": nn.OnField(nn.ExactMatch(), "why")}, targets=dict.fromkeys("ab", "reason")
+    )
+    with pytest.raises(DataError, match="has null in the field 'reason'"):
+        tg.evaluate(program, [{**ROW, "reason": None}], whole)
+
+
+def test_many_candidates_are_run_at_once_with_targets_of_their_own() -> None:
+    """And get the scores that each of them gets alone, also where a target is no text, which goes alone."""
+    system = nn.Parameter("Say.", role="system prompt")
+
+    def model(request: Any) -> str:
+        label = "late" if "late" in request.messages[0].text else "lost"
+        return json.dumps({"label": label, "why": request.messages[-1].text})
+
+    program = nn.ChatCompletion("{mail}", system=system, model=FunctionModel(model))
+    rows = [{"mail": f"m{n}", "team": "late" if n % 2 else "lost", "reason": f"m{n % 3}"} for n in range(6)]
+    candidates = [("Say late.",), ("Say.",), ("Say lost.",)]
+    for odd in ("m0", None):
+        rows[0]["reason"] = odd
+        together = Objective(program, by_column(), rows).matrix(candidates, range(6))
+        alone = Objective(program, by_column(), rows)
+        assert together == [alone.scores(texts, range(6)) for texts in candidates]
+        assert together[0] == [0.0 if odd is None else 0.5, 1.0, 0.5, 0.5, 0.0, 0.5]

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, dispatch, ops
@@ -374,6 +377,49 @@ def test_exact_match_scores_and_explains() -> None:
     wrong, words = ops.exact_match_evaluator(Variable("Billing"), "billing")
     assert (right.data, nothing.data, wrong.data) == (1, "", 0)
     assert words.data.index("Expected exactly:") < words.data.index("billing\n") < words.data.index("Billing\n")
+
+
+@pytest.mark.parametrize(
+    ("prediction", "target", "score"),
+    [
+        (12.0, 12, 1),
+        (12, "12.0", 1),
+        (12.0, "1.2e1", 1),
+        ("12.00", 12, 1),
+        (-0.0, 0, 1),
+        (10**30, "1e30", 1),
+        (12.0, " 12\n", 1),
+        ("12.0", "12", 0),
+        (7, "007", 0),
+        (1200, "1,200", 0),
+        (0.1 + 0.2, 0.3, 0),
+        (1, True, 0),
+        (True, 1, 0),
+        ("true", True, 1),
+        (1, "true", 0),
+        (0, False, 0),
+        (0, "", 0),
+        ("null", "", 0),
+        (3, "1e99999999999999999999", 0),
+        ("\N{ARABIC-INDIC DIGIT THREE}", 3, 0),
+    ],
+)
+def test_numbers_are_compared_by_their_value_and_texts_as_they_are_written(
+    prediction: Any, target: Any, score: int
+) -> None:
+    """A CSV has texts alone, and an answer that is JSON has numbers; a truth value is none."""
+    assert ops.exact_match_evaluator(Variable(prediction), target)[0].data == score
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 3))
+def test_a_number_is_itself_however_json_writes_it(number: float, zeros: int) -> None:
+    """As a field of an answer, and as a column of any table."""
+    written = json.dumps(number)
+    if isinstance(number, int):
+        written += "." + "0" * zeros if zeros else ""
+    for prediction, target in ((number, written), (written, number), (number, number)):
+        assert ops.exact_match_evaluator(Variable(prediction), target)[0].data == 1
+    assert ops.exact_match_evaluator(Variable(number), f"{number}0x")[0].data == 0
 
 
 def test_a_number_matches_its_text() -> None:

@@ -46,6 +46,8 @@ class Source:
         places: where in the text that it was said of this one stands, from the outside in; none where it was said of
             this text itself. Of many levels the outer ones.
         direct: whether an evaluator said it of this very text, a leaf, and no model answered with it.
+        shares: of scores that are parts of one score, the name of each that it was said for, and for how much of the
+            one score that counts (0 to 1); handed on to the feedback made from it. None where the score is one.
     """
 
     example: str = ""
@@ -55,13 +57,15 @@ class Source:
     because: tuple[Variable, ...] = field(default=(), repr=False)
     places: tuple[str, ...] = ()
     direct: bool = False
+    shares: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def joined(cls, sources: Sequence[Source], node: str, because: Sequence[Variable]) -> Source:
         """That of one piece of feedback which stands for several, whose sources these are."""
         example = ", ".join(dict.fromkeys([source.example for source in sources if source.example]))
         score = next((source.score for source in sources if source.score is not None), None)
-        return cls(example, node, score=score, because=tuple(because))
+        shares = tuple(dict.fromkeys([share for source in sources for share in source.shares]))
+        return cls(example, node, score=score, because=tuple(because), shares=shares)
 
 
 class GradientEdge(NamedTuple):

@@ -203,7 +203,13 @@ class RuleCall:
                     if given is None:
                         item.source = source
                     else:
-                        item.source = replace(source, score=given.score, places=given.places, direct=given.direct)
+                        item.source = replace(
+                            source,
+                            score=given.score,
+                            places=given.places,
+                            direct=given.direct,
+                            shares=given.shares or source.shares,
+                        )
                     if intake is not None and (item.source.places or intake.hands_through(item)):
                         item.source = replace(item.source, because=())  # it was not made of what was said here
         return found
@@ -211,14 +217,19 @@ class RuleCall:
     def _source(self) -> Source:
         because: list[Variable] = []
         score = None
+        shares: tuple[tuple[str, float], ...] = ()
         for items in self.arrived:
             for item in items:
                 if not is_start(item):
                     because.append(item)
-                    if score is None and item.source is not None:
-                        score = item.source.score
+                    if (source := item.source) is not None:
+                        if score is None:
+                            score = source.score
+                        shares += source.shares
         node, ctx = self.node, self.ctx
-        return Source(ctx.example, node.name(), node.function.describe_output(ctx), score, tuple(because))
+        said_of = node.function.describe_output(ctx)
+        once = tuple(dict.fromkeys(shares)) if shares else ()
+        return Source(ctx.example, node.name(), said_of, score, tuple(because), shares=once)
 
 
 def run_together(calls: Sequence[RuleCall]) -> list[list[Items]]:

@@ -74,6 +74,7 @@ def make_metric(config: Config) -> Callable[..., Variable]:
         return _loss_of(config, *found[0])
     losses: dict[str, Callable[..., Variable]] = {}
     weights: dict[str, float] = {}
+    targets: dict[str, str] = {}
     titles = {metric.title for _, metric in found}
     for where, metric in found:
         name, number = metric.title, 1
@@ -82,7 +83,9 @@ def make_metric(config: Config) -> Callable[..., Variable]:
             name = f"{metric.title} ({number})"
         losses[name] = _loss_of(config, where, metric, scale=(0.0, 1.0))
         weights[name] = 1.0 if metric.weight is None else metric.weight
-    return Weighted(losses, weights)
+        if (column := config.target_of(where, metric)) is not None:
+            targets[name] = column
+    return Weighted(losses, weights, targets if config.has_own_targets else None)
 
 
 def _loss_of(

@@ -240,10 +240,36 @@ class Config(Section):
 
         Not where the file says which column holds them.
         """
-        if self.data.target != "target":
+        if self.data.target != "target" or self.has_own_targets:
             return False
-        made = [(metric, self.metric_function(where, metric)) for where, metric in self.metrics()]
-        return all(metric.kind == "judge" if each is None else not takes_target(each) for metric, each in made)
+        return not any(self._takes_target(where, metric) for where, metric in self.metrics())
+
+    @property
+    def has_own_targets(self) -> bool:
+        """Whether a metric names the column of its own target."""
+        return any(metric.target is not None for _, metric in self.metrics())
+
+    def target_of(self, where: Keys, metric: Metric) -> str | None:
+        """The column of one metric's target: its own, or that of `[data]`.
+
+        Beside metrics with their own, one that can do without is given none, unless the file says what `[data]` target
+        is; None then.
+        """
+        needs = not self.has_own_targets or self.data.target != "target" or self._takes_target(where, metric)
+        return metric.target or (self.data.target if needs else None)
+
+    def target_columns(self) -> tuple[str, ...]:
+        """The columns that hold targets, each once."""
+        found = (self.target_of(where, metric) for where, metric in self.metrics())
+        return tuple(dict.fromkeys([name for name in found if name is not None]))
+
+    def target_key(self, column: str) -> str:
+        """The key that says that a column holds targets, for messages."""
+        return "[[metric]] target" if any(each.target == column for _, each in self.metrics()) else "[data] target"
+
+    def _takes_target(self, where: Keys, metric: Metric) -> bool:
+        function = self.metric_function(where, metric)
+        return metric.kind != "judge" if function is None else takes_target(function)
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The columns that the program wants, and those that it is given where the data has them."""

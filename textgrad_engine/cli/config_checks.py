@@ -40,11 +40,11 @@ def _check_program(config: Config) -> None:
         if texts:
             config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
         required, optional = config.columns()
-        target = config.data.target
-        if target in required or (target in optional and not config.may_lack_target):
+        needed = () if config.may_lack_target else optional
+        for target in [name for name in config.target_columns() if name in (*required, *needed)]:
             config.fail(
-                f"[program] class = {program.class_!r}: its forward names {target}, the answer by [data] target; take "
-                "it out",
+                f"[program] class = {program.class_!r}: its forward names {target}, the answer by "
+                f"{config.target_key(target)}; take it out",
                 "program",
                 "class",
             )
@@ -64,11 +64,12 @@ def _check_program(config: Config) -> None:
             "user",
         )
     required, optional = config.columns()
-    target = config.data.target
-    if target in (*required, *optional):
+    for target in [name for name in config.target_columns() if name in (*required, *optional)]:
         key = "user" if target in required else program.system_key
         config.fail(
-            f"[program] {key} shows the model {{{target}}}, the answer by [data] target; take it out", "program", key
+            f"[program] {key} shows the model {{{target}}}, the answer by {config.target_key(target)}; take it out",
+            "program",
+            key,
         )
 
 
@@ -130,8 +131,21 @@ def _check_metric(config: Config) -> None:
             )
         if metric.weight is not None and len(found) == 1:
             config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
+        if metric.target is not None and len(found) == 1:
+            config.fail(
+                f"{table} target is for one of several metrics; write [data] target = {quoted(metric.target)} instead",
+                *where,
+                "target",
+            )
         config.metric_function(where, metric)
         _check_field(config, where, metric)
+    if config.data.target not in ("target", *config.target_columns()):
+        config.fail(
+            f"[data] target = {config.data.target!r} is the column of no metric, as each [[metric]] names its own; "
+            "take it out",
+            "data",
+            "target",
+        )
 
 
 def _check_field(config: Config, where: Keys, metric: Metric) -> None:

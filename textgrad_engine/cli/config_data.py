@@ -16,8 +16,9 @@ from textgrad_engine.data.load import load
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.images import is_part, name_of_part
+from textgrad_engine.nn.loss import needs_two
 from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
-from textgrad_engine.train.fields import needs_two, no_text
+from textgrad_engine.train.fields import no_text
 
 __all__ = ["check_columns", "load_examples", "not_compared", "read_data"]
 
@@ -71,17 +72,20 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     """
     required, optional = config.columns()
     slots = config.program.user is not None
-    wanted = [(name, "program", "user" if slots else "class") for name in required]
-    target = config.data.target
-    if not config.may_lack_target or target in dataset.columns:
-        wanted.append((target, "data", "target"))
+    wanted: list[tuple[str, Keys]] = [(name, ("program", "user" if slots else "class")) for name in required]
+    nullable: list[tuple[str, Keys]] = []
+    for where, metric in config.metrics():
+        target = config.target_of(where, metric)
+        if target is not None and (not config.may_lack_target or target in dataset.columns):
+            asked = nullable if metric.target is not None and metric.path else wanted
+            asked.append((target, _target_key(where, metric)))
     if config.data.clusters is not None:
-        wanted.append((config.data.clusters, "data", "clusters"))
-    for column, section, key in wanted:
+        wanted.append((config.data.clusters, ("data", "clusters")))
+    for column, keys in (*wanted, *nullable):
         try:
-            dataset.require(column)
+            dataset.require(column, null=(column, keys) in nullable)
         except DataError as error:
-            raise DataError(f"{error} ({_asked_by(config, section, key)})") from None
+            raise DataError(f"{error} ({_asked_by(config, *keys)})") from None
     for column in (*required, *optional) if slots else ():
         for index, row in enumerate(dataset):
             if why := no_text(row.get(column)):
@@ -114,7 +118,9 @@ def _check_parts(config: Config, dataset: Dataset) -> None:
 
 def _check_targets(config: Config, dataset: Dataset, where: Keys, metric: Metric) -> None:
     """Refuse targets without the field of a metric, and those that exact match cannot compare."""
-    column = config.data.target
+    column = config.target_of(where, metric)
+    assert column is not None  # what cannot do without has one
+    asked_by = _asked_by(config, *_target_key(where, metric))
     for index, row in enumerate(dataset):
         target = row[column]
         if metric.path and isinstance(target, dict):
@@ -132,7 +138,7 @@ def _check_targets(config: Config, dataset: Dataset, where: Keys, metric: Metric
             raise DataError(
                 f"{dataset.where(index)}: column {column!r} is JSON written as a text in this row, and the metric's "
                 f"field {metric.field!r} would be compared with all of it: write it as an object, in a .jsonl or .json "
-                f"file ({_asked_by(config, 'data', 'target')})"
+                f"file ({asked_by})"
             )
         if why := not_compared(target):
             part = f"the field {metric.field!r} of column" if target is not row[column] else "column"
@@ -140,7 +146,7 @@ def _check_targets(config: Config, dataset: Dataset, where: Keys, metric: Metric
             raise DataError(
                 f"{dataset.where(index)}: {part} {column!r} is {why} in this row, and exact match compares texts:"
                 f"{of_whole} write it as text, or give a [metric] function of your own "
-                f"({_asked_by(config, 'data', 'target')})"
+                f"({asked_by})"
             )
 
 
@@ -160,9 +166,14 @@ def not_compared(target: Any) -> str:
     return "a list" if isinstance(target, list) else "an object" if isinstance(target, dict) else ""
 
 
-def _asked_by(config: Config, section: str, key: str) -> str:
+def _target_key(where: Keys, metric: Metric) -> Keys:
+    """The keys that say where a metric's target is."""
+    return ("data", "target") if metric.target is None else (*where, "target")
+
+
+def _asked_by(config: Config, *keys: str | int) -> str:
     """The config's line that needs a column, in words."""
-    return f"{config.place_of(section, key)}[{section}] {key} asks for it"
+    return f"{config.place_of(*keys)}{table_of(keys[:-1])} {keys[-1]} asks for it"
 
 
 def _check_braces(config: Config, dataset: Dataset) -> None:

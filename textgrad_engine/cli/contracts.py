@@ -107,7 +107,7 @@ def _made(
         "frozen": (asked.frozen, FrozenLines),
         "frozen_between": (asked.frozen_between, lambda markers: FrozenLines(between=(markers[0], markers[1]))),
         "language": (asked.language, Language),
-        "no_copying": (asked.no_copying or None, lambda _: NoCopying(examples, target=config.data.target)),
+        "no_copying": (asked.no_copying or None, lambda _: NoCopying(examples, target=config.target_columns())),
     }
     made = []
     for key, (value, make) in kinds.items():

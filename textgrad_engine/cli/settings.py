@@ -118,8 +118,8 @@ class Metric(Section):
     """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
 
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
-    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`. A
-    judge is shown ``images`` of an example's images at most.
+    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`, and
+    a `target`, the column of its own right answer. A judge is shown ``images`` of an example's images at most.
     """
 
     name: Literal["exact_match", "judge"] | None = None
@@ -129,6 +129,7 @@ class Metric(Section):
     scale: list[float] | None = Field(default=None, min_length=2, max_length=2)
     field: Annotated[Any, AfterValidator(_path)] = None
     default: Annotated[Any, AfterValidator(_text_or_number)] = None
+    target: _Column | None = None
     weight: float | None = Field(default=None, gt=0)
     images: int | None = Field(default=None, ge=0)
 

@@ -73,8 +73,8 @@ class Dataset(Sequence[Example]):
             return f"example {index}"
         return f"{self.path}:{self._lines[index]}"
 
-    def require(self, *columns: str) -> None:
-        """Check that every row has these columns, and not as null.
+    def require(self, *columns: str, null: bool = False) -> None:
+        """Check that every row has these columns, and, unless they may be, not as null.
 
         Raises:
             DataError: a row lacks one; the message names the file, the line and the columns there are.
@@ -92,7 +92,7 @@ class Dataset(Sequence[Example]):
                         f"{self.where(index)}: this row has no column {column!r}; it has {listed(row)}"
                         f"{suggest(column, row)}; add the column, or take the row out"
                     )
-                if row[column] is None:
+                if row[column] is None and not null:
                     raise DataError(
                         f"{self.where(index)}: column {column!r} is null in this row, of the columns {listed(row)}; "
                         "give it a value, or take the row out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,7 +17,16 @@ from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.judges import judge_settings, judged_by
 from textgrad_engine.ops.text_loss import text_loss
 
-__all__ = ["ExactMatch", "Judge", "Metric", "TextLoss", "names_inputs", "takes_target"]
+__all__ = [
+    "ExactMatch",
+    "Judge",
+    "Metric",
+    "TextLoss",
+    "names_inputs",
+    "needs_target",
+    "needs_two",
+    "takes_target",
+]
 
 
 def names_inputs(function: Callable[..., Any]) -> bool:
@@ -37,6 +47,32 @@ def takes_target(function: Callable[..., Any]) -> bool:
         (True, False)
     """
     return _arguments_of(function)[1:2] != ["inputs"]
+
+
+def needs_target(loss: Callable[..., Any]) -> bool:
+    """Whether a single loss cannot do without a target: its forward, or a metric's function, has no default for it.
+
+    Example:
+        >>> needs_target(ExactMatch()), needs_target(Metric(len, "length")), needs_target(Judge("Is it polite?"))
+        (True, False, False)
+    """
+    if isinstance(loss, Metric):
+        return needs_two(loss.fn)
+    forward = getattr(loss, "forward", None)
+    parameters = [] if forward is None else list(signature_of(forward).parameters.values())
+    second = parameters[1:2] if forward is not None and takes_target(forward) else []
+    return any(each.default is inspect.Parameter.empty for each in second)
+
+
+def needs_two(function: Callable[..., Any]) -> bool:
+    """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
+    try:
+        parameters = signature_of(function).parameters.values()
+    except ValueError:  # some builtins do not say
+        return False
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    places = [parameter for parameter in parameters if parameter.kind in kinds and parameter.name != "inputs"]
+    return len(places) > 1 and places[1].default is inspect.Parameter.empty
 
 
 def _arguments_of(function: Callable[..., Any]) -> list[str]:

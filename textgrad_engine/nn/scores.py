@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError
-from textgrad_engine.nn.loss import ExactMatch, names_inputs, takes_target
+from textgrad_engine.nn.loss import ExactMatch, names_inputs, needs_target, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
@@ -58,6 +58,7 @@ class OnField(OneVariable):
 
     Raises:
         TypeError: no field is named, or the default is neither a text nor a number.
+        ValueError: the loss is a `Weighted` with targets, which are fields of the example.
 
     Example:
         >>> loss = OnField(ExactMatch(), "label")
@@ -69,6 +70,7 @@ class OnField(OneVariable):
     def __init__(self, loss: Callable[..., Any], *path: str | int, default: str | float | None = None) -> None:
         super().__init__()
         field(Variable("{}"), *path, default="" if default is None else default)  # what cannot be read is told now
+        _refuse_inner_targets("OnField: its loss", loss)
         self.loss, self.path, self.default = loss, path, default
 
     @property
@@ -120,10 +122,16 @@ class Weighted(OneVariable):
     Args:
         losses: by name.
         weights: by the same names, above 0; only how they compare counts. None weighs all alike.
+        targets: by the same names, the field of an example that holds the target of a loss; one that is not named is
+            given none. It is then called with the example, or a dict of these fields, in the place of the target, as
+            the Trainer and `evaluate` do. Null in a field is null of the answer's, for a loss that is `OnField`. None
+            gives all losses the one target.
 
     Raises:
         ValueError: there are none; a weight is missing, not above 0, or of no loss; or a loss does not say from where
             to where its scores go, so nobody knows what part of that one is: nn.Metric and nn.Judge take ``scale=``.
+            Or a target is of no loss, a loss that needs one has none, or a loss is itself a `Weighted` with targets.
+        TypeError: a name in `targets` is no text.
 
     Example:
         >>> from textgrad_engine.nn import Metric
@@ -131,11 +139,21 @@ class Weighted(OneVariable):
         >>> loss = Weighted({"right": ExactMatch(), "brief": brief}, {"right": 3, "brief": 1})
         >>> round(loss(Variable("shipping"), "shipping").data, 3)  # 3 of 4 for what is right, and 2 tenths of 1 of 4
         0.8
+        >>> queue, urgency = (OnField(ExactMatch(), name) for name in ("queue", "urgency"))
+        >>> loss = Weighted({"queue": queue, "urgency": urgency}, targets={"queue": "team", "urgency": "priority"})
+        >>> answer = Variable('{"queue": "billing", "urgency": "high"}')
+        >>> loss(answer, {"mail": "My bill!", "team": "billing", "priority": "low"}).data
+        0.5
     """
 
     scale = (0.0, 1.0)
 
-    def __init__(self, losses: Mapping[str, Callable[..., Any]], weights: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        losses: Mapping[str, Callable[..., Any]],
+        weights: Mapping[str, float] | None = None,
+        targets: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()
         weights = dict.fromkeys(losses, 1.0) if weights is None else weights
         if not losses or losses.keys() != weights.keys():
@@ -144,8 +162,11 @@ class Weighted(OneVariable):
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= sys.float_info.max:
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
         self.weights = {name: weights[name] for name in losses}
+        for name, loss in losses.items():
+            _refuse_inner_targets(f"Weighted: the loss {name!r}", loss)
         self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
         self.by_name = dict(losses)
+        self.targets = None if targets is None else _checked_targets(losses, targets)
         for place, loss in enumerate(losses.values()):  # so that what is trained in them is found
             setattr(self, f"loss{place}", loss)
 
@@ -155,11 +176,73 @@ class Weighted(OneVariable):
         return tuple(self.by_name.values())
 
     def forward(self, prediction: Any, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
-        """Score a prediction."""
-        parts = {name: _called(loss, prediction, target, inputs) for name, loss in self.by_name.items()}
+        """Score a prediction.
+
+        Raises:
+            ScoreError: the losses have targets of their own, and the target is no example with these fields.
+        """
+        parts = {
+            name: _called(loss, prediction, self._target_of(name, target), inputs)
+            for name, loss in self.by_name.items()
+        }
         if (heard := _HEARD.get()) is not None:
             heard.append((EXAMPLE.get(), parts))
-        return weighted_mean(list(parts.values()), list(self.weights.values()), list(self.scales.values()))
+        return weighted_mean(list(parts.values()), list(self.weights.values()), list(self.scales.values()), list(parts))
+
+    def _target_of(self, name: str, given: Any) -> Any:
+        """The target of one loss.
+
+        Args:
+            name: of the loss.
+            given: the target that all are called with, or the example.
+        """
+        if self.targets is None:
+            return given
+        if not isinstance(given, Mapping):
+            raise ScoreError(
+                f"Weighted: its losses have targets of their own (targets={self.targets}), so it is called with the "
+                f"example in the place of the target, as loss(answer, row); got {type(given).__name__} {given!r:.60}"
+            )
+        column = self.targets.get(name)
+        if column is None:
+            return None
+        if column not in given:
+            raise ScoreError(
+                f"Weighted: the target of {name!r} is in the field {column!r} of the example, and that has "
+                f"{', '.join(map(str, given)) or 'none'}"
+            )
+        return written(None) if given[column] is None and isinstance(self.by_name[name], OnField) else given[column]
+
+
+def _checked_targets(losses: Mapping[str, Callable[..., Any]], targets: Mapping[str, str]) -> dict[str, str]:
+    """The field of each loss's target.
+
+    Raises:
+        ValueError: one is of no loss, or a loss needs one, or has several itself.
+        TypeError: a name is no text.
+    """
+    if more := [name for name in targets if name not in losses]:
+        raise ValueError(f"Weighted: targets names {more[0]!r}, and the losses are {', '.join(map(repr, losses))}")
+    for name, column in targets.items():
+        if not isinstance(column, str):
+            raise TypeError(
+                f"Weighted: targets names the field of an example that holds the target of {name!r}, such as 'label'; "
+                f"got {type(column).__name__} {column!r:.60}"
+            )
+    for name, loss in losses.items():
+        if name not in targets and any(map(needs_target, losses_in(loss))):
+            raise ValueError(f"Weighted: the loss {name!r} needs a target; say in targets which field holds it")
+    return dict(targets)
+
+
+def _refuse_inner_targets(which: str, loss: Callable[..., Any]) -> None:
+    """Refuse a loss that is called with the example inside of one that is called with a target.
+
+    Raises:
+        ValueError: it is such a one.
+    """
+    if isinstance(loss, Weighted) and loss.targets is not None:
+        raise ValueError(f"{which} is a Weighted with targets; give targets= to the outermost one, for all its losses")
 
 
 def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Function, Source, Variable
 from textgrad_engine.autograd.gradient import Items, combine, is_start, start, started, without_zeros
-from textgrad_engine.ops.parts import place_in_words
+from textgrad_engine.ops.parts import said_of_in_words
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.roles import joined_role
 
@@ -54,20 +54,26 @@ def parts_of_items(items: Items, count: int) -> list[Items]:
 def batch_of_feedback(by_entry: list[Items]) -> Items:
     """Items of feedback on the entries of a batch, as feedback on the batch: one list with a text for each entry."""
     words = [[item for item in items if not is_start(item)] for items in by_entry]
-    places = {() if item.source is None else item.source.places for items in words for item in items}
-    if len(places) > 1:
-        words = [[_with_place(item) for item in items] for items in words]
+    known = {_said_of(item) for items in words for item in items}
+    if len(known) > 1:
+        words = [[_in_words(item) for item in items] for items in words]
     feedback = Stack.apply([combine(items) for items in words])
     feedback.role = next((items[0].role for items in words if items), "feedback")
-    if len(places) == 1 and (all_over := places.pop()):
-        feedback.source = Source(places=all_over)
+    if len(known) == 1:
+        feedback.source = known.pop()
     starts = [started([item.data for item in items if is_start(item)]) for items in by_entry]
     return [feedback, *without_zeros([start(starts)])]
 
 
-def _with_place(item: Variable) -> Variable:
-    """Feedback on an entry, with the place that it was said of in words, where not all entries have the same one."""
-    words = place_in_words(item)
+def _said_of(item: Variable) -> Source | None:
+    """What of where an item came from is true of an entry, too; None where nothing is."""
+    source = item.source
+    return Source(places=source.places, shares=source.shares) if source and (source.places or source.shares) else None
+
+
+def _in_words(item: Variable) -> Variable:
+    """Feedback on an entry, with what it was said of in words, where that is not the same for all entries."""
+    words = said_of_in_words(item)
     return Compute.apply(lambda data: _behind(words, data), item, item.role) if words else item
 
 
@@ -81,10 +87,11 @@ def _part(item: Variable, number: int, begins: bool) -> list[Variable]:
     """What of an item of feedback on a batch, which may be the start of a pass, is about one entry."""
     if begins:
         data = item.data
-        return without_zeros([start(data[number] if isinstance(data, list) else data)])
+        begun = start(data[number] if isinstance(data, list) else data)
+        begun.source = _said_of(item)
+        return without_zeros([begun])
     entry: Variable = Entry.apply(item, number)
-    if item.source is not None and item.source.places:
-        entry.source = Source(places=item.source.places)  # the rest is of the batch, and not of an entry
+    entry.source = _said_of(item) or entry.source
     return [entry]
 
 

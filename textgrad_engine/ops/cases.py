@@ -13,7 +13,7 @@ from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.images import Show, not_shown
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
-from textgrad_engine.ops.parts import QUOTED, place_in_words, without_repeat
+from textgrad_engine.ops.parts import QUOTED, said_of_in_words, without_repeat
 from textgrad_engine.slots import slots_of
 
 __all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
@@ -230,12 +230,12 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
     for text, item in zip(feedback, case.feedback):
         if text:
             shown = str(text)
-            if (source := item.source) is not None and source.places:
+            if (source := item.source) is not None and (source.places or source.shares):
                 once = shown, replace(source, places=())
-                if once in told:  # the answer stands in several places of what it was said of
+                if source.places and once in told:  # the answer stands in several places of what it was said of
                     continue
                 told.append(once)
-                shown = place_in_words(item) + shown
+                shown = said_of_in_words(item) + shown
             said.append(without_repeat(shown, str(answer), "answer") if f"<{QUOTED}-" in shown else shown)
             scores.append(None if source is None else source.score)
     if marks := case.questions.marks:

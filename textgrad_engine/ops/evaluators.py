@@ -107,7 +107,16 @@ def feedback_of(
         grad_outs: the gradients of the evaluator's outputs.
         of_leaf: whether the prediction is a leaf.
     """
-    said = [item for grad in grad_outs if grad.grad and not is_seed(grad) for item in grad.grad]
+    said: list[Variable] = []
+    shares: tuple[tuple[str, float], ...] = ()
+    for grad in grad_outs:
+        items = grad.grad
+        if items and not is_seed(grad):
+            said += items
+            continue
+        for item in items:
+            if item.source is not None:
+                shares += item.source.shares
     if explanation._layer is not None or (is_grad_enabled() and explanation.requires_grad):
         item = Compute.apply(_same, explanation, _FEEDBACK_ROLE)  # keeps its graph
     elif explanation._says_nothing():
@@ -115,7 +124,8 @@ def feedback_of(
     else:
         item = Variable(explanation.data, role=_FEEDBACK_ROLE)
     number = None if score is None or isinstance(explanation.data, list) else score.data  # no entry's own score
-    item.source = Source(score=float(number) if isinstance(number, int | float) else None, direct=of_leaf)
+    scored = float(number) if isinstance(number, int | float) else None
+    item.source = Source(score=scored, direct=of_leaf, shares=tuple(dict.fromkeys(shares)) if shares else ())
     return [item, *said]
 
 

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import unicodedata
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from textgrad_engine import templates
@@ -39,7 +40,10 @@ class _ExactMatch(Evaluator):
             if not isinstance(got, list):  # of an entry that is itself a batch
                 _refuse_no_text(wanted)
         pairs = [(written(got), written(wanted)) for got, wanted in values]
-        scores = [int(got.strip() == wanted.strip() or _reads_alike(got, wanted)) for got, wanted in pairs]
+        scores = [
+            int(got.strip() == wanted.strip() or _reads_alike(got, wanted) or _are_one_number(*each))
+            for each, (got, wanted) in zip(values, pairs)
+        ]
         for score, (got, wanted) in zip(scores, pairs):
             if not score and got.startswith("{"):
                 _tell_of_field(_field_with(got, wanted))
@@ -93,6 +97,35 @@ def _reads_alike(got: str, wanted: str) -> bool:
     return one == other
 
 
+def _are_one_number(got: Any, wanted: Any) -> bool:
+    """Whether two values are one number, of which one at least is a number by its type; see `exact_match_evaluator`.
+
+    Example:
+        >>> _are_one_number(12.0, "12"), _are_one_number("12.0", "12"), _are_one_number(1, True)
+        (True, False, False)
+    """
+    if isinstance(got, str) and isinstance(wanted, str):
+        return False
+    one, other = _number(got), _number(wanted)
+    return one is not None and one == other
+
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def _number(value: Any) -> Decimal | None:
+    """The number that a value is, or that a text is as JSON writes one; None for others, and for truth values."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = value.strip() if isinstance(value, str) else json.dumps(value)
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond all that can be computed with
+        return None
+
+
 def _unseen(got: str, wanted: str) -> str:
     """In which characters texts differ that look the same, in words; "" for those that do not."""
 
@@ -128,8 +161,11 @@ def exact_match_evaluator(
 
     Letters with signs are the same however they are encoded, and marks without width at the ends do not count.
 
-    A number is compared as Python writes it (3 as "3", 3.0 as "3.0" and so not as "3"), a truth value as JSON does
-    ("true", "false"), and that is what the explanation expects.
+    Where either is a number by its type, as a field of a JSON answer and a target in a ``.jsonl`` file may be, both are
+    compared as numbers, if the other is one, too, or a text that JSON would read as one: 12, 12.0 and 1.2e1 are the
+    same, and so are 12 in an answer and "12" in a ``.csv`` file, whose columns are texts. Two texts are compared as
+    they are written: "12.0" is not "12", and "007" not 7, as JSON has no such number. A truth value is compared as JSON
+    writes it ("true", "false"): true is neither 1 nor "True".
 
     Args:
         prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.

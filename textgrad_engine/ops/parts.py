@@ -14,7 +14,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 
-__all__ = ["MOST_PLACES", "QUOTED", "place_in_words", "said_to_part", "without_repeat"]
+__all__ = ["MOST_PLACES", "QUOTED", "place_in_words", "said_of_in_words", "said_to_part", "without_repeat"]
 
 MOST_PLACES = 16
 """Levels of a place that are kept, the outer ones: a text that grew by thousands of additions has as many."""
@@ -50,6 +50,19 @@ def place_in_words(feedback: Variable) -> str:
 @functools.lru_cache(maxsize=256)
 def _words(prompt: templates.Prompt, place: str) -> str:
     return f"{prompt.render(place=place)} "
+
+
+def said_of_in_words(feedback: Variable) -> str:
+    """What stands before a piece of feedback: for how much of the score it counts, and of what it was said."""
+    source = feedback.source
+    shares = () if source is None else source.shares
+    return (_share_words(templates.load("share_of_score"), shares) if shares else "") + place_in_words(feedback)
+
+
+@functools.lru_cache(maxsize=256)
+def _share_words(prompt: templates.Prompt, shares: tuple[tuple[str, float], ...]) -> str:
+    told = [{"name": name, "share": f"{100 * share:.3g}%"} for name, share in shares]
+    return f"{prompt.render(shares=told)}\n"
 
 
 def without_repeat(feedback: str, shown: str, what: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd import Source, Variable
+from textgrad_engine.autograd.gradient import Items, entered, is_start
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts
 from textgrad_engine.ops.roles import joined_role
 
-__all__ = ["weighted_mean"]
+__all__ = ["shares_of", "weighted_mean"]
 
 
 class _WeightedMean(Entrywise):
@@ -20,9 +22,10 @@ class _WeightedMean(Entrywise):
     collects = adds_up = True
 
     @staticmethod
-    def forward(values: list[Any], weights: Sequence[float], scales: Sequence[tuple[float, float]]) -> Variable:
-        _, exponent = math.frexp(max(weights))
-        shares = [math.ldexp(weight, -exponent) for weight in weights]  # the largest are up to 1: no sum is too large
+    def forward(
+        values: list[Any], weights: Sequence[float], scales: Sequence[tuple[float, float]], names: Sequence[str]
+    ) -> Variable:
+        shares = _comparable(weights)
 
         def mean(scores: list[float]) -> float:
             parts = [(score - low) / (high - low) for score, (low, high) in zip(scores, scales)]
@@ -30,13 +33,25 @@ class _WeightedMean(Entrywise):
 
         return Variable(by_entry("weighted_mean", mean, [data_of(value) for value in values]), role=joined_role(values))
 
+    @classmethod
+    def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        super().setup_context(ctx, inputs, output)
+        ctx.named = list(zip(inputs[3], shares_of(inputs[1])))
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Variable) -> Any:
+        heard, *others = Entrywise.backward(ctx, grad_out)
+        if heard is not None and len(ctx.named) > 1:
+            heard = [None if said is None else _counting(said, *of) for said, of in zip(heard, ctx.named)]
+        return heard, *others
+
     @staticmethod
     def output_role(values: list[Any], *_: Any) -> str:
         return joined_role(values)
 
     @staticmethod
     def places(values: list[Any], *_: Any) -> tuple[Any, ...]:
-        return ([f"part {number} of {len(values)}" for number in range(1, len(values) + 1)], None, None)
+        return ([f"part {number} of {len(values)}" for number in range(1, len(values) + 1)], None, None, None)
 
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None] | None, *_: None) -> Variable | None:
@@ -45,18 +60,59 @@ class _WeightedMean(Entrywise):
         return edit_of_parts(list(zip(numbered, values, edits or [None] * len(values))))
 
 
+def _comparable(weights: Sequence[float]) -> list[float]:
+    """The weights, the largest of them up to 1, so that no sum of them is too large."""
+    _, exponent = math.frexp(max(weights))
+    return [math.ldexp(weight, -exponent) for weight in weights]
+
+
+def shares_of(weights: Sequence[float]) -> list[float]:
+    """For how much of the mean each value counts.
+
+    Example:
+        >>> shares_of([3, 1])
+        [0.75, 0.25]
+    """
+    found = _comparable(weights)
+    total = math.fsum(found)
+    return [weight / total for weight in found]
+
+
+def _counting(said: Variable | Items, name: str, share: float) -> Items:
+    """What is said of the mean, for one of its values: what begins a pass begins it for that share (`Source.shares`).
+
+    Where the mean is itself a part of another score, it is the share of that share.
+    """
+    found = []
+    for item in said.grad if isinstance(said, Variable) else said:
+        if is_start(item):
+            item = entered(item)
+            source = item.source or Source()
+            whole = math.prod([above for _, above in source.shares])
+            item.source = replace(source, shares=((name, share * whole),))
+        found.append(item)
+    return found
+
+
 def weighted_mean(
-    values: Sequence[Variable], weights: Sequence[float], scales: Sequence[tuple[float, float]]
+    values: Sequence[Variable],
+    weights: Sequence[float],
+    scales: Sequence[tuple[float, float]],
+    names: Sequence[str] = (),
 ) -> Variable:
     """The mean of scores by their weights, from 0 to 1. Feedback on it goes on to each as it is.
+
+    What evaluators say where a pass begins here knows for how much of the mean it counts (`Source.shares`).
 
     Args:
         values: the scores; of batches each entry.
         weights: of each, above 0.
         scales: of each the lowest and the highest score.
+        names: of each, for the critic; numbers where there are none.
 
     Example:
         >>> weighted_mean([Variable(1), Variable(3.0)], [3, 1], [(0, 1), (1, 5)]).data
         0.875
     """
-    return sized(_WeightedMean.apply(list(values), tuple(weights), tuple(scales)), values)
+    names = names or [f"part {number}" for number in range(1, len(values) + 1)]
+    return sized(_WeightedMean.apply(list(values), tuple(weights), tuple(scales), tuple(names)), values)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.ops.parts import place_in_words
+from textgrad_engine.ops.parts import said_of_in_words
 from textgrad_engine.optim.patch import Evidence
 
 __all__ = ["ANSWER_LENGTH", "FeedbackItem", "item_of", "joined"]
@@ -47,7 +47,7 @@ def item_of(feedback: Variable) -> FeedbackItem:
     """The item of one piece of feedback."""
     text = str(feedback.data).strip()
     if text:
-        text = place_in_words(feedback) + text
+        text = said_of_in_words(feedback) + text
     source = feedback.source
     if source is None:
         return FeedbackItem(text, 1, "", ())

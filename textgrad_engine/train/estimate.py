@@ -46,6 +46,7 @@ from textgrad_engine.train.estimated import (
     scaled,
     summed,
 )
+from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.folds import Part
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer, loader_of
@@ -116,7 +117,8 @@ def estimate(
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, nobody)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
-    target = mean_tokens([row.get(trainer.target) for row in list(examples_of(rows))[:SAMPLE]])
+    answers = list(examples_of(rows))[:SAMPLE]
+    target = sum(mean_tokens([row.get(name) for row in answers]) for name in target_fields(loss, trainer.target))
     share = trainer.feedback_batch_size
     factors = {
         "forward": scaled(plan.examples, 1 / seen),

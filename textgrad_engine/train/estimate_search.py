@@ -36,6 +36,7 @@ from textgrad_engine.train.estimated import (
     mean_tokens,
     rehearsing,
 )
+from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.trainer import Trainer
 
@@ -75,7 +76,8 @@ def estimate_search(
     tests = 0 if test is None else len(test)
     examples = volume.examples + Span(len(val) + tests, 1.25 * len(val) + 2 * tests, 2 * len(val) + 2 * tests)
     now = sum(tokens.count(str(variable.data)) for variable in variables)
-    target = mean_tokens([row.get(trainer.target) for row in list(examples_of(train))[:SAMPLE]])
+    answers = list(examples_of(train))[:SAMPLE]
+    target = sum(mean_tokens([row.get(name) for row in answers]) for name in target_fields(loss, trainer.target))
     calls, inputs, outputs = {}, {}, {}
     for purpose, usage in used.items():
         part = _Part.of(purpose, usage, seen, examples, volume)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -14,8 +13,8 @@ from textgrad_engine.data.dataset import as_columns, listed
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
-from textgrad_engine.nn.loss import names_inputs, takes_target
-from textgrad_engine.nn.scores import losses_in
+from textgrad_engine.nn.loss import names_inputs, needs_target, takes_target
+from textgrad_engine.nn.scores import OnField, Weighted, losses_in
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.prediction import said_in
@@ -27,9 +26,9 @@ __all__ = [
     "inputs_and_target",
     "inputs_of",
     "lacking",
-    "needs_two",
     "no_text",
     "refusing_batches",
+    "target_fields",
     "target_for",
     "with_fields",
 ]
@@ -59,14 +58,15 @@ def inputs_and_target(
         ({'ticket': 'no signal'}, 'technical')
     """
     pick, target_of = fields_named_by(program), target_for(loss, target)
-    target = composed(target)
+    held = [composed(field) for field in target_fields(loss, target)]
 
     def read(example: dict[str, Any], name: str) -> tuple[dict[str, Any], Any]:
         fields, wanted = pick(example, name), target_of(example, name)
-        if wanted is not None and target in fields:
+        shown = None if wanted is None else next((field for field in held if field in fields), None)
+        if shown is not None:
             raise DataError(
-                f"example {name!r}: the program is shown {target!r}, and that field holds the target, so it would be "
-                f"given the answer; take {target!r} out of the program's forward or template, or name another target "
+                f"example {name!r}: the program is shown {shown!r}, and that field holds the target, so it would be "
+                f"given the answer; take {shown!r} out of the program's forward or template, or name another target "
                 "(a source that a metric compares with may stand in the data twice, under two names)"
             )
         return fields, wanted
@@ -233,22 +233,61 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
             )
 
 
+def target_fields(loss: Callable[..., Any], target: str) -> tuple[str, ...]:
+    """The fields of an example that hold targets: the one, or those of the parts of an `nn.Weighted` with ``targets``.
+
+    Args:
+        loss: a Module or any callable.
+        target: the name of the target's field, where the loss has one target.
+
+    Raises:
+        DataError: no part of the loss has its target in the field that `target` names.
+    """
+    if not isinstance(loss, Weighted) or loss.targets is None:
+        return (target,)
+    fields = tuple(dict.fromkeys(loss.targets.values()))
+    if target != "target" and target not in fields:
+        raise DataError(
+            f"target={target!r} says nothing, as nn.Weighted(targets=...) says where each target is: in "
+            f"{', '.join(map(repr, fields))}; take one of the two out"
+        )
+    return fields
+
+
 def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:
     """How an example gives the target that a loss is called with.
 
     Args:
         loss: a Module or any callable. A Module whose forward has no default for the target needs one, and so does a
-            Metric whose function has none for its second argument.
+            Metric whose function has none for its second argument. An `nn.Weighted` with ``targets`` is called with
+            a dict of the fields that these name.
         target: the name of the target's field.
 
     Returns:
         A function of an example and its id; it gives None for an example without a target.
 
     Raises:
-        DataError: (from the function) the example has no such field, and the name is not the default one or the loss
-            needs a target.
+        DataError: as `target_fields`; (from the function) the example has no such field, and the name is not the
+            default one or the loss needs a target.
     """
-    needed = target != "target" or any(map(_needs_target, losses_in(loss)))
+    fields = target_fields(loss, target)
+    if isinstance(loss, Weighted) and loss.targets is not None:
+        nullable: dict[str, list[bool]] = {field: [] for field in fields}
+        for name, field in loss.targets.items():
+            nullable[field].append(isinstance(loss.by_name[name], OnField))
+        picks = {field: _picked(field, needed=True, nullable=all(nullable[field])) for field in fields}
+        return lambda example, name: {field: pick(example, name) for field, pick in picks.items()}
+    return _picked(target, needed=target != "target" or any(map(needs_target, losses_in(loss))))
+
+
+def _picked(target: str, *, needed: bool, nullable: bool = False) -> Callable[[dict[str, Any], str], Any]:
+    """How an example gives what one field holds.
+
+    Args:
+        target: the name of the field.
+        needed: whether there must be something in it.
+        nullable: whether that may be null.
+    """
     target = composed(target)
 
     def pick(example: dict[str, Any], name: str) -> Any:
@@ -259,22 +298,12 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
                 f"example {name!r} has nan in the field {target!r} for the target, as tables have it in an empty "
                 "field; give it a value, or leave the example out"
             )
-        if needed and found is None:
+        if needed and found is None and not (nullable and target in example):
             hint = "; target= says which field holds it" if target == "target" and target not in example else ""
             raise DataError(lacking(example, name, target, " for the target") + hint)
         return found
 
     return pick
-
-
-def _needs_target(loss: Callable[..., Any]) -> bool:
-    """Whether a single loss cannot do without a target."""
-    if isinstance(loss, Metric):
-        return needs_two(loss.fn)
-    forward = getattr(loss, "forward", None)
-    parameters = [] if forward is None else list(signature_of(forward).parameters.values())
-    second = parameters[1:2] if forward is not None and takes_target(forward) else []
-    return any(each.default is inspect.Parameter.empty for each in second)
 
 
 def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None]:
@@ -339,14 +368,3 @@ def with_fields(loss: Callable[..., Any]) -> Score:
         return loss(*given, inputs={name: value for name, value in fields.items() if value is not None})
 
     return score
-
-
-def needs_two(function: Callable[..., Any]) -> bool:
-    """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
-    try:
-        parameters = signature_of(function).parameters.values()
-    except ValueError:  # some builtins do not say
-        return False
-    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    places = [parameter for parameter in parameters if parameter.kind in kinds and parameter.name != "inputs"]
-    return len(places) > 1 and places[1].default is inspect.Parameter.empty

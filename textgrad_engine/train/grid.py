@@ -61,16 +61,28 @@ def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:
     return not (module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
-def same_shape(rows: Sequence[Row]) -> bool:
+def same_shape(rows: Sequence[Row], *, by_field: bool = False) -> bool:
     """Whether examples can be put into one batch: all have the same fields, of text, and text or nothing as target.
 
+
     Without any field there is nothing to tell them apart by, and the program would be asked once for all.
+
+    Args:
+        rows: the examples.
+        by_field: whether a target is a dict of several, as of a `Weighted` with targets.
     """
     fields = list(rows[0][1])
     if not fields:
         return False
-    texts = all(list(row[1]) == fields and all(isinstance(value, str) for value in row[1].values()) for row in rows)
-    return texts and (all(isinstance(row[2], str) for row in rows) or all(row[2] is None for row in rows))
+    return all(list(row[1]) == fields and _are_texts(row[1]) for row in rows) and (
+        all(isinstance(row[2], str) for row in rows)
+        or all(row[2] is None for row in rows)
+        or (by_field and all(_are_texts(row[2]) for row in rows))
+    )
+
+
+def _are_texts(values: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, str) for value in values.values())
 
 
 def same_slots(candidates: Sequence[Sequence[str]]) -> bool:
@@ -95,7 +107,11 @@ def run_grid(
     """
     values = {name: [candidate[name] for candidate in candidates] for name in candidates[0]}
     inputs = {field: [fields[field] for _, fields, _ in rows] for field in rows[0][1]}
-    targets = None if rows[0][2] is None else [target for _, _, target in rows]
+    targets: Any = [target for _, _, target in rows]
+    if isinstance(targets[0], Mapping):
+        targets = {field: [target[field] for target in targets] for field in targets[0]}
+    elif targets[0] is None:
+        targets = None
     made: list[tuple[VmapLayer, VmapLayer, Variable, Variable]] = []
 
     def score(candidate: dict[str, Any], fields: dict[str, Any], target: Any) -> Variable:

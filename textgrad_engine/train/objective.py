@@ -25,7 +25,7 @@ from textgrad_engine.train.evaluator import (
     refuse_if_mostly_lost,
     scale_of,
 )
-from textgrad_engine.train.fields import inputs_and_target
+from textgrad_engine.train.fields import inputs_and_target, target_fields
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.known import Key, KnownScores, waited_for
@@ -113,7 +113,7 @@ class Objective:
                 raise DataError(f"the {split} set is empty")
             contents.append(list(examples_of(rows)))
             self._rows[split] = [(name, *read(row, name)) for row, name in zip(contents[-1], ids_of(rows))]
-        self.digest = digest_of(target, *contents)
+        self.digest = digest_of("\n".join(target_fields(loss, target)), *contents)
         proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
         self.clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)

@@ -12,7 +12,7 @@ from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cache import repeat as sampling
 from textgrad_engine.llm.places import trying
-from textgrad_engine.nn import Module
+from textgrad_engine.nn import Module, Weighted
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
 from textgrad_engine.train.calling import run_on, run_scored
@@ -58,6 +58,7 @@ class Trials:
     ) -> None:
         self._program, self._loss, self._score = program, loss, with_fields(loss)
         self._refuse = refusing_batches(loss)
+        self._by_field = isinstance(loss, Weighted) and loss.targets is not None
         self._rows, self._named, self._known = rows, named, known
         self._concurrency, self._timed = concurrency, timed
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
@@ -148,7 +149,7 @@ class Trials:
         begun: dict[Key, Begun] = {}
         for (split, index, _, some), candidates in blocks.items():
             rows = [self._rows[split][position] for position in some]
-            if len(candidates) == 1 or not same_shape(rows) or not same_slots(candidates):
+            if len(candidates) == 1 or not same_shape(rows, by_field=self._by_field) or not same_slots(candidates):
                 continue
             leaves = [leaves_of(self._named, texts) for texts in candidates]
             asking = Asking([tuple(each.values()) for each in leaves]) if noted else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ class NoCopying:
     Args:
         examples: rows of a dataset (mappings; what is text in their values counts), or texts.
         n: words in a run, at least 1.
-        target: the column of the answers. Short answers are labels, which a prompt may have to name.
+        target: the column of the answers, or several. Short answers are labels, which a prompt may have to name.
         shortest: texts of fewer than `n` words, but at least so many, must not be copied as a whole; those that several
             examples share are values of a category, and free, and so are short answers.
 
@@ -59,10 +59,11 @@ class NoCopying:
         examples: Iterable[Mapping[str, Any] | str],
         n: int = 8,
         *,
-        target: str | None = None,
+        target: str | Collection[str] | None = None,
         shortest: int = 3,
     ) -> None:
         check(NoCopying.__init__, locals(), at_least(1, "n", "shortest"))
+        answers = () if target is None else (target,) if isinstance(target, str) else target
         long: dict[str, None] = {}
         short: Counter[str] = Counter()
         count = 0
@@ -73,7 +74,7 @@ class NoCopying:
                 words = words_of(text)
                 if (size := sum(map(size_of, words))) >= n:
                     long[" ".join(words)] = None
-                elif size >= shortest and (column is None or column != target):
+                elif size >= shortest and (column is None or column not in answers):
                     own.add(" ".join(words))
             short.update(own)
         if not count:
