@@ -575,6 +575,19 @@ def test_an_endpoint_that_refuses_stream_options_is_asked_without_from_then_on(r
     assert ["stream_options" in each for each in sent()] == [True, False, False]
 
 
+def test_images_that_tools_gave_go_inside_where_no_user_may_come_behind_a_tool(replies, ask, send):
+    """It costs one refused request, and then none."""
+    no = refused(400, "Unexpected role 'user' after role 'tool'")
+    model, sent = replies("mistral", no, answer("a cat"), answer("a dog"))
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    called = Message(role="assistant", content="", tool_calls=(call,))
+    asked = Request(messages=(*ask().messages, called, Message(role="tool", content=[picture], tool_call_id="c1")))
+    assert [send(model, asked).text for _ in range(2)] == ["a cat", "a dog"]
+    assert [each["messages"][-1]["role"] for each in sent()] == ["user", "tool", "tool"]
+    assert sent()[1]["messages"][-1]["content"] == [picture]
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning_details"])
 def test_thoughts_before_tool_calls_go_back_with_them(replies, ask, field, send):
     """DeepSeek answers 400 where they are missing; without tool calls nobody asks for them."""

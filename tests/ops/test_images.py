@@ -189,7 +189,7 @@ def test_recordings_and_files_are_sent_and_named() -> None:
 
 
 def test_cases_that_share_a_request_share_the_numbering() -> None:
-    """Each case has its tags, and when there are too many, each keeps its last one."""
+    """Each case has its tags."""
     asking = Asking("{one} {two} {question}")
     with tg.use_models(forward=asking.model), ops.feedback_batch_size(2), ops.feedback_images(3):
         first = asking.chat(one=image("a"), two=image("b"), question="1")
@@ -203,10 +203,36 @@ def test_cases_that_share_a_request_share_the_numbering() -> None:
     assert [item.data for item in asking.prompt.grad] == ["Be brief."] * 2
 
 
+@pytest.mark.parametrize(
+    ("most", "shown"),
+    [(0, [""]), (1, ["a", "b", "c", "x"]), (2, ["ab", "cx"]), (3, ["ab", "cx"]), (4, ["abcx"])],
+)
+def test_cases_that_would_lose_images_to_each_other_are_asked_about_apart(
+    most: int, shown: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is judged with what a request about it alone would show; nothing is said to be left out."""
+    asking = Asking("{picture}")
+    with tg.use_models(forward=asking.model), ops.feedback_batch_size(4), ops.feedback_images(most):
+        tg.backward([asking.chat(picture=image(name)) for name in "abcx"], ["wrong"] * 4)
+    critics = [asked.messages[-1].content for asked in asking.model.requests if asked.purpose == "backward"]
+    assert sorted(["".join(names_in(told)[1::2]) for told in critics]) == shown
+    assert "left out" not in caplog.text
+    assert len(asking.prompt.grad) == 4
+
+
+def test_a_case_with_too_many_images_has_no_other_asked_about_apart() -> None:
+    """It loses its first ones alone, too; what all share is sent once."""
+    asking = Asking("{one} {two}")
+    with tg.use_models(forward=asking.model), ops.feedback_batch_size(3), ops.feedback_images(1):
+        tg.backward([asking.chat(one=image(name), two=image("z")) for name in "abc"], ["wrong"] * 3)
+    assert names_in(asking.model.requests[-1].messages[-1].content) == ["Image 1:", "z"]
+    assert [asked.purpose for asked in asking.model.requests].count("backward") == 1
+
+
 def test_half_of_a_known_context_holds_images() -> None:
     """The rest is for the text and the answer; what has no room is left out, the first of them first."""
     room = Room("gpt-4o", 2000, 1000, 1900)
-    found = gallery_of([[image(name, detail="low") for name in "abcdef"]], 16, room)
+    found = gallery_of([image(name, detail="low") for name in "abcdef"], 16, room)
     assert found is not None
     assert [each["image_url"]["url"][-5] for each in found.images] == ["c", "d", "e", "f"][-len(found.images) :]
     assert 0 < found.tokens <= 500
@@ -214,7 +240,7 @@ def test_half_of_a_known_context_holds_images() -> None:
 
 def test_no_image_fits_a_tiny_context() -> None:
     """Then the request is as it is without any."""
-    assert gallery_of([[image("a")]], 16, Room("gpt-4o", 200, 100, 190)) is None
+    assert gallery_of([image("a")], 16, Room("gpt-4o", 200, 100, 190)) is None
 
 
 def test_the_criticism_of_feedback_sees_the_images_too() -> None:

@@ -11,15 +11,26 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["FOLDER", "Attachment", "attachments_in", "without_attachments"]
+from textgrad_engine.llm.images import address_of
+
+__all__ = [
+    "FOLDER",
+    "Attachment",
+    "attachments_in",
+    "as_read_again",
+    "in_names",
+    "with_attachments",
+    "without_attachments",
+]
 
 FOLDER = "attachments"
 """Where a run folder has them."""
 
 _DATA_URL = re.compile(r"(?i)data:(?P<type>[\w.+/-]*)(?:;[\w.+=-]+)*;base64,")
+_KINDS = {"jpg": "jpeg", "svg": "svg+xml"}
 _ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "mpeg": "mp3", "plain": "txt", "x-wav": "wav", "quicktime": "mov"}
 
 
@@ -75,13 +86,41 @@ def without_attachments(asked: Mapping[str, Any]) -> dict[str, Any]:
     messages = [
         message
         if isinstance(message.get("content"), str | None)
-        else {**message, "content": [_named(part) for part in message["content"]]}
+        else {**message, "content": [in_names(part) for part in message["content"]]}
         for message in asked["messages"]
     ]
     return {**asked, "messages": messages}
 
 
-def _named(part: Any) -> Any:
+def with_attachments(part: Mapping[str, Any], read: Callable[[str], bytes]) -> Mapping[str, Any]:
+    """An image with its bytes in the place of their name; any other part as it is.
+
+    Args:
+        part: the content part.
+        read: gives the bytes by their name.
+
+    Example:
+        >>> part = {"type": "image_url", "image_url": {"url": "attachments/63c1dd951ffedf6f7fd968ad4efa39b8.png"}}
+        >>> with_attachments(part, lambda name: bytes(3))["image_url"]
+        {'url': 'data:image/png;base64,AAAA'}
+    """
+    name = address_of(part)
+    if name is None or not name.startswith(f"{FOLDER}/"):
+        return part
+    ending = name.rpartition(".")[2]
+    encoded = base64.b64encode(read(name)).decode()
+    url = f"data:image/{_KINDS.get(ending, ending)};base64,{encoded}"
+    return {**part, "image_url": {**part["image_url"], "url": url}}
+
+
+def as_read_again(part: Mapping[str, Any]) -> dict[str, Any]:
+    """An image as it is when it was written down and read again: its bytes in the usual base64."""
+    carried = {each.name: each for each in _of_part(part)}
+    return dict(with_attachments(in_names(part), lambda name: carried[name].content()))
+
+
+def in_names(part: Any) -> Any:
+    """A content part with names in the place of bytes."""
     if not isinstance(part, Mapping) or part.get("type") == "text":
         return part
     return {

@@ -31,6 +31,7 @@ _NO_SYSTEM = re.compile(
     r"|developer instruction is not enabled"  # Gemini's endpoint, of Gemma
     r"|roles must alternate|only user and assistant roles"  # templates of Gemma and Mistral
 )
+_NO_USER_AFTER_TOOL = re.compile(r"role '?user'? after role '?tool\b")  # Mistral
 _NO_SUCH_MODEL = re.compile(
     r"model\W.{0,300}(?:not found|not exist|invalid|unknown)|(?:not a valid|invalid|unknown|no such) model"
 )
@@ -47,6 +48,7 @@ class Dialect:
         most: what ``max_tokens`` is called.
         usage: whether a stream is asked for its usage.
         system: whether it takes system messages; else their text is put before the first message of the user.
+        tool_images: whether images that tools gave stand in their messages; else behind them, in one of the user.
         name: what the model is called.
     """
 
@@ -54,6 +56,7 @@ class Dialect:
     most: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     usage: bool = True
     system: bool = True
+    tool_images: bool = False
     name: str = ""
 
 
@@ -81,6 +84,8 @@ def after(
             return replace(asked, most="max_completion_tokens")
         if "stream_options" in sent and _NO_USAGE.search(said):
             return replace(asked, usage=False)
+        if not asked.tool_images and _NO_USER_AFTER_TOOL.search(said):
+            return replace(asked, tool_images=True)
     # 500 where a template that refuses them breaks the server
     if asked.system and error.status in (400, 422, 500) and _NO_SYSTEM.search(said) and _has_system(sent):
         _log.warning(

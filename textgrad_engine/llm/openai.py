@@ -386,6 +386,7 @@ def _chat(request: Request, config: GenerateConfig, asked: Dialect, stream: bool
         most=asked.most,
         usage=asked.usage,
         system=asked.system,
+        tool_images=asked.tool_images,
     )
 
 

@@ -32,6 +32,8 @@ _MOST_FOR_TOOLS = 1_024
 _MOST_OF_AN_IMAGE = 8_192
 """Tokens that an image comes to at most: 6,404 are four tiles of a Llama at Together, others stay below."""
 
+_MOST_AROUND_TOOL_IMAGE = 300
+"""The bytes that say which image it is that a tool gave, there and where it is (`tool_images`)."""
 _MOST_OF_AN_IMAGE_BY = {"gpt-4o-mini": 49_152}
 """The same for models that count otherwise: 2,833 tokens and 5,667 for each of up to eight tiles."""
 
@@ -118,6 +120,8 @@ def most_of_request(request: Request, model: str | None = None) -> int:
             total += _bytes(_dumped(message.tool_calls or ())) + _bytes(message.tool_call_id or "")
         if message.items:
             total += _bytes(_dumped(message.items))
+        if message.role == "tool" and (images := len(images_in(content))):
+            total += MOST_PER_MESSAGE + images * _MOST_AROUND_TOOL_IMAGE
     config = request.config
     if config.tools:
         total += _MOST_FOR_TOOLS + 2 * _bytes(_dumped(config.tools))

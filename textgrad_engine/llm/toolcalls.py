@@ -15,7 +15,7 @@ from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.ids import digest, giving_ids, next_id
 from textgrad_engine.llm.places import Place, numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named
-from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.usage import call_item, call_place, call_tool
 
 __all__ = [
@@ -89,14 +89,24 @@ class ToolResult:
     """What a call of a tool came to.
 
     Attributes:
-        text: what the model is told.
+        text: what the model is told; where there are images, with their numbers in their places.
         error: why it came to nothing, in words; "" when it did not.
         through: whether feedback goes through it.
+        content: where there are images, the parts of the text with these between them; else empty.
     """
 
     text: str
     error: str = ""
     through: bool = False
+    content: tuple[Mapping[str, Any], ...] = ()
+
+    def message(self, called: str) -> Message:
+        """What the model is told, as an answer to a call.
+
+        Args:
+            called: the id that the model gave the call.
+        """
+        return Message(role="tool", content=list(map(dict, self.content)) or self.text, tool_call_id=called)
 
 
 @dataclass(frozen=True)
@@ -145,6 +155,8 @@ def tool_to_json(record: ToolRecord) -> dict[str, Any]:
         entry["error"] = record.result.error
     if record.result.through:
         entry["through"] = True
+    if record.result.content:
+        entry["content"] = [dict(part) for part in record.result.content]
     if record.also:
         entry["also"] = list(record.also)
     if record.item:
@@ -165,7 +177,7 @@ def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:
     return ToolRecord(
         entry["name"],
         entry["arguments"],
-        ToolResult(entry["text"], entry.get("error", ""), bool(entry.get("through"))),
+        ToolResult(entry["text"], entry.get("error", ""), bool(entry.get("through")), tuple(entry.get("content", ()))),
         entry["id"],
         tuple(entry.get("also", ())),
         entry["example"],

@@ -25,11 +25,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.answers import Answer, Answers, same_item
+from textgrad_engine.llm.attachments import with_attachments
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.places import Place, same_place
 from textgrad_engine.llm.request import Request
@@ -52,12 +53,26 @@ class ToolOnRecord:
         nth: where it comes among all, in the order in which they began.
         phase: the number of the phase of a run that it belongs to.
         source: the number of its file, where there are several.
+        read: gives the bytes of an image by the name that the record has for them.
     """
 
     record: ToolRecord
     nth: int
     phase: int = 0
     source: int = 0
+    read: Callable[[str], bytes] | None = None
+
+    def given(self) -> ToolRecord:
+        """What is on record, with the bytes of images: these are read when they are wanted, as there may be many.
+
+        Raises:
+            RunError: their file is gone.
+        """
+        result, read = self.record.result, self.read
+        if read is None or not result.content:
+            return self.record
+        content = tuple([with_attachments(part, read) for part in result.content])
+        return replace(self.record, result=replace(result, content=content))
 
 
 class ToolsOnRecord:
@@ -178,10 +193,11 @@ async def given_again(
 
     Raises:
         BudgetExceeded: the budgets have no room for it.
+        RunError: the file of an image is gone.
     """
     if not is_run_again(call, taken.record):
         await _count_inside(taken, tools, answers, play)
-    return taken.record
+    return taken.given()
 
 
 async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:

@@ -15,6 +15,7 @@ from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Reques
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
 from textgrad_engine.llm.statuses import failure_in, reported
 from textgrad_engine.llm.tokens import count, count_request
+from textgrad_engine.llm.tool_images import moved_behind
 from textgrad_engine.llm.usage import mark
 
 __all__ = ["FIELDS", "arguments", "completion_of", "encoded", "malformed", "messages_of", "parsed_body", "usage_in"]
@@ -70,6 +71,7 @@ def arguments(
     most: str = "max_tokens",
     usage: bool = True,
     system: bool = True,
+    tool_images: bool = False,
 ) -> dict[str, Any]:
     """The body that is sent for a request.
 
@@ -84,6 +86,7 @@ def arguments(
         most: what the endpoint calls ``max_tokens``; OpenAI itself has renamed it.
         usage: ask a stream for the usage, too.
         system: send system messages as such; else before the first message of the user.
+        tool_images: send images that tools gave in their messages; else behind them, in one of the user.
 
     Raises:
         RequestRefused: `extra` holds what is not for it to say.
@@ -92,7 +95,8 @@ def arguments(
         name = min(reserved)
         raise mark(RequestRefused(f"extra={{{name!r}: ...}} cannot be sent: {INSTEAD[name]}"), sent=False)
     words = config.response_format if in_words or no_format else None
-    sent: dict[str, Any] = {"model": model, "messages": messages_of(request, words, system=system)}
+    messages = messages_of(request, words, system=system)
+    sent: dict[str, Any] = {"model": model, "messages": messages if tool_images else moved_behind(messages)}
     for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "reasoning_effort"):
         if (value := getattr(config, name)) is not None:
             sent[name] = value

@@ -108,7 +108,7 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
             user: Variable | str
             gallery, render = None, _render
             for case in cases:
-                if case.plan.with_images or ContentPart in map(type, case.values):
+                if _has_images(case):
                     gallery = _gallery_of(cases, room, f"feedback on {about or 'an answer'}")
                     render = _render if gallery is None else functools.partial(_render_with, gallery)
                     break
@@ -131,18 +131,22 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
 
 
 def _that_fit(cases: list[Case], prompt: templates.Prompt, room: Room | None, beside: int) -> list[list[Case]]:
-    """The cases in as few parts as fit the critic's context, one by one at the least."""
-    if room is None or len(cases) == 1 or _fit_together(cases, prompt, room, beside):
+    """The cases in parts that fit the critic's context and what it is shown of images, one by one at the least."""
+    if len(cases) == 1 or (
+        _are_all_pictured(cases, room) and (room is None or _fit_together(cases, prompt, room, beside))
+    ):
         return [cases]
     half = len(cases) // 2
     return [*_that_fit(cases[:half], prompt, room, beside), *_that_fit(cases[half:], prompt, room, beside)]
 
 
+def _has_images(case: Case) -> bool:
+    return case.plan.with_images or ContentPart in map(type, case.values)
+
+
 def _gallery_of(cases: list[Case], room: Room | None, what: str) -> Gallery | None:
     """The images that the critic is shown beside what is said of some cases."""
-    found = [case.plan.images(case.values) for case in cases]
-    if not any(found):
-        return None
+    found = [image for case in cases for image in case.plan.images(case.values)]
     return gallery_of(found, FEEDBACK_IMAGES.get(), room, what)
 
 
@@ -189,12 +193,19 @@ def _plain(value: Any) -> Any:
     return value.data if value._layer is None and value.done() else None
 
 
+def _are_all_pictured(cases: list[Case], room: Room | None) -> bool:
+    """Whether a request about these cases shows each the images that one about it alone would show."""
+    if not any(_has_images(case) for case in cases):
+        return True
+    alone = [image for case in cases if (own := _gallery_of([case], room, "")) is not None for image in own.images]
+    together = _gallery_of(cases, room, "")
+    return not alone or (together is not None and all(map(together.shows, alone)))
+
+
 def _fit_together(cases: list[Case], prompt: templates.Prompt, room: Room, beside: int) -> bool:
     """Whether a request with all these cases, and what it shows of their images, fits."""
     data = [[[_plain(v) for v in c.values], _plain(c.answer), [_plain(item) for item in c.feedback]] for c in cases]
-    gallery, anywhere = _gallery_of(cases, room, ""), _gallery_of(cases, None, "")
-    if anywhere is not None and (gallery is None or len(gallery.images) < len(anywhere.images)):
-        return False
+    gallery = _gallery_of(cases, room, "")
     size = beside + count(request_about(prompt, cases, data, [view_of(case, *of) for case, of in zip(cases, data)]))
     return size + (0 if gallery is None else gallery.tokens) <= room.tokens
 

@@ -7,8 +7,8 @@ NOTE [Images beside a text]
     is without tags and do not occur in it, so a dataset that says "image 2", or imitates a tag, refers to nothing. An
     image that stands in several places is sent once, the order is that in which they stand, and no more are sent than
     `feedback_images` (of a judge: ``images=``) allows; of a critic whose context is known no more than half of it
-    holds. Of each case the last ones are kept. Where one is not sent, its place is named, as that of a recording or a
-    file always is.
+    holds. Cases that would lose images to each other are asked about apart; of one case the last ones are kept. Where
+    one is not sent, its place is named, as that of a recording or a file always is.
 """
 
 from __future__ import annotations
@@ -145,6 +145,10 @@ class Gallery:
     images: tuple[Mapping[str, Any], ...]
     tokens: int
 
+    def shows(self, image: Mapping[str, Any]) -> bool:
+        """Whether an image is among them."""
+        return _key(image) in map(_key, self.images)
+
     def parts(self) -> list[dict[str, Any]]:
         """The content parts before the text: for each image its number, and it itself."""
         label = templates.load("image_label")
@@ -183,35 +187,32 @@ _AROUND = 60
 
 
 def gallery_of(
-    cases: Sequence[Sequence[Mapping[str, Any]]], most: int, room: Room | None = None, what: str = ""
+    images: Sequence[Mapping[str, Any]], most: int, room: Room | None = None, what: str = ""
 ) -> Gallery | None:
-    """The images of some cases that a request shows; None where it shows none.
+    """Those of some images that a request shows; None where it shows none.
 
     Args:
-        cases: the images of each case, in the order in which they stand.
+        images: the images, in the order in which they stand.
         most: how many are shown at most.
         room: what there is room for; None where that is not known.
         what: what the request is, for the log; "" where nothing is sent, and nothing is logged.
     """
     found: dict[Any, Mapping[str, Any]] = {}
-    for images in cases:
-        for image in images:
-            if address_of(image):
-                found.setdefault(_key(image), image)
+    for image in images:
+        if address_of(image):
+            found.setdefault(_key(image), image)
     if not found or most == 0:
         return None
     kept: set[Any] = set()
     left, tokens = (None if room is None else room.tokens // 2), _AROUND
-    for back in range(1, max(map(len, cases)) + 1):  # the last of each case, then the last but one
-        for images in cases:
-            key = _key(images[-back]) if back <= len(images) else None
-            if key not in found or key in kept or len(kept) == most:
-                continue
-            cost = tokens_of(found[key], None if room is None else room.model) + _AROUND // 2
-            if left is not None and tokens + cost > left:
-                continue
-            kept.add(key)
-            tokens += cost
+    for key in map(_key, reversed(images)):
+        if key not in found or key in kept or len(kept) == most:
+            continue
+        cost = tokens_of(found[key], None if room is None else room.model) + _AROUND // 2
+        if left is not None and tokens + cost > left:
+            continue
+        kept.add(key)
+        tokens += cost
     if what and len(kept) < len(found):
         why = f"{most} are shown at most" if len(kept) == most else "the context has no room for more"
         _log.warning("%s: %d of %d images left out: %s", what, len(found) - len(kept), len(found), why)
@@ -227,7 +228,7 @@ def pictured(values: Sequence[Any], render: Callable[[list[Any]], str], most: in
         most: how many images are shown at most.
     """
     images = [value.part for value in values if type(value) is ContentPart and is_image(value.part)]
-    gallery = gallery_of([images], most, what="a request to the judge")
+    gallery = gallery_of(images, most, what="a request to the judge")
     if gallery is None:
         return render(list(in_words(values, not_shown)))
     text = gallery.text(lambda show: render(list(in_words(values, show))))

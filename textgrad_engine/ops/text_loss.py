@@ -98,7 +98,7 @@ def text_loss(
     def one(values: list[Any]) -> Variable:
         given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
         seen = [each.part for each in given if type(each) is ContentPart and is_image(each.part)]
-        gallery = gallery_of([seen], images, what="a request for criticism")
+        gallery = gallery_of(seen, images, what="a request for criticism")
         render = functools.partial(_request, names=names, gallery=gallery)
         user = Compute.apply(render, [*values[:2], *given], "request for criticism")
         role = "answer of the judge"

@@ -14,6 +14,8 @@ NOTE [Tools]
     A tool that gives a Variable which wants feedback, such as the answer of another part of the program, is a part of
     the program, too. The critic is asked about what it gave as about any input, and what it says goes on to the prompts
     that this was made of (NOTE [Late inputs] in `autograd.late`). No feedback goes through one that gives text.
+
+    Images in what a tool gives are sent as images (`tool_results`), and the critic sees them where they stood.
 """
 
 from __future__ import annotations
@@ -32,7 +34,6 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
-from pydantic_core import to_json
 
 from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
@@ -45,7 +46,9 @@ from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.taped import tool_result
+from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
+from textgrad_engine.ops.tool_results import content_of, sendable
 
 __all__ = ["Tools", "tools_of"]
 
@@ -125,7 +128,7 @@ class Tools:
                 raise result
         return [
             Told(
-                Message(role="tool", content=result.text, tool_call_id=str(called.get("id", ""))),
+                result.message(str(called.get("id", ""))),
                 call.name,
                 given.get(call.place),
             )
@@ -151,19 +154,20 @@ class Tools:
             if isinstance(result, Variable):  # as it is now: another tool may write into it
                 result = result._alias()
             if all(type(leaf) in _PLAIN for leaf in pytree.leaves(result)):
-                text = as_text(result)  # at once, as a tool is run again that was done and is not on record
+                content = content_of(result)  # at once, as a tool is run again that was done and is not on record
             else:  # what is in it may have to be waited for
-                text = await dispatch.aside(functools.partial(as_text, result), in_turn=True)
+                content = await dispatch.aside(functools.partial(content_of, result), in_turn=True)
         except TextgradError:
             raise
         except Exception as error:
             _note(tool, error)
             return _failed(f"{type(error).__name__}: {error}")
+        text = in_words(content)
         if len(text) > MAX_TEXT:  # no request with it in it would be sent
             return _failed(f"it gave {len(text):,} characters, and {MAX_TEXT:,} are the most; ask it for less")
         if isinstance(result, Variable) and result.requires_grad and may_find_inputs():
             made[call.place] = result
-        return ToolResult(_sendable(text), through=call.place in made)
+        return ToolResult(text, through=call.place in made, content=() if isinstance(content, str) else tuple(content))
 
 
 def tools_of(
@@ -204,12 +208,6 @@ def tools_of(
     return tuple([_form_of(function).described for function in functions]), Tools(tuple(functions), max_turns)
 
 
-def as_text(result: Any) -> str:
-    """What a tool gave, as a model reads it: a text as it is, anything else as JSON."""
-    data = pytree.map_leaves(lambda leaf: leaf.data if isinstance(leaf, Variable) else leaf, result)
-    return data if isinstance(data, str) else to_json(data, fallback=str).decode()
-
-
 def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[..., Any]:
     if not isinstance(function, MethodType):
         return function
@@ -219,13 +217,8 @@ def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[...
     return MethodType(function.__func__, copy.deepcopy(owner, memo))  # of a module, which may be copied only later
 
 
-def _sendable(text: str) -> str:
-    """A text without lone surrogates, as names of files may have them; a request that holds one is refused."""
-    return text.encode(errors="replace").decode()
-
-
 def _failed(problem: str) -> ToolResult:
-    problem = _sendable(problem)
+    problem = sendable(problem)
     return ToolResult(templates.load("tool_failed").render(problem=problem), problem)
 
 

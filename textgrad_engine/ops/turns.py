@@ -8,19 +8,26 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.images import images_in, is_image
 from textgrad_engine.llm.request import Message
+from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.ops.messages import Plan, Rendered
 
 __all__ = ["shown", "with_turns"]
 
 
 def shown(messages: Sequence[Message]) -> str:
-    """Messages of a conversation as JSON, a list of (role, text), with the calls that a model made in them."""
-    told = []
+    """Messages of a conversation as JSON: for each its role and its text, with the calls that a model made in it, and
+    where there are images in it its content.
+    """
+    told: list[Any] = []
     for message in messages:
         calls = [call.get("function") or {} for call in message.tool_calls or ()]
         lines = [f"{call.get('name', '')}({call.get('arguments', '')})" for call in calls]
-        told.append((message.role, "\n".join([line for line in (message.text, *lines) if line])))
+        if images_in(message.content):
+            told.append((message.role, in_words(message.content), message.content))
+        else:
+            told.append((message.role, "\n".join([line for line in (message.text, *lines) if line])))
     return json.dumps(told, ensure_ascii=False)
 
 
@@ -53,7 +60,7 @@ def with_turns(ctx: Any, saved: Sequence[Any]) -> Turns:
     *values, turns, answer = saved
     said = json.loads(str(turns.data if isinstance(turns, Variable) else turns))
     first, count = len(values), len(said)
-    texts: list[Any] = [text for _, text in said]
+    texts: list[Any] = [text for _, text, *_ in said]
     names = ["turn"] * count
     needs = [*ctx.needs_input_grad[2 : 2 + first], *[False] * count]
     arguments = {}
@@ -64,8 +71,8 @@ def with_turns(ctx: Any, saved: Sequence[Any]) -> Turns:
     # Not holes: what a tool gave may have slots in it, and is not scanned for them.
     messages = tuple(
         [
-            (role, (Rendered(_as_said, ((name, first + number),), whole=True),))
-            for number, ((role, _), name) in enumerate(zip(said, names))
+            (role, _around_images(*content) or (Rendered(_as_said, ((name, first + number),), whole=True),))
+            for number, ((role, _, *content), name) in enumerate(zip(said, names))
         ]
     )
     plan = replace(ctx.plan, messages=(*ctx.plan.messages, *messages))
@@ -79,3 +86,12 @@ def with_turns(ctx: Any, saved: Sequence[Any]) -> Turns:
 
 def _as_said(texts: list[Any]) -> str:
     return str(texts[0])
+
+
+def _around_images(content: Sequence[Mapping[str, Any]] = ()) -> tuple[Any, ...]:
+    """What a tool gave with images in it, as parts of a message."""
+    return tuple([dict(part) if is_image(part) else _constant(part["text"]) for part in content])
+
+
+def _constant(text: str) -> Rendered:
+    return Rendered(lambda _: text, ())

@@ -46,7 +46,7 @@ def what_if(
     given = [edits[part.position] for part in case.questions.parts]
     if not given:  # only what decides whether the model is asked is edited, and that says nothing to it
         return None
-    gallery = gallery_of([plan.images(values)], FEEDBACK_IMAGES.get(), critic_room(), "a question about an edit")
+    gallery = gallery_of(plan.images(values), FEEDBACK_IMAGES.get(), critic_room(), "a question about an edit")
     render = functools.partial(_render, case, gallery)
     user = Compute.apply(lambda data: render(*data), [values, answer, given], "request about an edit")
     asked = values[plan.gate] if plan.gate is not None else "yes"

@@ -217,6 +217,8 @@ class RunFolder:
         self._learn(secrets_among(key.get_secret_value() for key in event.record.keys))
         line = self._without_secrets(entry)
         with self._write:
+            for attached in attachments_in([event.record.result]):
+                self._keep(attached)
             if self._tool_lines is None:
                 self._tool_lines = _Lines(self._home / "tools.jsonl", new=False)
             self._tool_lines.append(line)

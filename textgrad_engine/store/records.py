@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer, error_from_json
-from textgrad_engine.llm.attachments import without_attachments
+from textgrad_engine.llm.attachments import in_names, without_attachments
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion
@@ -150,26 +150,33 @@ def tool_to_json(call: ToolEnded, place: Place) -> dict[str, Any]:
         "phase": place.number,
         "phase_name": place.phase,
         "step": place.step,
-        **toolcalls.tool_to_json(call.record),
+        **_in_names(toolcalls.tool_to_json(call.record)),
         "latency": call.record.latency,
         "time": timestamp(call.record.started, "microseconds"),
     }
 
 
-def tool_from_json(entry: Mapping[str, Any], *, nth: int, source: int) -> ToolOnRecord:
+def _in_names(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "content": [in_names(part) for part in entry["content"]]} if "content" in entry else entry
+
+
+def tool_from_json(
+    entry: Mapping[str, Any], *, nth: int, source: int, read: Callable[[str], bytes] | None = None
+) -> ToolOnRecord:
     """The call of a tool that a line of ``tools.jsonl`` tells.
 
     Args:
         entry: the line.
         nth: where it comes among all, in the order in which they began.
         source: the number of its file.
+        read: gives the bytes of an image by its name.
 
     Raises:
         RunError: it has not the fields of such a line.
     """
     try:
         record = replace(toolcalls.tool_from_json(entry), latency=entry["latency"])
-        return ToolOnRecord(record, nth, int(entry["phase"]), source)
+        return ToolOnRecord(record, nth, int(entry["phase"]), source, read)
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"it is no call of a tool: {type(error).__name__}: {error}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -205,14 +206,28 @@ def tools_of(folder: Path, lines: Iterable[Paid], *, source: int) -> list[ToolOn
     Raises:
         RunError: one was damaged.
     """
-    found = []
+    found, read = [], functools.partial(_attached, folder)
     for nth, paid in enumerate(sorted(lines, key=lambda each: when(each, source))):
         try:
-            found.append(tool_from_json(paid.entry, nth=nth, source=paid.source or source))
+            found.append(tool_from_json(paid.entry, nth=nth, source=paid.source or source, read=read))
         except RunError as error:
             path = aside(folder, "tools.jsonl", paid.source) if paid.source else folder / "tools.jsonl"
             raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
     return found
+
+
+def _attached(folder: Path, name: str) -> bytes:
+    """The bytes that a tool gave, of which a record has the name.
+
+    Raises:
+        RunError: they cannot be read.
+    """
+    file = folder / name
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise RunError(f"{file}: an image that a tool gave cannot be read: {why}; restore the file") from None
 
 
 When = tuple[int, str]
