@@ -112,8 +112,21 @@ def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path) -> 
         assert (refused.exit_code, "there is no final prompt yet" in refused.stderr) == (2, True)
         assert "`textgrad-engine resume runs/cut` goes on with it" in refused.stderr
     assert cli("resume", "runs/cut", "--quiet").exit_code == 0
-    assert "better over 3 folds" in cli("resume", "runs/cut", "--quiet").stdout
     assert "on all folds" in cli("show", "runs/cut").stdout
+
+
+def test_a_finished_one_is_left_as_it_is(cli: Any, home: Path, whole: str) -> None:
+    """It says so, reads neither config nor data, and asks nobody; machines get its result."""
+    run = home / whole
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    hidden = (home / "config.toml").rename(home / "elsewhere.toml")
+    done = cli("resume", whole)
+    as_json = cli("resume", whole, "--json")
+    hidden.rename(home / "config.toml")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert f"{whole} is finished, so there is nothing to resume" in " ".join(done.stderr.split())
+    assert json.loads(as_json.stdout) == json.loads(cli("show", whole, "--json").stdout)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("what", ["fewer", "other"])

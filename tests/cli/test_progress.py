@@ -111,6 +111,18 @@ def test_a_log_of_a_search_says_what_was_tried_and_what_came_of_it(log: tuple[li
     assert len({line.index("  0 calls") for line in said}) == 1
 
 
+def test_a_search_that_took_no_step_tells_of_its_seed_prompt_once(log: tuple[list[str], Lines]) -> None:
+    """It ends with what it began with, and validates that again without asking anybody; so does each of two runs."""
+    said, lines = log
+    for _ in range(2):
+        for event in (
+            RunStarted({"system": "a"}, train=64, val=10, test=0, steps=None),
+            Evaluated(1, "validate", 0, HALF), Evaluated(2, "validate", 0, HALF),
+        ):  # fmt: skip
+            lines.on_event(event)
+    assert len(said) == 2
+
+
 def test_an_unknown_price_is_said_to_be_unknown(log: tuple[list[str], Lines]) -> None:
     """Never $0.00 for what nobody knows."""
     said, lines = log

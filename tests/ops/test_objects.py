@@ -68,8 +68,8 @@ def test_a_call_leaves_few_objects(count):
     tg.backward(answers, ["wrong"] * CALLS)
     # The feedback that it begins with, the visit of the node; what the critic said, its source, what that names, and
     # the entry for it at the prompt. The call is gone, and what it gave. (From which pass on a tuple is counted differs
-    # between versions of Python.)
-    assert forward + at_the_end[0] <= 13
+    # between versions of Python; the halves are for what others make meanwhile, such as a plugin that keeps records.)
+    assert forward + at_the_end[0] <= 13.5
     # The pass is over: visit and entry are gone; context, saved values, stand-in, weak reference.
     assert count() <= -5.5
     assert len(prompt.grad) == CALLS

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -25,7 +27,7 @@ from textgrad_engine.cli.output import OK, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.store import RunFolder, is_folds, read_folds, read_run, typed, whole_of
+from textgrad_engine.store import Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
 __all__ = ["resume"]
 
@@ -66,16 +68,11 @@ def resume(
     """
     with checking():
         folds = read_folds(run) if is_folds(run) else None
+        if folds is not None and folds.finished:
+            _leave(run, lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
         found = read_run(run) if folds is None else first_of(folds)
         if folds is None and found.result is not None and found.result.status == "finished":
-            how = f"`textgrad-engine show {typed(run)}` prints its result"
-            over = f"{run} is finished, so there is nothing to resume; {how}"
-            say(over, quiet or as_json)
-            if as_json:
-                tools = report.tools_of(found.tools())
-                shown = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
-                write_json({"run": str(run), **shown})
-            raise typer.Exit(OK)
+            _leave(run, lambda: _document(found), quiet=quiet, as_json=as_json)
         if (whole_run := whole_of(run)) is not None:
             raise RunError(
                 f"{run}: this is one of the runs of a cross-validation; go on with all of them: textgrad-engine resume "
@@ -121,3 +118,19 @@ def resume(
                 config, job, folder, way, name=name, before=found.looks_before, cache=answers, quiet=quietly
             )
         end(result, folder, before=found.looks_before, quiet=quiet, as_json=as_json)
+
+
+def _leave(run: Path, document: Callable[[], dict[str, Any]], *, quiet: bool, as_json: bool) -> NoReturn:
+    """Say of a finished run that nothing is to be done; machines get what `show` would give them."""
+    how = f"`textgrad-engine show {typed(run)}` prints its result"
+    say(f"{run} is finished, so there is nothing to resume; {how}", quiet or as_json)
+    if as_json:
+        write_json({"run": str(run), **document()})
+    raise typer.Exit(OK)
+
+
+def _document(run: Run) -> dict[str, Any]:
+    """A finished run as `show --json` has it."""
+    assert run.result is not None
+    tools = report.tools_of(run.tools())
+    return report.as_json(run.result, run_data.openings(run), before=run.looks_before, tools=tools)

@@ -24,6 +24,7 @@ class Tally:
         step: how many are over.
         best: the best validation score so far; None before the first.
         usage: calls, tokens and dollars.
+        validated: how often a whole prompt has been validated.
         tested: how many prompts have been tested.
     """
 
@@ -34,7 +35,7 @@ class Tally:
     def _begin(self) -> None:
         """Count from nothing: a Trainer may run more than once."""
         self.steps: int | None = 0
-        self.step = self.tested = 0
+        self.step = self.validated = self.tested = 0
         self.best: float | None = None
         self.usage = Usage()
         self._began = self._clock()
@@ -61,6 +62,7 @@ class Tally:
             if event.phase == "test":
                 self.tested += 1
             else:
+                self.validated += 1
                 self._validation = now - self._phase
             if event.step == 0:
                 self.best = event.evaluation.mean
@@ -119,9 +121,11 @@ def line_of(event: Event, tally: Tally) -> str:
         if event.val_mean is not None:
             val = f"val {event.val_mean:.2f} {'kept' if event.kept else '    '}"
         return f"{_step(event.step, tally)}  train {train}  {val}  best {event.best_val:.2f}  {tally.spent()}"
-    if not isinstance(event, Evaluated) or (event.phase == "validate" and event.step):
+    if not isinstance(event, Evaluated):
         return ""
     if event.phase == "validate":
+        if event.step or tally.validated > 1:  # a search that took no step ends with what it began with
+            return ""
         return f"{_step(0, tally)}  {f'seed prompt val {event.evaluation.mean:.2f}':<38}{tally.spent()}"
     which = "best" if tally.tested == 1 else "seed"
     return f"{'test':<{len(_step(0, tally))}}  {f'{which} prompt {event.evaluation.mean:.2f}':<38}{tally.spent()}"

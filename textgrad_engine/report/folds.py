@@ -97,7 +97,7 @@ def _scores(found: CrossValidation) -> Table:
 def _tested_on(each: TrainResult) -> tuple[str, str, str, str]:
     if each.seed_test is None or each.best_test is None:
         return "not tested", "", "", ""
-    kept = "" if each.best != each.seed else "(the seed prompt)"
+    kept = "" if each.best != each.seed else "unchanged"
     return str(len(each.best_test)), score(each.seed_test.mean), score(each.best_test.mean), kept
 
 

@@ -67,6 +67,11 @@ class Folds:
         return [name for name in self.names if name not in self.runs or self.runs[name].result is None]
 
     @property
+    def finished(self) -> bool:
+        """Whether all of its runs came to their end."""
+        return not self.missing and self.found.status == "finished"
+
+    @property
     def locked(self) -> bool:
         """Whether somebody is still at work on it, or on one of its runs."""
         return self.at_work or any(run.locked for run in self.runs.values())
