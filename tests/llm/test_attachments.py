@@ -113,3 +113,10 @@ def test_base64_for_addresses_is_read_too() -> None:
     """Some write - and _ for + and /, and bytes must not be lost with them."""
     (found,) = attachments_in([Message(role="user", content=[image("-_-_")])])
     assert found.content() == bytes([0xFB, 0xFF, 0xBF])
+
+
+@pytest.mark.parametrize("name", ["attachments/../../.ssh/id_rsa", "attachments/a.png", "https://example.org/a.png"])
+def test_only_names_that_were_given_here_are_read(name: str) -> None:
+    """A run folder that somebody sent must not have a resumed run read, and send, another file."""
+    part = {"type": "image_url", "image_url": {"url": name}}
+    assert attachments.with_attachments(part, lambda name: pytest.fail(f"{name} was read")) == part

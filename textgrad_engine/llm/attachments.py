@@ -30,6 +30,7 @@ FOLDER = "attachments"
 """Where a run folder has them."""
 
 _DATA_URL = re.compile(r"(?i)data:(?P<type>[\w.+/-]*)(?:;[\w.+=-]+)*;base64,")
+_NAME = re.compile(rf"{FOLDER}/[0-9a-f]{{32}}\.\w+")
 _KINDS = {"jpg": "jpeg", "svg": "svg+xml"}
 _ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "mpeg": "mp3", "plain": "txt", "x-wav": "wav", "quicktime": "mov"}
 
@@ -105,7 +106,7 @@ def with_attachments(part: Mapping[str, Any], read: Callable[[str], bytes]) -> M
         {'url': 'data:image/png;base64,AAAA'}
     """
     name = address_of(part)
-    if name is None or not name.startswith(f"{FOLDER}/"):
+    if name is None or not _NAME.fullmatch(name):  # what somebody wrote into a record leads to no other file
         return part
     ending = name.rpartition(".")[2]
     encoded = base64.b64encode(read(name)).decode()
