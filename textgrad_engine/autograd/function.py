@@ -102,8 +102,11 @@ class Function:
         )
         cls.backward_is_async = inspect.iscoroutinefunction(cls.backward)
 
+    # NOTE [Signatures of rules]: to type checkers `**_`, and names that are by place alone, say that the rule of a
+    # subclass takes whatever its arguments are. No rule is called with keywords.
+
     @staticmethod
-    def forward(*args: Any) -> Any:
+    def forward(*args: Any, **_: Any) -> Any:
         """Compute the outputs: Variables, one or a tuple. To be written by every subclass."""
         raise NotImplementedError(
             "a Function needs a `forward`: a static method, forward(ctx, *args) or forward(*args)"
@@ -118,7 +121,7 @@ class Function:
         raise NotImplementedError
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
         """Turn feedback on the outputs into feedback on the inputs; plain or ``async def``.
 
         Args:
@@ -156,7 +159,7 @@ class Function:
     """False refuses `func.vmap` unless there is a static method `vmap`; otherwise one is generated where it lacks."""
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], /, *args: Any, **_: Any) -> tuple[Any, Any]:
         """Compute the outputs of a whole batch at once; without it, forward is run once per example.
 
         What it does is not recorded: feedback and edits go through `backward` and `jvp`, once per example.
@@ -173,7 +176,7 @@ class Function:
         raise NotImplementedError
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, /, *tangents: Any, **_: Any) -> Any:
         """Turn described edits of the inputs into described changes of the outputs, for `func.jvp`.
 
         Args:
