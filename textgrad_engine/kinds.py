@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Kind", "is_number", "is_whole", "kind_of", "nearest", "told"]
+__all__ = ["Kind", "is_coroutine_function", "is_number", "is_whole", "kind_of", "nearest", "told"]
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _callables(returned: Any) -> Kind:
     def takes(value: Any) -> bool:
         if not callable(value) or (isinstance(value, type) and not issubclass(value, made)):
             return False
-        return waits or not _is_coroutine_function(value)
+        return waits or not is_coroutine_function(value)
 
     def repair(value: Any) -> str:
         if isinstance(value, type):
@@ -242,7 +242,8 @@ def _callables(returned: Any) -> Kind:
     return Kind(("a function", "functions"), takes, repair)
 
 
-def _is_coroutine_function(value: Any) -> bool:
+def is_coroutine_function(value: Any) -> bool:
+    """Whether a call of something gives what has to be awaited, also behind `functools.partial` and ``__call__``."""
     while isinstance(value, functools.partial):
         value = value.func
     return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None))  # noqa: B004

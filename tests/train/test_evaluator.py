@@ -351,7 +351,7 @@ def test_a_small_difference_is_not_shown_and_a_large_one_has_a_direction() -> No
 def test_an_example_runs_at_least_once() -> None:
     """Before anything is asked."""
     model = ScriptedModel([])
-    with pytest.raises(ValueError, match="repeats=0"):
+    with pytest.raises(ValueError, match="repeats must be at least 1, got 0"):
         scores(model, 2, repeats=0)
     assert model.requests == []
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from textgrad_engine.checks import check
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.pseudo import known_limits, only_at
@@ -136,6 +137,7 @@ def compare(
         >>> compare(scored(0.0, 1.0, 0.0), scored(1.0, 1.0, 0.0)).verdict
         'not shown'
     """
+    check(compare, locals())
     tried = list(candidates)
     for other in (after, *tried):
         if before.ids != other.ids:

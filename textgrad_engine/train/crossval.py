@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import check
 from textgrad_engine.data import ids_of
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
@@ -95,6 +96,8 @@ def cross_validate(
         ('better', 50, 'val')
         >>> prompt = found.final.best["system"] if found.use == "final" else task.seed_prompt
     """
+    check_examples(examples, "examples", "cross_validate")
+    check(cross_validate, locals())
     trainer = Trainer() if trainer is None else trainer
     if trainer.guards is not None:
         raise ValueError(
@@ -105,7 +108,6 @@ def cross_validate(
             "a callback of the trainer is the folder of one run, and there are several; leave it out, and name a "
             "folder for all of them by Trainer(run_dir=...)"
         )
-    check_examples(examples, "examples", "cross_validate")
     first, _ = _started(start)
     parts = parts_of(first, examples, folds=folds, val=val, seed=trainer.seed, clusters=trainer.clusters)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import check
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
@@ -49,7 +50,7 @@ from textgrad_engine.train.estimated import (
 from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.folds import Part
 from textgrad_engine.train.proving import MOST_EDITS
-from textgrad_engine.train.trainer import Trainer, loader_of
+from textgrad_engine.train.trainer import Trainer, check_parts, loader_of
 
 __all__ = ["Estimate", "Range", "estimate", "estimate_parts"]
 
@@ -108,7 +109,9 @@ def estimate(
         >>> found.steps, found.calls["forward"]
         (2, Range(low=50.0, high=278.0))
     """
+    check_parts(program, loss, optimizer, call="estimate")
     loader = loader_of(trainer, train, val, test, call="estimate")
+    check(estimate, locals())
     rows = loader.dataset
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)

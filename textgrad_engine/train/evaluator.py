@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
@@ -148,10 +149,9 @@ def attempt(
             f"{type(dataset).__name__} for the dataset and {type(loss).__name__} for the loss"
         )
     check_examples(dataset, "dataset", "evaluate")
+    check(evaluate, locals(), at_least(1, "concurrency", "repeats"))
     if len(dataset) == 0:
         raise DataError("there is nothing to evaluate on: the dataset is empty")
-    if repeats < 1:
-        raise ValueError(f"each example is run at least once, got repeats={repeats}")
     names = ids_of(dataset)
     groups = clusters_of_equals(program, dataset) if clusters is None else clusters_of(dataset, clusters)
     read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
@@ -174,8 +174,8 @@ def attempt(
         results = run_scored(start, len(given) * repeats, concurrency, tell)
         for number, ((prediction, watch), value) in enumerate(results):
             position = number % len(given)
-            check = partial(refuse, names[position], prediction, given[position][1])
-            found.append(_scored_until(prediction, value, watch if timed else None, check))
+            fits = partial(refuse, names[position], prediction, given[position][1])
+            found.append(_scored_until(prediction, value, watch if timed else None, fits))
     ended = next((each.failure for each in found if isinstance(each.failure, ENDED)), None)
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)

@@ -10,6 +10,7 @@ from typing import Any
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import DataError
+from textgrad_engine.kinds import is_number
 from textgrad_engine.train.scores import ALIKE
 
 __all__ = ["Guarded", "Guards"]
@@ -67,7 +68,7 @@ class Guards:
         for part, floor in floors.items():
             if not isinstance(part, tuple) or len(part) != 2 or not isinstance(part[0], str):
                 raise TypeError(f"floors names a slice by field and value, {_EXAMPLE}; got {part!r:.80}: {floor!r:.80}")
-            if not isinstance(floor, int | float) or not math.isfinite(floor):
+            if not is_number(floor) or not math.isfinite(floor):
                 raise ValueError(f"the floor of {part[0]} = {part[1]!r} must be a number, got {floor!r}")
         if not self.never_break and not self.floors:
             raise ValueError("guards guard nothing: give never_break=(ids...) or floors={(field, value): score}")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
@@ -132,6 +133,8 @@ def shrink(
         >>> found.after, found.removed
         ({'system': 'Shout.'}, {'system': (1, 3)})
     """
+    counts = at_least(1, "allowance", "max_tries", "lanes", "concurrency")
+    check(shrink, locals(), counts, _PROBABLE)
     objective = Objective(
         program,
         loss,
@@ -221,6 +224,9 @@ def _contracts_of(
 
 def _put(texts: Texts, number: int, text: str) -> Texts:
     return (*texts[:number], text, *texts[number + 1 :])
+
+
+_PROBABLE = Range("above 0.5 and at most 1", lambda value: 0.5 < value <= 1, ("doubt",))
 
 
 class _Races:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import signature_of
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import DataLoader, examples_of, ids_of
 from textgrad_engine.errors import DataError
+from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
@@ -32,7 +33,7 @@ from textgrad_engine.train.run import Examples
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
 
-__all__ = ["Trainer", "loader_of"]
+__all__ = ["Trainer", "check_parts", "loader_of"]
 
 
 class Trainer:
@@ -115,29 +116,20 @@ class Trainer:
         resume: bool = False,
         callbacks: Iterable[Callback] = (),
     ) -> None:
-        for name, value in (
-            ("max_epochs", max_epochs),
-            ("batch_size", batch_size),
-            ("max_steps", max_steps),
-            ("patience", patience),
-            ("feedback_batch_size", feedback_batch_size),
-            ("concurrency", concurrency),
-        ):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        steps = at_least(1, "max_epochs", "max_steps", "patience")
+        sizes = at_least(1, "batch_size", "feedback_batch_size", "concurrency")
+        rest = at_least(0, "tokens_weight", "latency_weight")
+        self.callbacks = _checked(callbacks)
+        self.feedback_images = checked_images(feedback_images, "feedback_images")
+        check(Trainer.__init__, locals(), steps, sizes, rest)
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.max_steps = max_steps
         self.patience = patience
         self.feedback_batch_size = feedback_batch_size
-        self.feedback_images = checked_images(feedback_images, "feedback_images")
         self.target = target
         self.seed = seed
         self.concurrency = concurrency
-        if not 0 <= tokens_weight < math.inf:
-            raise ValueError(f"tokens_weight must be a number of at least 0, got {tokens_weight}")
-        if latency_weight is not None and not 0 <= latency_weight < math.inf:
-            raise ValueError(f"latency_weight must be None or a number of at least 0, got {latency_weight}")
         self.guards = guards
         self.clusters = clusters
         self.latency_weight = latency_weight
@@ -147,7 +139,6 @@ class Trainer:
             raise ValueError("resume=True takes up the run in a run folder; name it with run_dir=...")
         self.run_dir = None if run_dir is None else Path(run_dir)
         self.resume = resume
-        self.callbacks = _checked(callbacks)
 
     def __repr__(self) -> str:
         usual = {name: setting.default for name, setting in signature_of(Trainer).parameters.items()}
@@ -187,6 +178,7 @@ class Trainer:
             ModelError: the models cannot be asked at all (key, model name, price).
         """
         loader = loader_of(self, train, val, test, call="fit")
+        check_parts(program, loss, optimizer, call="fit")
         self._check(program, loss, optimizer, [loader.dataset, val, *(() if test is None else (test,))])
         if self.guards is not None:
             self.guards.on(val, scale_of(loss))
@@ -220,13 +212,6 @@ class Trainer:
     def _check(
         self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Examples]
     ) -> None:
-        for name, value, is_one, wanted in (
-            ("program", program, isinstance(program, Module), "an nn.Module, whose parameters are trained"),
-            ("loss", loss, callable(loss), "a function or module that scores a prediction, such as nn.ExactMatch()"),
-            ("optimizer", optimizer, isinstance(optimizer, Optimizer), "one, as optim.TGD(program.parameters()) is"),
-        ):
-            if isinstance(value, type) or not is_one:
-                raise TypeError(f"fit: {name} should be {wanted}; got {_kind_of(value)}")
         own = {id(parameter) for parameter in program.parameters()}
         given = optimizer.variables()
         for variable in given:
@@ -251,6 +236,29 @@ class Trainer:
         for rows in sets:
             for row, name in zip(examples_of(rows), ids_of(rows)):
                 read(row, name)
+
+
+def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optimizer, *, call: str) -> None:
+    """Refuse what is no program, loss or optimizer.
+
+    Args:
+        program: what is to be trained.
+        loss: what is to score it.
+        optimizer: what is to train it.
+        call: what these were given to, such as ``"fit"``.
+
+    Raises:
+        TypeError: one of them is something else, or the class of one.
+    """
+    for name, value, is_one, wanted in (
+        ("program", program, isinstance(program, Module), "an nn.Module, whose parameters are trained"),
+        ("loss", loss, callable(loss), "a function or module that scores a prediction, such as nn.ExactMatch()"),
+        ("optimizer", optimizer, isinstance(optimizer, Optimizer), "one, as optim.TGD(program.parameters()) is"),
+    ):
+        if isinstance(value, type) or not is_one:
+            raise TypeError(f"{call}: {name} should be {wanted}; got {told(value)}")
+        if name == "loss" and is_coroutine_function(value):
+            raise TypeError(f"{call}: loss is {told(value)}, and nobody awaits it: write `def`")
 
 
 def loader_of(
@@ -297,12 +305,12 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
         TypeError: it is no iterable, or one of them has no `on_event`, or an `async` one.
     """
     if not isinstance(callbacks, Iterable):
-        raise TypeError(f"callbacks should be a list of them, got {_kind_of(callbacks)}; write callbacks=[...]")
+        raise TypeError(f"callbacks should be a list of them, got {told(callbacks)}; write callbacks=[...]")
     every = tuple(callbacks)
     for position, callback in enumerate(every):
         if isinstance(callback, type) or not callable(getattr(callback, "on_event", None)):
             raise TypeError(
-                f"callbacks[{position}] is {_kind_of(callback)}, and a callback is an object with a method "
+                f"callbacks[{position}] is {told(callback)}, and a callback is an object with a method "
                 "on_event(event); write a class with that method, and give an instance of it"
             )
         if inspect.iscoroutinefunction(callback.on_event):
@@ -311,13 +319,3 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
                 "write `def on_event`"
             )
     return every
-
-
-def _kind_of(value: object) -> str:
-    """What a value is, for a message.
-
-    Example:
-        >>> _kind_of(Trainer), _kind_of([])
-        ('the class Trainer', 'a value of type list')
-    """
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
