@@ -442,8 +442,8 @@ def test_eval_tells_what_each_metric_gave(cli: CLI, mail: Callable[..., Path]) -
     found = json.loads(cli("eval", folder, "--json", "--repeats", "2").stdout)
     assert found["mean"] == pytest.approx(0.75 * 0.5 + 0.25 * 0.5)
     assert found["parts"] == [
-        {"name": "exact_match of label", "mean": 0.5, "scale": [0, 1], "weight": 3},
-        {"name": "judge of why", "mean": 3.0, "scale": [1, 5], "weight": 1},
+        {"name": "exact_match of label", "mean": 0.5, "n": 12, "scale": [0, 1], "weight": 3},
+        {"name": "judge of why", "mean": 3.0, "n": 12, "scale": [1, 5], "weight": 1},
     ]
     assert "parts" not in json.loads(cli("eval", mail(ONE, NO_SECOND), "--json").stdout)
 
@@ -607,3 +607,58 @@ def test_a_target_column_that_there_is_not_is_named_with_those_there_are(
     config = load_config(mail(OWN[0], ("weight = 3", f'target = "{column}"')))
     with pytest.raises(DataError, match=said):
         read_data(config)
+
+
+def test_a_run_tells_what_each_metric_gave_wherever_it_tells_the_score(
+    cli: CLI, mail: Callable[..., Path], tmp_path: Path
+) -> None:
+    """`show`, the page, `diff`, folds, and all of them as JSON; at 80 columns each metric is in a line."""
+    folder, run, folds = mail(), tmp_path / "run", tmp_path / "folds"
+    done = cli("train", folder, "--run-dir", run)
+    line = re.compile(r"^  exact_match of label +75% +0\.500 +1\.000 +0\.500 +1\.000$", re.MULTILINE)
+    assert line.search(done.stdout)
+    assert line.search(cli("show", run).stdout)
+    found = json.loads(cli("show", run, "--json").stdout)
+    label = {"name": "exact_match of label", "n": 12, "scale": [0.0, 1.0], "weight": 3.0}
+    why = {"name": "judge of why", "n": 12, "scale": [1.0, 5.0], "weight": 1.0}
+    for split in ("val", "test"):
+        assert found[split]["seed"]["parts"] == [{**label, "mean": 0.5}, {**why, "mean": 3.0}]
+        assert found[split]["best"]["parts"] == [{**label, "mean": 1.0}, {**why, "mean": 5.0}]
+    assert cli("report", run).exit_code == 0
+    assert "judge of why, 1 to 5" in (run / "report.html").read_text(encoding="utf-8")
+    beside = cli("diff", run, run).stdout
+    assert re.search(r"^  judge of why, 1 to 5 +25% +5\.000 +5\.000 +5\.000 +5\.000$", beside, re.MULTILINE)
+    assert json.loads(cli("diff", run, run, "--json").stdout)["a"]["test"]["best"]["parts"][1]["mean"] == 5.0
+    assert cli("train", folder, "--folds", "2", "--run-dir", folds, "-q").exit_code == 0
+    assert re.search(r"^  judge of why, 1 to 5 +25% +3\.000 +5\.000$", cli("show", folds).stdout, re.MULTILINE)
+    tested = json.loads(cli("show", folds, "--json").stdout)["tested"]
+    assert tested["best"]["parts"][1] == {**why, "n": tested["best"]["examples"], "mean": 5.0}
+    assert cli("report", folds).exit_code == 0
+    assert "judge of why, 1 to 5" in (folds / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_folder_of_before_shows_the_one_score(cli: CLI, mail: Callable[..., Path], tmp_path: Path) -> None:
+    """It has not what each metric gave, and is read all the same."""
+    run = tmp_path / "run"
+    assert cli("train", mail(), "--run-dir", run, "-q").exit_code == 0
+    for name in ("result.json", "events.jsonl"):
+        text = (run / name).read_text(encoding="utf-8")
+        assert '"parts"' in text
+        (run / name).write_text(
+            "".join([json.dumps(_without_parts(json.loads(line))) + "\n" for line in text.split("\n") if line])
+            if name.endswith("jsonl")
+            else json.dumps(_without_parts(json.loads(text))),
+            encoding="utf-8",
+        )
+    done = cli("show", run)
+    assert done.exit_code == 0, done.output
+    assert "What each of" not in done.stdout
+    assert "parts" not in json.loads(cli("show", run, "--json").stdout)["val"]["seed"]
+    assert cli("report", run).exit_code == 0
+    assert cli("diff", run, run).exit_code == 0
+
+
+def _without_parts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_parts(each) for key, each in value.items() if key != "parts"}
+    return [_without_parts(each) for each in value] if isinstance(value, list) else value

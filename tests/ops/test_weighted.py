@@ -19,7 +19,7 @@ from textgrad_engine.testing import FunctionModel
 ANSWER = '{"label": "late", "why": "so"}'
 
 LABEL = "Of the score, label counts for 75%:\n"
-BOTH = "Of the score, label counts for 75%, why counts for 25%:\n"
+BOTH = "Of the score, label counts for 75%, why for 25%:\n"
 
 
 def two(weights: Any = (3, 1)) -> nn.Weighted:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,15 @@ from textgrad_engine.cli.options import limits_of, price_of
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
-from textgrad_engine.errors import UNANSWERED, BudgetExceeded, RunError
+from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm import Model
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
-from textgrad_engine.nn import Module, Weighted
-from textgrad_engine.nn.scores import hearing_parts
+from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.slots import composed
 from textgrad_engine.train import Evaluation
-from textgrad_engine.train.evaluator import ENDED, attempt, scale_of
+from textgrad_engine.train.evaluator import attempt, scale_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 
 __all__ = ["Asked", "Done", "Task", "carried_out", "checked"]
@@ -155,7 +153,6 @@ def carried_out(task: Task, *, quiet: bool) -> Done:
         build.surroundings(task.config, task.models),
         meter() as used,
         score_bar(len(task.dataset) * task.repeats, quiet) as on_score,
-        hearing_parts() as heard,
         stopping_on_interrupt(),
     ):
         evaluation, ended = attempt(
@@ -172,37 +169,9 @@ def carried_out(task: Task, *, quiet: bool) -> Done:
         **task.about,
         "status": "finished" if ended is None else "budget" if spent else "interrupted",
         **(evaluation_as_json(evaluation) or {}),
-        **_parts(task.metric, heard),
         "usage": usage_as_json(used.total),
         "seconds": round(time.monotonic() - began, 3),
     }
     run = task.subject.run
     openings = run_data.openings(run) + 1 if run is not None and run_data.opens_test(entry) else None
     return Done(evaluation, ended, entry, used.total, openings)
-
-
-def _parts(metric: Callable[..., Variable], heard: Sequence[tuple[str, Mapping[str, Variable]]]) -> dict[str, Any]:
-    """What each of several metrics gave in the mean, of the examples that have a score; {} of one metric.
-
-    Of an example that was run several times its mean counts, as in the score.
-    """
-    if not isinstance(metric, Weighted):
-        return {}
-    found: dict[str, list[dict[str, float]]] = {}
-    for example, parts in heard:
-        with contextlib.suppress(*UNANSWERED, *ENDED):
-            scores = {name: float(part.data) for name, part in parts.items()}
-            found.setdefault(example, []).append(scores)
-    return {
-        "parts": [
-            {
-                "name": name,
-                "mean": math.fsum(math.fsum(each[name] for each in own) / len(own) for own in found.values())
-                / len(found),
-                "scale": list(metric.scales[name]),
-                "weight": weight,
-            }
-            for name, weight in metric.weights.items()
-            if found
-        ]
-    }

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.nn.loss import ExactMatch, names_inputs, needs_target, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
@@ -24,21 +23,23 @@ __all__ = ["OnField", "Weighted", "hearing_parts", "losses_in"]
 Parts: TypeAlias = dict[str, Variable]
 """The scores that one score was made of, each on its own scale, by the names of the losses."""
 
-_HEARD: ContextVar[list[tuple[str, Parts]] | None] = ContextVar("textgrad_engine_parts", default=None)
+_HEARD: ContextVar[list[Parts] | None] = ContextVar("textgrad_engine_parts", default=None)
 
 
 @contextlib.contextmanager
-def hearing_parts() -> Iterator[list[tuple[str, Parts]]]:
-    """Inside the block, what every `Weighted` loss makes a score of is put into a list, with the name of the example.
+def hearing_parts() -> Iterator[list[Parts]]:
+    """Inside the block, what every `Weighted` loss makes a score of is put into a list, in the order of the calls.
+
+    Of one inside of another one it comes before that of the outer one.
 
     Example:
         >>> loss = Weighted({"right": ExactMatch(), "as right": ExactMatch()})
         >>> with hearing_parts() as heard:
         ...     score = loss(Variable("new"), "new")
-        >>> {name: part.data for name, part in heard[0][1].items()}
+        >>> {name: part.data for name, part in heard[0].items()}
         {'right': 1, 'as right': 1}
     """
-    heard: list[tuple[str, Parts]] = []
+    heard: list[Parts] = []
     token = _HEARD.set(heard)
     try:
         yield heard
@@ -186,7 +187,7 @@ class Weighted(OneVariable):
             for name, loss in self.by_name.items()
         }
         if (heard := _HEARD.get()) is not None:
-            heard.append((EXAMPLE.get(), parts))
+            heard.append(parts)
         return weighted_mean(list(parts.values()), list(self.weights.values()), list(self.scales.values()), list(parts))
 
     def _target_of(self, name: str, given: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.beside import Beside, Side, Texts
 from textgrad_engine.report.pairing import Pairing
+from textgrad_engine.report.parts import Parts, parts_table, parts_within
 from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled, unwrapped
 from textgrad_engine.report.view import measured, said
 from textgrad_engine.report.words import count, duration, money, plural
@@ -48,6 +49,8 @@ def render_beside(found: Beside, *, width: int = 80, terminal: bool = False, col
         hanging(f"{name}  ", "", f"{side.name}: {side.headline}", "bold") for name, side in zip("AB", found.sides)
     ]
     parts += ["", _scores(found), ""]
+    if (metrics := _metrics(found)) is not None:
+        parts += parts_table(metrics)
     for pairing in found.pairings:
         parts += _pairing(pairing, found.pairings[-1])
     parts += [indented(remark, 2, "dim") for remark in found.remarks]
@@ -87,6 +90,19 @@ _ROWS: dict[str, Any] = {
     "test, seed": lambda side: side.seed_test,
     "test, best": lambda side: side.best_test,
 }
+
+
+def _metrics(found: Beside) -> Parts | None:
+    """What each metric gave of the best texts."""
+    first, second = found.sides
+    return parts_within(
+        [
+            ("val A", first.best_val),
+            ("val B", second.best_val),
+            ("test A", first.best_test),
+            ("test B", second.best_test),
+        ]
+    )
 
 
 def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:

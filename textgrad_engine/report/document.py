@@ -102,7 +102,9 @@ def _controls(result: TrainResult) -> dict[str, Any] | None:
 
 
 def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
-    """Mean, 95% interval and size, with bounds where answers are missing; the scores are in the run folder."""
+    """Mean, 95% interval and size, with bounds where answers are missing, and what each of several
+    metrics gave; the scores are in the run folder.
+    """
     if evaluation is None:
         return None
     found: dict[str, Any] = {
@@ -119,6 +121,11 @@ def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
         found["latency"] = math.fsum(known) / len(known)
     if evaluation.clusters:
         found["clusters"] = len(set(evaluation.clusters))
+    if evaluation.parts:
+        found["parts"] = [
+            {"name": part.name, "mean": part.mean, "n": part.n, "scale": list(part.scale), "weight": part.weight}
+            for part in evaluation.parts
+        ]
     return found
 
 

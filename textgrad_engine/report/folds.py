@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.notes import looked_at_before
+from textgrad_engine.report.parts import Parts, parts_table, parts_within
 from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled
 from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
@@ -28,6 +29,7 @@ __all__ = [
     "folds_in_a_line",
     "headline_of",
     "notes_of",
+    "parts_of_folds",
     "render_folds",
     "verdict_of",
 ]
@@ -50,6 +52,8 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
         parts.append(hanging(f"  {'verdict':11}", "", verdict, "bold"))
     if found.folds:
         parts.append("")
+    if (metrics := parts_of_folds(found)) is not None:
+        parts += parts_table(metrics)
     if advice := advice_of(folds, folds.path):
         parts += [indented(advice[0], 2, "bold"), *(indented(each, 2) for each in advice[1:]), ""]
     parts += [indented(each, 2) for each in against_controls(found)]
@@ -92,6 +96,11 @@ def _scores(found: CrossValidation) -> Table:
     if found.seed is not None and found.best is not None:
         table.add_row("all", str(len(found.seed)), measured(found.seed), measured(found.best), "", style="bold")
     return table
+
+
+def parts_of_folds(found: CrossValidation) -> Parts | None:
+    """What each metric gave on the examples of all folds."""
+    return parts_within([("seed prompt", found.seed), ("best prompts", found.best)])
 
 
 def _tested_on(each: TrainResult) -> tuple[str, str, str, str]:

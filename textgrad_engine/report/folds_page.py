@@ -7,12 +7,13 @@ from importlib.resources import files
 from pathlib import Path
 
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.report.folds import advice_of, against_controls, headline_of, notes_of, verdict_of
+from textgrad_engine.report.folds import advice_of, against_controls, headline_of, notes_of, parts_of_folds, verdict_of
 from textgrad_engine.report.html import Inside, Markup, data, document, element, joined
 from textgrad_engine.report.page_parts import (
     SIMULATED,
     again,
     changes_in,
+    metrics,
     models_of,
     scores_plot,
     section,
@@ -53,7 +54,7 @@ def page_of_folds(folds: Folds) -> str:
         element(
             "main",
             *section("Which prompt to use", _advice(folds)),
-            *section("Scores", _scores(folds)),
+            *section("Scores", [*_scores(folds), *metrics(parts_of_folds(found))]),
             *section("What to know when reading this", _notes(folds)),
             *_changes(found),
             *section("Beside controls", _controls(found)),

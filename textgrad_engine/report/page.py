@@ -13,6 +13,7 @@ from textgrad_engine.report.page_parts import (
     SIMULATED,
     again,
     changes_in,
+    metrics,
     models_of,
     scores_plot,
     section,
@@ -21,6 +22,7 @@ from textgrad_engine.report.page_parts import (
 )
 from textgrad_engine.report.page_texts import SHOWN_ITEMS, name_of, said, steps
 from textgrad_engine.report.pairing import setting
+from textgrad_engine.report.parts import parts_of_result
 from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import View, headline, view_of
@@ -59,7 +61,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
         element(
             "main",
             *_error(run),
-            *section("Scores", _scores(result)),
+            *section("Scores", [*_scores(result), *metrics(parts_of_result(result))]),
             *section("What to know when reading this", _notes(run, view)),
             *(each for parameter in view.parameters for each in changes_in(result, parameter)),
             *section("Steps", steps(result)),

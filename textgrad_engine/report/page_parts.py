@@ -9,6 +9,7 @@ from textgrad_engine.report.figures import Axis, axis_row, interval_row
 from textgrad_engine.report.html import Inside, Markup, data, element, joined
 from textgrad_engine.report.page_texts import changes, name_of
 from textgrad_engine.report.pairing import setting_in
+from textgrad_engine.report.parts import Parts, parts_title
 from textgrad_engine.report.toml import as_toml
 from textgrad_engine.report.view import ParameterView
 from textgrad_engine.report.words import capital, plural, score
@@ -18,6 +19,7 @@ __all__ = [
     "SIMULATED",
     "again",
     "changes_in",
+    "metrics",
     "models_of",
     "scores_plot",
     "section",
@@ -125,6 +127,13 @@ def table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], stron
         made.append(element("tr", *cells, class_="strong" if number == strong else None))
     inside = element("table", element("thead", head), element("tbody", *made))
     return element("div", inside, class_="wide", tabindex=0, role="region", aria_label=label)
+
+
+def metrics(parts: Parts | None) -> Iterator[Markup]:
+    """What each of several metrics gave; nothing where there is one."""
+    if parts is not None:
+        yield element("h3", parts_title(parts))
+        yield table(parts_title(parts), parts.heads, parts.rows, strong=-1)
 
 
 def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Markup]:

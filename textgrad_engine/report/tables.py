@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
+from textgrad_engine.report.parts import parts_of_result, parts_table
 from textgrad_engine.report.printing import fitted, group, hanging, indented, padded, printed, styled
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
@@ -60,6 +61,8 @@ def render(
     parts: list[RenderableType] = [*_headline(title, ended), "", _scores(view), ""]
     if view.notes:
         parts += [*(indented(note, 2, "dim") for note in view.notes), ""]
+    if (metrics := parts_of_result(result)) is not None:
+        parts += parts_table(metrics)
     parts += [_usage(view), ""]
     if tools:
         parts += [*_tools(tools), ""]

@@ -25,9 +25,9 @@ from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_p
 
 __all__ = ["FinishedRun"]
 
-_NOT_COMPARED = frozenset({"time", "latency", "seconds", "openings", "predictions"})
-"""Times; looks at the test set, as those of before count; and what a program said: objects in it may look otherwise in
-each process. What was made of it is compared."""
+_NOT_COMPARED = frozenset({"time", "latency", "seconds", "openings", "predictions", "parts"})
+"""Times; looks at the test set, as those of before count; what a program said: objects in it may look otherwise in
+each process. What was made of it is compared. And what each of several metrics gave, which folders of before lack."""
 _SHOWN = 200
 """So many characters of a text are shown, from its beginning."""
 _BEGINNINGS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
@@ -12,22 +12,35 @@ from textgrad_engine.errors import UNANSWERED, ScoreError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.places import numbering_places
+from textgrad_engine.nn.scores import hearing_parts
 from textgrad_engine.train.fields import Score
 from textgrad_engine.train.prediction import as_prediction
 
-__all__ = ["not_to_be_had", "run_on", "run_scored", "run_together"]
+__all__ = ["Ran", "not_to_be_had", "run_on", "run_scored", "run_together", "scored_by_parts"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def run_on(
-    name: str, program: Callable[..., Any], fields: Mapping[str, Any], score: Score, wanted: Any
-) -> tuple[Any, Any]:
-    """What a program says of one example (see `as_prediction`), and its loss; both may be pending.
+class Ran(NamedTuple):
+    """A program on one example; all of it may be pending.
+
+    Attributes:
+        prediction: what the program says (see `as_prediction`).
+        loss: its score.
+        parts: the scores that an `nn.Weighted` loss was made of, in its order; none of other losses.
+    """
+
+    prediction: Any
+    loss: Any
+    parts: tuple[Variable, ...] = ()
+
+
+def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], score: Score, wanted: Any) -> Ran:
+    """What a program says of one example, and its loss.
 
     A program that waits for an answer, to decide what to do next, meets it here when that is not to be had. It costs
-    this example alone, as in a program that does not wait: both Variables raise the error where they are read.
+    this example alone, as in a program that does not wait: the Variables raise the error where they are read.
 
     Where a program asks the same twice of one example (to vote on several answers), each time is a sample of its own,
     also where answers are kept on disk; not so at temperature 0.
@@ -42,7 +55,8 @@ def run_on(
     try:
         with sampling_apart(), numbering_places():
             prediction = as_prediction(program(**fields))
-        return prediction, score(prediction, wanted, fields)
+        loss, parts = scored_by_parts(score, prediction, wanted, fields)
+        return Ran(prediction, loss, parts)
     except UNANSWERED as error:
         return not_to_be_had(error)
     except Exception as error:
@@ -51,14 +65,23 @@ def run_on(
         raise
 
 
-def not_to_be_had(error: Exception) -> tuple[Variable, Variable]:
-    """The prediction and the loss of an example whose program raised an error: both raise it where they are read."""
+def scored_by_parts(
+    score: Score, prediction: Any, wanted: Any, fields: Mapping[str, Any]
+) -> tuple[Any, tuple[Variable, ...]]:
+    """What a loss gives of a prediction, and what it made that of, as `Ran` has it."""
+    with hearing_parts() as heard:
+        loss = score(prediction, wanted, fields)
+    return loss, tuple(heard[-1].values()) if heard else ()
+
+
+def not_to_be_had(error: Exception) -> Ran:
+    """What there is of an example whose program raised an error: prediction and loss raise it where they are read."""
 
     async def fail() -> tuple[Any, ...]:
         raise error
 
     (value,) = Variable._of_call(dispatch.submit(fail, label="an example"), ("",))
-    return value, value
+    return Ran(value, value)
 
 
 def run_scored(

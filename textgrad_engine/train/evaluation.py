@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.statistics import (
     Spread,
     clustered_interval,
@@ -36,6 +37,7 @@ class Evaluation:
         latency: where it was asked for, the seconds that the forward calls of each example took, with repeats the means
             of its samples; None where nobody knows (`train.latency` says what counts). Else empty.
         not_run: the examples that were never come to, as the budget was spent; they have no score, and no failure.
+        parts: what each of several metrics gave, where the score is made of them; else empty.
     """
 
     ids: tuple[str, ...]
@@ -47,6 +49,7 @@ class Evaluation:
     scale: tuple[float, float] | None = None
     latency: tuple[float | None, ...] = field(default=(), compare=False)
     not_run: tuple[str, ...] = ()
+    parts: tuple[MetricScores, ...] = ()
 
     @property
     def answered(self) -> tuple[float, ...]:

@@ -15,12 +15,13 @@ from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.train.asked import Call
-from textgrad_engine.train.calling import not_to_be_had, run_on, run_scored
+from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.fields import check_examples, inputs_and_target, lacking, refusing_batches, with_fields
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.latency import Stopwatch
+from textgrad_engine.train.metric_scores import MetricScores, filled, parts_of
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
@@ -157,29 +158,30 @@ def attempt(
     read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
     given = [read(row, name) for row, name in zip(examples_of(dataset), names)]  # before anything is paid
 
-    def start(number: int) -> tuple[tuple[Any, Stopwatch], Variable]:
+    def start(number: int) -> tuple[tuple[Ran, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))
         fields, wanted = given[position]
         watch = Stopwatch()
         with example(names[position]), no_grad(), repeat(sample), watch.running() if timed else nullcontext():
             try:
-                prediction, found = run_on(names[position], program, fields, score, wanted)
+                ran = run_on(names[position], program, fields, score, wanted)
             except ENDED as error:  # of a program that waits for an answer
-                prediction, found = not_to_be_had(error)
-            return (prediction, watch), found
+                ran = not_to_be_had(error)
+            return (ran, watch), ran.loss
 
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     found = []
     with watched(program, "evaluate"), stopped_by_errors():
         results = run_scored(start, len(given) * repeats, concurrency, tell)
-        for number, ((prediction, watch), value) in enumerate(results):
+        for number, ((ran, watch), _) in enumerate(results):
             position = number % len(given)
-            fits = partial(refuse, names[position], prediction, given[position][1])
-            found.append(_scored_until(prediction, value, watch if timed else None, fits))
+            fits = partial(refuse, names[position], ran.prediction, given[position][1])
+            found.append(_scored_until(ran, watch if timed else None, fits))
     ended = next((each.failure for each in found if isinstance(each.failure, ENDED)), None)
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)
-    return Attempt(evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale_of(loss)), ended)
+    scale, parts = scale_of(loss), parts_of(loss)
+    return Attempt(evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale, parts=parts), ended)
 
 
 async def aevaluate(*args: Any, **kwargs: Any) -> Evaluation:
@@ -207,7 +209,7 @@ async def aevaluate(*args: Any, **kwargs: Any) -> Evaluation:
 class Scored(NamedTuple):
     """What came of one example: its score and what the program said, or why there is neither.
 
-    The calls are what the program asked for it, where that was noted.
+    The calls are what the program asked for it, where that was noted, and the parts what each of several metrics gave.
     """
 
     score: float | None
@@ -215,16 +217,14 @@ class Scored(NamedTuple):
     failure: Exception | None = None
     latency: float | None = None
     calls: tuple[Call, ...] | None = None
+    parts: tuple[float, ...] = ()
 
 
-def scored(
-    prediction: Any, loss: Variable, watch: Stopwatch | None = None, check: Callable[[], None] = lambda: None
-) -> Scored:
+def scored(ran: Ran, watch: Stopwatch | None = None, check: Callable[[], None] = lambda: None) -> Scored:
     """Wait for an example and read what came of it.
 
     Args:
-        prediction: what the program said: a Variable, or several outputs.
-        loss: its score.
+        ran: what the program said, and its score.
         watch: ran while the example was begun; None where nobody wants to know how long it took.
         check: refuses what would make the score mean something else.
 
@@ -233,17 +233,18 @@ def scored(
         ModelError: the models cannot be asked at all.
     """
     try:
-        score = as_score(loss)
+        score = as_score(ran.loss)
         check()
-        return Scored(score, said_in(prediction), latency=None if watch is None else watch.seconds)
+        parts = tuple([as_score(part) for part in ran.parts])
+        return Scored(score, said_in(ran.prediction), latency=None if watch is None else watch.seconds, parts=parts)
     except UNANSWERED as error:
         return Scored(None, failure=error)
 
 
-def _scored_until(prediction: Any, loss: Variable, watch: Stopwatch | None, check: Callable[[], None]) -> Scored:
+def _scored_until(ran: Ran, watch: Stopwatch | None, check: Callable[[], None]) -> Scored:
     """`scored`, where a spent budget and a stop are failures of the example."""
     try:
-        return scored(prediction, loss, watch, check)
+        return scored(ran, watch, check)
     except ENDED as error:
         return Scored(None, failure=error)
 
@@ -269,6 +270,7 @@ def evaluation_of(
     repeats: int = 1,
     clusters: tuple[str, ...] = (),
     scale: tuple[float, float] | None = None,
+    parts: Sequence[MetricScores] = (),
 ) -> Evaluation:
     """The evaluation that single results make.
 
@@ -278,6 +280,7 @@ def evaluation_of(
         repeats: how many samples of each there are.
         clusters: the cluster of each example, or empty.
         scale: the lowest and the highest possible score, if known.
+        parts: the metrics that the score is made of, without their scores; none where it is one.
 
     Raises:
         ModelError: the first failure, when more than half went unanswered.
@@ -295,7 +298,8 @@ def evaluation_of(
     samples = () if repeats == 1 else tuple(tuple(each.score for each in row) for row in rows)
     times = [[each.latency for each in row if each.latency is not None] for row in rows]
     latency = tuple(item_means([row])[0] if row else None for row in times) if any(times) else ()
-    return Evaluation(names, tuple(scores), tuple(said), failures, samples, clusters, scale, latency)
+    each = filled(parts, [[sample.parts for sample in row if sample.parts] for row in rows])
+    return Evaluation(names, tuple(scores), tuple(said), failures, samples, clusters, scale, latency, parts=each)
 
 
 def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...]:

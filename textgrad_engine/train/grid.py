@@ -23,6 +23,7 @@ from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Sequential, Weighted
 from textgrad_engine.slots import slots_of
+from textgrad_engine.train.calling import Ran, scored_by_parts
 from textgrad_engine.train.fields import Score
 
 __all__ = ["Row", "is_uniform", "run_grid", "same_shape", "same_slots"]
@@ -93,7 +94,7 @@ def same_slots(candidates: Sequence[Sequence[str]]) -> bool:
 
 def run_grid(
     program: Module, loss: Score, candidates: Sequence[Mapping[str, Variable]], rows: Sequence[Row]
-) -> list[list[tuple[Variable, Variable]]]:
+) -> list[list[Ran]]:
     """Dispatch every candidate on every example.
 
     Args:
@@ -103,7 +104,7 @@ def run_grid(
         rows: the examples, which have the `same_shape`.
 
     Returns:
-        For each candidate, for each example its prediction and its loss, which may be pending.
+        For each candidate, for each example its prediction and its loss.
     """
     values = {name: [candidate[name] for candidate in candidates] for name in candidates[0]}
     inputs = {field: [fields[field] for _, fields, _ in rows] for field in rows[0][1]}
@@ -112,16 +113,17 @@ def run_grid(
         targets = {field: [target[field] for target in targets] for field in targets[0]}
     elif targets[0] is None:
         targets = None
-    made: list[tuple[VmapLayer, VmapLayer, Variable, Variable]] = []
+    made: list[tuple[VmapLayer, VmapLayer, Variable, Variable, tuple[Variable, ...]]] = []
 
     def score(candidate: dict[str, Any], fields: dict[str, Any], target: Any) -> Variable:
         outer, inner = LAYERS.get()[-2:]
         assert isinstance(outer, VmapLayer)
         assert isinstance(inner, VmapLayer)
         prediction = functional_call(program, candidate, **fields)
-        found: Variable = loss(prediction, target, fields)
-        made.append((outer, inner, prediction, found))
-        return found
+        found, parts = scored_by_parts(loss, prediction, target, fields)
+        made.append((outer, inner, prediction, found, parts))
+        scored: Variable = found
+        return scored
 
     # What is the inner batch here is gone through first.
     by_candidate = vmap(score, in_dims=(0, None, None), randomness=None, names=[""] * len(candidates))
@@ -133,9 +135,10 @@ def run_grid(
     )
     with numbering_places():
         by_example(values, inputs, targets)
-    ((outer, inner, prediction, found),) = made
+    ((outer, inner, prediction, found, parts),) = made
 
     def table(value: Variable) -> list[list[Any]]:
         return [outer.entries(entry) for entry in inner.entries(value)]
 
-    return [list(zip(*both)) for both in zip(table(prediction), table(found))]
+    each = zip(table(prediction), table(found), *map(table, parts))
+    return [[Ran(said, score, tuple(own)) for said, score, *own in zip(*of)] for of in each]

@@ -31,6 +31,7 @@ from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import leaves_of, named_in
+from textgrad_engine.train.metric_scores import filled, parts_of
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.reach import Reach
@@ -102,7 +103,7 @@ class Objective:
         check(Objective.__init__, locals(), counts, weights)
         self.tokens_weight, self.latency_weight = tokens_weight, latency_weight or 0.0
         self.timed = latency_weight is not None
-        self.scale = scale_of(loss)
+        self.scale, self._parts = scale_of(loss), parts_of(loss)
         self._phases = phases
         self._named = named_in(program, parameters)
         self.names = tuple(self._named)
@@ -173,7 +174,7 @@ class Objective:
             ModelError: more than half of the examples went unanswered, or the models cannot be asked at all.
         """
         found = self._results([self._validation(texts)], on_score)[0]
-        return evaluation_of(self.val, found, clusters=self.clusters, scale=self.scale)
+        return evaluation_of(self.val, found, clusters=self.clusters, scale=self.scale, parts=self._parts)
 
     def known(self, texts: Texts) -> Evaluation | None:
         """What is known of the validation set with these texts, without asking; None when that is nothing."""
@@ -196,6 +197,7 @@ class Objective:
             scale=self.scale,
             latency=latency,
             not_run=tuple(name for name, each in zip(self.val, found) if each is None),
+            parts=filled(self._parts, [[each.parts] if each and each.parts else [] for each in found]),
         )
 
     def validated(self, seed: Texts) -> list[tuple[Texts, Evaluation]]:
@@ -244,7 +246,7 @@ class Objective:
         leaves = leaves_of(self._named, texts)
         call_hooks_of([*zip(self.parameters, leaves.values())])
         begun = self._trials.begin_recorded(leaves, positions, noted=self._noting)
-        problems = go_backward(self.reach.look([each[1] for each in begun], leaves))
+        problems = go_backward(self.reach.look([ran.loss for ran, _, _ in begun], leaves))
         every = [self._trials.read("train", position, *each) for position, each in zip(positions, begun)]
         self.reach.refuse_if_cut_off(positions, [found.score for found in every])
         for position, found in zip(positions, every):

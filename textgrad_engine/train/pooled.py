@@ -10,6 +10,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.train.evaluator import Comparison, Evaluation, compare
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.folds import Part
+from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.result import TrainResult
 
 __all__ = ["AgainstControl", "CrossValidation", "pooled"]
@@ -177,6 +178,9 @@ def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequenc
         found = [value for one in each for value in values(one)]
         return tuple(found[position] for position in order) if found else ()
 
+    def part_of(at: int) -> MetricScores:
+        return replace(each[0].parts[at], scores=joined(lambda one: one.parts[at].scores))
+
     made = Evaluation(
         joined(lambda one: one.ids),
         joined(lambda one: one.scores),
@@ -184,5 +188,6 @@ def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequenc
         {name: error for one in each for name, error in one.failures.items()},
         scale=each[0].scale,
         latency=joined(lambda one: one.latency),
+        parts=tuple([part_of(at) for at in range(len(each[0].parts))]),
     )
     return replace(made, clusters=tuple(clusters[place[name]] for name in made.ids)) if clusters else made

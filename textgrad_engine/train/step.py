@@ -137,7 +137,7 @@ class StepRun(Run):
                 row, name = rows[position], names[position]
                 with example(name):
                     fields, wanted = self.read(row, name)
-                    return None, run_on(name, self.program, fields, self.score, wanted)[1]
+                    return None, run_on(name, self.program, fields, self.score, wanted).loss
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]

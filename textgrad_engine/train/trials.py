@@ -15,7 +15,7 @@ from textgrad_engine.llm.places import trying
 from textgrad_engine.nn import Module, Weighted
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
-from textgrad_engine.train.calling import run_on, run_scored
+from textgrad_engine.train.calling import Ran, run_on, run_scored
 from textgrad_engine.train.evaluator import Scored, scored
 from textgrad_engine.train.fields import refusing_batches, with_fields
 from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
@@ -25,11 +25,11 @@ from textgrad_engine.train.leaves import frozen_beside, leaves_of
 
 __all__ = ["Begun", "Trials"]
 
-Begun: TypeAlias = tuple[Any, Variable, Stopwatch | None, tuple[Call, ...] | None]
-"""The prediction and the loss of an example, what times it, and what the program asked, where that is noted."""
+Begun: TypeAlias = tuple[Ran, Stopwatch | None, tuple[Call, ...] | None]
+"""The program on an example, what times it, and what the program asked, where that is noted."""
 
 
-_Started: TypeAlias = tuple[tuple[Any, Stopwatch | None, Asking | None], Variable]
+_Started: TypeAlias = tuple[tuple[Ran, Stopwatch | None, Asking | None], Variable]
 
 
 class Trials:
@@ -100,8 +100,7 @@ class Trials:
         self,
         split: Split,
         position: int,
-        prediction: Any,
-        loss: Variable,
+        ran: Ran,
         watch: Stopwatch | None,
         calls: tuple[Call, ...] | None,
     ) -> Scored:
@@ -110,8 +109,7 @@ class Trials:
         Args:
             split: the set.
             position: of the example in it.
-            prediction: of what was begun; so are the others.
-            loss: its loss.
+            ran: of what was begun; so are the others.
             watch: what times it.
             calls: what the program asked.
 
@@ -120,7 +118,7 @@ class Trials:
             ModelError: the models cannot be asked at all.
         """
         name, _, wanted = self._rows[split][position]
-        found = scored(prediction, loss, watch, functools.partial(self._refuse, name, prediction, wanted))
+        found = scored(ran, watch, functools.partial(self._refuse, name, ran.prediction, wanted))
         return found if calls is None or found.score is None else found._replace(calls=calls)
 
     def _begin_alone(self, keys: Sequence[Key], on_score: Callable[[int], None] | None, noted: bool) -> list[Begun]:
@@ -155,20 +153,17 @@ class Trials:
             asking = Asking([tuple(each.values()) for each in leaves]) if noted else None
             with no_grad(), sampling(index), self._known.phase_of(candidates[0]), asking or contextlib.nullcontext():
                 grid = run_grid(self._program, self._score, leaves, rows)
-            for texts, pairs in zip(candidates, grid):
-                for position, (prediction, loss) in zip(some, pairs):
-                    calls = None if asking is None else asking.calls_behind(prediction)
-                    begun[texts, split, position, index] = prediction, loss, None, calls
+            for texts, every in zip(candidates, grid):
+                for position, ran in zip(some, every):
+                    calls = None if asking is None else asking.calls_behind(ran.prediction)
+                    begun[texts, split, position, index] = ran, None, calls
         return begun
 
     def _begin(
         self, start: Callable[[int], _Started], count: int, on_score: Callable[[int], None] | None = None
     ) -> list[Begun]:
         results = run_scored(start, count, self._concurrency, on_score, self._room)
-        return [
-            (prediction, loss, watch, None if asking is None else asking.calls())
-            for (prediction, watch, asking), loss in results
-        ]
+        return [(ran, watch, None if asking is None else asking.calls()) for (ran, watch, asking), _ in results]
 
     def _run(self, row: Row, values: dict[str, Variable], noted: dict[str, Variable] | None) -> _Started:
         """Run one example.
@@ -187,5 +182,5 @@ class Trials:
                 return functional_call(self._program, values, **given)
 
         with example(name), contextlib.nullcontext() if watch is None else watch.running():
-            prediction, loss = run_on(name, program, fields, self._score, wanted)
-        return (prediction, watch, asking), loss
+            ran = run_on(name, program, fields, self._score, wanted)
+        return (ran, watch, asking), ran.loss

@@ -1,0 +1,72 @@
+"""What each of several metrics gave, where the score is made of them (`nn.Weighted`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from textgrad_engine.nn import Weighted
+
+__all__ = ["MetricScores", "filled", "parts_of"]
+
+
+@dataclass(frozen=True)
+class MetricScores:
+    """One of the metrics that a score is made of.
+
+    Attributes:
+        name: the metric's, as `nn.Weighted` has it.
+        scores: what it gave each example, on its own scale, in dataset order, with repeats the means of the samples;
+            None where there is no answer.
+        scale: its lowest and its highest score.
+        weight: how it is weighed; only how weights compare counts.
+    """
+
+    name: str
+    scores: tuple[float | None, ...]
+    scale: tuple[float, float]
+    weight: float
+
+    @property
+    def n(self) -> int:
+        """How many examples have a score."""
+        return sum(score is not None for score in self.scores)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores that there are; None where there are none."""
+        known = [score for score in self.scores if score is not None]
+        return math.fsum(known) / len(known) if known else None
+
+
+def parts_of(loss: Callable[..., Any]) -> tuple[MetricScores, ...]:
+    """The metrics that a loss is made of, without scores; none of a loss that is one.
+
+    Example:
+        >>> from textgrad_engine.nn import ExactMatch
+        >>> [part.name for part in parts_of(Weighted({"right": ExactMatch()}))], parts_of(ExactMatch())
+        (['right'], ())
+    """
+    if not isinstance(loss, Weighted):
+        return ()
+    return tuple(MetricScores(name, (), loss.scales[name], weight) for name, weight in loss.weights.items())
+
+
+def filled(parts: Sequence[MetricScores], rows: Sequence[Sequence[tuple[float, ...]]]) -> tuple[MetricScores, ...]:
+    """The metrics with their scores.
+
+    Args:
+        parts: the metrics.
+        rows: for each example, for each of its samples that was answered, what each metric gave.
+
+    Example:
+        >>> filled([MetricScores("right", (), (0, 1), 1.0)], [[(1.0,), (0.0,)], []])[0].scores
+        (0.5, None)
+    """
+
+    def mean(row: Sequence[tuple[float, ...]], number: int) -> float | None:
+        return math.fsum(each[number] for each in row) / len(row) if row else None
+
+    return tuple(replace(part, scores=tuple(mean(row, at) for row in rows)) for at, part in enumerate(parts))
