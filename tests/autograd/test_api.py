@@ -96,6 +96,41 @@ def test_a_root_that_is_no_variable_is_named_with_its_position():
             tg.autograd.grad(roots, leaf(), gradients)
 
 
+@pytest.mark.parametrize("roots", [3, None, "text", {"a": leaf()}])
+def test_what_holds_no_roots_is_refused(roots):
+    """A dict of losses, too, of which Python would go through the names."""
+    with pytest.raises(TypeError, match=r"begins at a Variable, or at a list of them, got (int|NoneType|str|dict)"):
+        tg.backward(roots)
+
+
+def test_no_roots_are_refused():
+    """A pass from nowhere would end as if all had been well."""
+    for go in (lambda: tg.backward([]), lambda: tg.autograd.grad([], leaf(), allow_unused=True)):
+        with pytest.raises(AutogradError, match="nothing to begin at: the list of losses is empty"):
+            go()
+
+
+def test_texts_in_a_list_are_no_feedback_on_a_single_value():
+    """They are meant for the entries of a batch, which this is not; several pieces of feedback are Variables."""
+    prompt = leaf(role="draft")
+    with pytest.raises(AutogradError, match=r"'draft'.*a single value where a list of 2 texts.*a list of Variables"):
+        (prompt + "!").backward(["one", "two"])
+    (prompt + "!").backward([tg.Variable("one"), tg.Variable("two")])
+    assert texts(prompt.grad) == ["one", "two"]
+
+
+@pytest.mark.parametrize("second", [tg.Variable("two"), "two"])
+def test_as_many_variables_as_a_batch_has_entries_may_mean_two_things(second):
+    """One for each entry, or all of them for every entry; the message has the words for both, and other numbers go."""
+    batch = tg.Variable(["a", "b"], role="answers", requires_grad=True)
+    one = tg.Variable("one")
+    with pytest.raises(AutogradError, match=r"'answers'.*one thing to each entry, or 2 things to every.*Variable\(\["):
+        (batch + "!").backward([one, second])
+    (batch + "!").backward([one, second, "three"])
+    (batch + "!").backward([tg.Variable(["one", ""]), tg.Variable(["", "two"])])
+    assert [item.data for item in batch.grad] == ["one", "two", "three", ["one", ""], ["", "two"]]
+
+
 def test_a_gradient_that_is_no_gradient_is_refused():
     """Before the pass begins."""
     with pytest.raises(TypeError, match="the caller gave int"):
@@ -557,7 +592,7 @@ async def _nothing():
 def test_feedback_on_a_batch_has_a_text_for_each_entry(words):
     """One too many would go nowhere; the message shows both sizes."""
     batch = tg.Variable(["a", "b"], role="answers", requires_grad=True)
-    with pytest.raises(AutogradError, match=r"feedback on Variable 'answers.*Give one text for each entry"):
+    with pytest.raises(AutogradError, match=r"feedback on Variable 'answers.*Give one text"):
         (batch + "!").backward(words)
     assert batch.grad == []
 

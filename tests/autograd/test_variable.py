@@ -445,6 +445,17 @@ def test_detach_cuts_the_graph_and_clone_does_not():
 # in-place changes
 
 
+@pytest.mark.parametrize("given", ["no", 1, None])
+def test_requires_grad_is_true_or_false(given):
+    """A text would count as True."""
+    with pytest.raises(TypeError, match="requires_grad is True or False, got"):
+        tg.Variable("x", requires_grad=given)
+    leaf = tg.Variable("x")
+    with pytest.raises(TypeError, match="requires_grad is True or False, got"):
+        leaf.requires_grad = given
+    assert leaf.requires_grad is False
+
+
 def test_a_leaf_that_requires_grad_cannot_be_changed_in_place():
     """Unless nothing is recorded; then it stays the leaf that it was."""
     prompt = tg.Variable("p", role="prompt", requires_grad=True)

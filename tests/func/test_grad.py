@@ -62,6 +62,22 @@ def test_what_no_level_records_may_have_any_style() -> None:
     )
 
 
+@pytest.mark.parametrize("transform", [func.grad, func.grad_and_value, func.vjp, func.jacrev, func.jacfwd, func.vmap])
+@pytest.mark.parametrize(("given", "hint"), [(None, ""), (tg.Variable("x"), r"; write func\.\w+\(f\)\(x\)")])
+def test_what_is_no_function_is_refused(transform: Any, given: Any, hint: str) -> None:
+    """The value of a function is taken for it easily."""
+    with pytest.raises(TypeError, match=rf"func\.\w+ takes a function, got {type(given).__name__}.*{hint}"):
+        transform(given)
+
+
+@pytest.mark.parametrize("argnums", ["0", 1.0, True, (), (0, "1")])
+@pytest.mark.parametrize("transform", [func.grad, func.jacrev, func.jacfwd])
+def test_argnums_are_positions(transform: Any, argnums: Any) -> None:
+    """Said when the function is made, before anything is run."""
+    with pytest.raises(TypeError, match="argnums is the position of an argument, such as 0, or a tuple of positions"):
+        transform(matches, argnums)
+
+
 @pytest.mark.parametrize("argnums", [1, -2, (0, 3)])
 def test_argnums_beyond_the_arguments_quote_the_call(argnums: Any) -> None:
     """The message names the user's function and which argument is missing."""

@@ -22,6 +22,11 @@ PATIENCE = 60.0
 @pytest.mark.parametrize("concurrency", [0, -1])
 def test_the_bound_must_be_positive(concurrency: int) -> None:
     """Refused when the function is made, not when it is called."""
+    for given in ("2", 1.5, True):
+        with pytest.raises(TypeError, match="concurrency is a whole number or None"):
+            pmap(str.upper, concurrency=given)
+    with pytest.raises(TypeError, match="takes a function, got NoneType"):
+        pmap(None)
     with pytest.raises(ValueError, match="concurrency must be at least 1"):
         pmap(str, concurrency)
 

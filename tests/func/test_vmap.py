@@ -146,6 +146,11 @@ def test_settings_out_of_range_are_refused_at_once() -> None:
     """Before there is anything to run."""
     with pytest.raises(ValueError, match="'error', 'same', 'different' or None, got 'maybe'"):
         func.vmap(shout, randomness="maybe")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="names is a list with a name for each example, got the text 'ab'"):
+        func.vmap(shout, names="ab")
+    for size in ("2", 1.5, True):
+        with pytest.raises(TypeError, match="chunk_size is a whole number or None"):
+            func.vmap(shout, chunk_size=size)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
         func.vmap(shout, chunk_size=0)
 

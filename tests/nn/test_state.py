@@ -20,6 +20,8 @@ def test_load_state_dict_names_every_key_that_does_not_fit() -> None:
     with pytest.raises(KeyError, match=r"missing \['left.prompt'\], unexpected \['wrong'\].*strict=False"):
         tree.load_state_dict(state)
     assert tree.head.data == "head"
+    with pytest.raises(TypeError, match="strict is True or False, got str 'no'"):
+        tree.load_state_dict(state, strict="no")  # type: ignore[arg-type]
     not_loaded = tree.load_state_dict(state, strict=False)
     assert (tree.head.data, tree.left.prompt.data) == ("changed", "left")
     assert not_loaded == (["left.prompt"], ["wrong"]) == (not_loaded.missing_keys, not_loaded.unexpected_keys)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, dispatch, ops
-from textgrad_engine.errors import MalformedResponse
+from textgrad_engine.errors import AutogradError, MalformedResponse
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.ops import exact_match
@@ -220,6 +220,30 @@ def each_way(prediction: Any, target: Any) -> list[tuple[Variable, Variable]]:
         ops.exact_match_evaluator(prediction, target),
         ops.deterministic_evaluator(prediction, target, lambda got, wanted: int(got == wanted), "likeness"),
     ]
+
+
+UNKIND = {"score": 0, "explanation": "No."}
+CRITICAL = {"criticism": "No.", "nothing_wrong": False}
+
+
+@pytest.mark.parametrize("prediction", ["billing", Variable("billing")])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda got, wanted: ops.exact_match_evaluator(got, wanted)[0],
+        lambda got, wanted: ops.deterministic_evaluator(got, wanted, lambda a, b: 0.0, "equal")[1],
+        lambda got, wanted: ops.judge(got, "Is it kind?", target=wanted, model=ScriptedModel([UNKIND]))[0],
+        lambda got, wanted: ops.text_loss(got, "Is it kind?", target=wanted, model=ScriptedModel([CRITICAL])),
+    ],
+)
+def test_a_loss_says_nothing_to_a_target_in_the_place_of_the_prediction(loss: Any, prediction: Any) -> None:
+    """What is wrong with a prediction is no feedback on the target; the message asks whether the two are swapped."""
+    target = wanting("shipping")
+    lost = loss(prediction, target)
+    assert lost.data in (0, "No.") or "shipping" in lost.data
+    with pytest.raises(AutogradError, match=r"does not require grad.*are loss\(prediction, target\) in that order"):
+        lost.backward()
+    assert said(target) == []
 
 
 def test_a_list_of_variables_is_a_batch_and_each_gets_its_own_feedback() -> None:

@@ -25,6 +25,50 @@ def wanting(data: object, role: str = "") -> Variable:
     return Variable(data, role=role, requires_grad=True)
 
 
+@pytest.mark.parametrize("values", ["abc", Variable("abc"), Variable(["a", "b"]), {"a": 1}, None, 3])
+@pytest.mark.parametrize("operation", [ops.join, ops.sum])
+def test_what_is_no_list_of_values_is_refused(operation: Callable[[Any], Variable], values: Any) -> None:
+    """A text would be taken letter by letter."""
+    with pytest.raises(TypeError, match=rf"takes a list of .*, got {type(values).__name__}.*; write ops\.\w+\("):
+        operation(values)
+
+
+@pytest.mark.parametrize(
+    ("operation", "where"),
+    [
+        (lambda none: ops.join(["a", none]), "at position 1"),
+        (lambda none: ops.join(["a"], none), ""),
+        (lambda none: ops.sum([none, 1]), "at position 0"),
+        (lambda none: ops.format("{a}", a=none), r"for \{a\}"),
+        (lambda none: ops.format(none), ""),
+        (lambda none: ops.add("a", none), "at position 1"),
+        (lambda none: Variable("a") + none, "at position 1"),
+    ],
+)
+@pytest.mark.parametrize("value", [None, {"a": 1}, ("a",)])
+def test_what_is_no_value_does_not_become_text(operation: Callable[[Any], Variable], where: str, value: Any) -> None:
+    """None in a prompt is a mistake that was made elsewhere."""
+    with pytest.raises(TypeError, match=rf"value is a text, a number or .* got {type(value).__name__}.*{where}"):
+        operation(value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"maxsplit": "1"}, "maxsplit is a whole number, -1 for all pieces, got str '1'"),
+        ({"maxsplit": True}, "maxsplit is a whole number"),
+        ({"sep": ""}, "the separator is empty; None splits at white space"),
+        ({"sep": 3}, "a separator is a text, or None"),
+        ({"sep": Variable(" ")}, "a separator is a text, or None .*; of a Variable take its .data"),
+        ({"value": 3}, "takes a text or a Variable, got int 3"),
+    ],
+)
+def test_what_a_text_cannot_be_split_by_is_refused(options: dict[str, Any], words: str) -> None:
+    """In words of the caller, not in those of `str.split`."""
+    with pytest.raises((TypeError, ValueError), match=f"split: {words}"):
+        ops.split(**{"value": Variable("a b"), **options})
+
+
 def test_text_and_number_do_not_add_up() -> None:
     """A number that slips into a text is refused, not written out silently."""
     with pytest.raises(TypeError, match=r"text and number do not add up .*ops\.join"):

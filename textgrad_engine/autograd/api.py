@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.engine import run_backward
@@ -36,15 +36,17 @@ def backward(
 
     Args:
         variables: one result or several, which are gone through in one pass.
-        grad_variables: for each of them the feedback to begin with: a text, a Variable, or None for a loss.
+        grad_variables: for each of them the feedback to begin with: a text, a Variable, or None for a loss. Of a batch
+            also a list with a text for each entry; a list of Variables are several pieces of feedback.
         retain_graph: keep the graph, so that another backward can go through it; by default as `create_graph`.
         create_graph: record the feedback's own graph: feedback then has a `grad_fn`.
         inputs: leaves, or GradientEdges of leaves; only they get feedback, and what does not lead to them costs
             nothing.
 
     Raises:
-        AutogradError: a variable does not require grad; a text came without a gradient; the graph was freed; a
-            variable was changed after its use; an input is no leaf.
+        AutogradError: there is no variable, or one does not require grad; a text came without a gradient, or the
+            gradient does not fit; the graph was freed; a variable was changed after its use; an input is no leaf.
+        TypeError: something else than a Variable is among the variables.
 
     Example:
         >>> draft = Variable("hello", role="draft", requires_grad=True)
@@ -167,7 +169,15 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
 
 def _roots(variables: Any, gradients: Any) -> Roots:
     single = isinstance(variables, Variable | GradientEdge)  # an edge is a pair, and no sequence of roots
+    if not single and (isinstance(variables, str | Mapping) or not isinstance(variables, Iterable)):
+        raise TypeError(
+            f"backward begins at a Variable, or at a list of them, got {type(variables).__name__} {variables!r:.40}"
+        )
     roots = [variables] if single else list(variables)
+    if not roots:
+        raise AutogradError(
+            "backward([]) has nothing to begin at: the list of losses is empty. Leave out a batch that has none."
+        )
     if single or gradients is None:
         given = [gradients] * len(roots) if gradients is None else [_single(variables, gradients)]
     else:
@@ -189,7 +199,8 @@ def _roots(variables: Any, gradients: Any) -> Roots:
         if not root._requires_grad:
             raise AutogradError(
                 f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
-                "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad()."
+                "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad(). A "
+                "loss speaks to its prediction alone: are loss(prediction, target) in that order?"
             )
         found.add(root, starting_items(root, "the caller", gradient))
     return found
@@ -204,13 +215,22 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
         gradient: the feedback on it in words (for a batch, a list with one text for each entry), or None for a loss.
 
     Raises:
-        AutogradError: it is text and got no gradient; or a batch got a list with more or fewer texts than entries.
+        AutogradError: it is text and got no gradient; a batch got a list with more or fewer texts than entries, or one
+            of as many Variables with a text each, which may be meant for all; or a single value got a list of texts.
     """
     if gradient is None:
         _check_starts_by_itself(root)
         return [start()]
-    if isinstance(gradient, (list, tuple)) and in_words(gradient) and isinstance(first_data(root), list):
-        return [Variable(texts_for(first_data(root), gradient, root), role=f"feedback on the {root.role or 'batch'}")]
+    if isinstance(gradient, list | tuple) and (gradient or isinstance(first_data(root), list)):
+        data = first_data(root)
+        if in_words(gradient):
+            return [Variable(texts_for(data, gradient, root), role=f"feedback on the {root.role or 'batch'}")]
+        if isinstance(data, list) and len(gradient) == len(data) > 1 and not any(map(_is_of_batch, gradient)):
+            raise AutogradError(
+                f"feedback on {label_of(root)}: {len(data)} Variables for a batch of {len(data)} entries may say one "
+                f"thing to each entry, or {len(data)} things to every entry. Write Variable([…]), or a list of texts, "
+                'for a text for each entry; ops.join([…], "\\n") for one text to every entry.'
+            )
     if isinstance(gradient, str):
         return as_items(gradient, call)
     return [entered(item) for item in as_items(gradient, call)]
@@ -222,6 +242,11 @@ def _single(root: Any, gradients: Any) -> Any:
         of_entry = isinstance(gradients[0], str) and isinstance(first_data(root), list)
         return gradients if of_entry else gradients[0]
     return gradients
+
+
+def _is_of_batch(given: Any) -> bool:
+    """Whether feedback on a batch has a text for each entry."""
+    return isinstance(first_data(given) if isinstance(given, Variable) else given, list)
 
 
 def _check_starts_by_itself(root: Variable) -> None:

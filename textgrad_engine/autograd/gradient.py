@@ -290,9 +290,14 @@ def texts_for(data: Any, texts: Any, root: Variable) -> Any:
     if isinstance(texts, str):
         return spread(texts, shape_of(data))
     if not isinstance(data, list) or len(texts) != len(data):
-        size = f"a batch of {len(data)} entries" if isinstance(data, list) else "a single value"
+        given = f"a list of {len(texts)} texts was given: {texts!r:.60}"
+        if isinstance(data, list):
+            raise AutogradError(
+                f"feedback on {label_of(root)}: it has a batch of {len(data)} entries where {given}. "
+                'Give one text for each entry, "" where there is nothing to say, or one text for all.'
+            )
         raise AutogradError(
-            f"feedback on {label_of(root)}: it has {size} where a list of {len(texts)} texts was given: {texts!r:.60}. "
-            'Give one text for each entry, "" where there is nothing to say, or one text for all.'
+            f"feedback on {label_of(root)}: it has a single value where {given}. Give one text, "
+            "or for several pieces of feedback a list of Variables."
         )
     return [texts_for(entry, part, root) for entry, part in zip(data, texts)]

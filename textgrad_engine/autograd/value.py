@@ -8,7 +8,18 @@ from typing import Any, Self, TypeAlias
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["LoneEntry", "Scalar", "Start", "Value", "as_role", "checked", "checked_entries", "label_of", "shape_of"]
+__all__ = [
+    "LoneEntry",
+    "Scalar",
+    "Start",
+    "Value",
+    "as_flag",
+    "as_role",
+    "checked",
+    "checked_entries",
+    "label_of",
+    "shape_of",
+]
 
 Scalar: TypeAlias = str | int | float
 
@@ -223,6 +234,17 @@ def as_role(role: Any) -> Any:
     if role is None or isinstance(role, str):
         return role
     raise TypeError(f"a role is a text that says what a value is for, got {type(role).__name__}: {role!r:.60}")
+
+
+def as_flag(given: Any, what: str) -> bool:
+    """A flag; a text is none, as ``"no"`` would count as True.
+
+    Raises:
+        TypeError: it is neither True nor False.
+    """
+    if given is True or given is False:
+        return bool(given)
+    raise TypeError(f"{what} is True or False, got {type(given).__name__} {given!r:.40}")
 
 
 def checked(data: Any) -> Any:

@@ -24,7 +24,7 @@ from textgrad_engine.autograd.graph import (
 )
 from textgrad_engine.autograd.inplace import become, refuse_in_place
 from textgrad_engine.autograd.operators import Operators
-from textgrad_engine.autograd.value import Scalar, Value, as_role, checked, checked_entries, label_of
+from textgrad_engine.autograd.value import Scalar, Value, as_flag, as_role, checked, checked_entries, label_of
 from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
 
@@ -40,7 +40,7 @@ class Variable(Operators):
         requires_grad: whether feedback on it is wanted.
 
     Raises:
-        TypeError: data is something else, or the role is no text.
+        TypeError: data is something else, the role is no text, or requires_grad neither True nor False.
         ValueError: the text holds a lone surrogate, which no endpoint accepts; the position is named.
 
     Equality and hash are by identity. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``) of a value
@@ -79,7 +79,7 @@ class Variable(Operators):
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False) -> None:
         self._data: Any = data if type(data) is str and data.isascii() else checked(data)
         self._role: str | None = role if type(role) is str else as_role(role)
-        self._requires_grad = requires_grad
+        self._requires_grad = requires_grad if requires_grad is False else as_flag(requires_grad, "requires_grad")
         self._grad: list[Variable] | None = None
         self._grad_fn: FunctionNode | None = None
         self._call: Call | None = None
@@ -111,6 +111,7 @@ class Variable(Operators):
         Raises:
             AutogradError: it is not a leaf; use `detach` to cut it off instead.
         """
+        requires_grad = as_flag(requires_grad, "requires_grad")
         if not self.is_leaf and not requires_grad:
             raise AutogradError(
                 f"{label_of(self)} is a result: requires_grad can be changed on leaves only. "

@@ -144,9 +144,19 @@ def gradients_at(layer: GradLayer, roots: list[tuple[Variable, Items]], targets:
     return [pytree.map_leaves(lambda leaf: by_leaf.get(id(leaf)), target) for target in targets]
 
 
-def numbers_of(argnums: int | Sequence[int]) -> tuple[int, ...]:
-    """The positions that argnums names."""
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+def numbers_of(argnums: int | Sequence[int], call: str) -> tuple[int, ...]:
+    """The positions that argnums names.
+
+    Raises:
+        TypeError: it is neither a number nor several.
+    """
+    numbers = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
+    if not numbers or any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
+        raise TypeError(
+            f"{call}: argnums is the position of an argument, such as 0, or a tuple of positions, got "
+            f"{type(argnums).__name__} {argnums!r:.40}"
+        )
+    return numbers
 
 
 def grad_and_value(
@@ -154,9 +164,10 @@ def grad_and_value(
 ) -> Callable[..., tuple[Any, Any]]:
     """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``."""
     call = called("grad", function)
+    numbers = numbers_of(argnums, call)
 
     def transformed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        layer, targets, outputs = at_level(function, args, kwargs, numbers_of(argnums), call)
+        layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
         value, aux = outputs if has_aux else (outputs, None)
         if not isinstance(value, Variable):
             raise AutogradError(f"{call}: expected the function to return one Variable, got {kind_of(value)}")

@@ -66,9 +66,10 @@ def jacrev(
         [False, True]
     """
     call = called("jacrev", function)
+    numbers = numbers_of(argnums, call)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        layer, targets, outputs = at_level(function, args, kwargs, numbers_of(argnums), call)
+        layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
         results, aux = outputs if has_aux else (outputs, None)
 
         def gradient_from(start: _Start) -> Any:
@@ -179,9 +180,9 @@ def jacfwd(
         ['In part 1 of 2: is said twice', 'In part 2 of 2: is said twice']
     """
     call = called("jacfwd", function)
+    numbers = numbers_of(argnums, call)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        numbers = numbers_of(argnums)
         for number in numbers:
             if not -len(args) <= number < len(args):
                 raise AutogradError(f"{call}: argnums names argument {number}, and the call has {len(args)}")

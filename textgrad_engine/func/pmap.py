@@ -9,6 +9,7 @@ from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from textgrad_engine import dispatch
+from textgrad_engine.func.levels import check_count, check_function
 from textgrad_engine.llm.usage import call_item
 
 __all__ = ["DEFAULT_CONCURRENCY", "Place", "in_threads", "next_place", "pmap"]
@@ -47,14 +48,15 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         (in order) that raised is raised, and items that have not begun are left out.
 
     Raises:
+        TypeError: the function is none, or concurrency is no whole number.
         ValueError: concurrency is below 1.
 
     Example:
         >>> pmap(str.upper)(["a", "b"])
         ['A', 'B']
     """
-    if concurrency is not None and concurrency < 1:
-        raise ValueError(f"concurrency must be at least 1, got {concurrency}")
+    check_function("pmap", function)
+    check_count("concurrency", concurrency)
     return lambda items: in_threads(function, items, concurrency)
 
 

@@ -32,7 +32,7 @@ from textgrad_engine.func.columns import (
     made_of,
     size_of_columns,
 )
-from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
+from textgrad_engine.func.levels import called, check_count, is_of, kind_of, separate_style
 from textgrad_engine.func.own_rule import Randomness, VmapInfo, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.asking import SHARED, SharedSamples
@@ -253,9 +253,10 @@ def vmap(
     """
     if randomness not in ("error", "same", "different", None):
         raise ValueError(f"randomness is 'error', 'same', 'different' or None, got {randomness!r}")
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+    check_count("chunk_size", chunk_size)
     call = called("vmap", function, [f"in_dims={in_dims!r}"])
+    if isinstance(names, str):
+        raise TypeError(f"{call}: names is a list with a name for each example, got the text {names!r:.40}")
 
     def batched(*args: Any, **kwargs: Any) -> Any:
         columns = columns_of(args, in_dims, call)

@@ -264,7 +264,7 @@ class Module:
         Raises:
             KeyError: strict, and names are missing or unexpected; all are named. Or two names of one parameter come
                 with different values.
-            TypeError: the state, or an entry of it, has another form.
+            TypeError: the state, or an entry of it, has another form; or strict is neither True nor False.
         """
         return load_state(self, state, strict)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd.value import as_flag
 from textgrad_engine.nn.names import named_state
 from textgrad_engine.nn.replaced import in_this_call
 
@@ -41,6 +42,7 @@ def load_state(root: Module, state: Mapping[str, Mapping[str, Any] | str], stric
     """Take over a state; see `Module.load_state_dict`."""
     if not isinstance(state, Mapping):
         raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
+    strict = as_flag(strict, "load_state_dict: strict")
     own = {full: value for full, _, _, value in named_state(root)}
     held = {id(value) for name, value in own.items() if name in state}
     missing = [name for name, value in own.items() if id(value) not in held]  # one of its names is enough

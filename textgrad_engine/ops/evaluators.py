@@ -57,7 +57,9 @@ class Evaluator(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save score and explanation."""
+        """Save score and explanation; feedback on them leads to the prediction, and nowhere else."""
+        if not ctx.needs_input_grad[0]:
+            ctx.mark_non_differentiable(*output)
         ctx.count, ctx.of_leaf = len(inputs), is_leaf(inputs[0])
         ctx.save_for_backward(*output)
 

@@ -8,7 +8,7 @@ place that it has in it. See NOTE [Parts] and NOTE [Batches] in ``entrywise.py``
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -65,10 +65,14 @@ def _plus(a: Any, b: Any) -> Any:
 def add(a: Value, b: Value) -> Variable:
     """The sum of two numbers, or two texts one after the other.
 
+    Raises:
+        TypeError: one of them is neither a text nor a number, nor a batch of these; or one is a text, one a number.
+
     Example:
         >>> add(Variable("Be brief."), " Thanks.").data
         'Be brief. Thanks.'
     """
+    _check("add", (a, b))
     return sized(Add.apply(a, b), (a, b))
 
 
@@ -106,11 +110,15 @@ def sum(values: Sequence[Value]) -> Variable:  # noqa: A001  PyTorch's name
 
     A backward pass begins by itself at a sum of losses, also of losses that are texts (`nn.TextLoss`).
 
+    Raises:
+        TypeError: `values` is no list, or something in it is neither a text nor a number, nor a batch of these.
+
     Example:
         >>> sum([Variable(1.0), Variable(0.0), 1]).data
         2.0
     """
-    return sized(_Sum.apply(list(values)), values)
+    values = _listed("sum", values)
+    return sized(_Sum.apply(values), values)
 
 
 class Scale(Entrywise):
@@ -218,6 +226,8 @@ def join(values: Sequence[Value], sep: Value = "") -> Variable:
     """The texts of `values` with `sep` in between; with batches among them, entry by entry.
 
     Raises:
+        TypeError: `values` is no list (a text is none), or something in it is neither a text nor a number, nor a batch
+            of these.
         ValueError: batches differ in size.
 
     Example:
@@ -226,7 +236,9 @@ def join(values: Sequence[Value], sep: Value = "") -> Variable:
         >>> join([Variable(["a", "b"]), "c"], "-").data
         ['a-c', 'b-c']
     """
-    return sized(_Join.apply(list(values), sep), [*values, sep])
+    values = _listed("join", values)
+    _check("join", (sep,))
+    return sized(_Join.apply(values, sep), [*values, sep])
 
 
 class _Split(Function):
@@ -269,13 +281,31 @@ def split(value: Variable | str, sep: str | None = None, maxsplit: int = -1) -> 
     """The pieces of a text, as `str.split` makes them; waits for the text, since their number depends on it.
 
     Raises:
-        TypeError: the value is a batch.
+        TypeError: the value is a batch, or no text; the separator is no text, or maxsplit no whole number.
+        ValueError: the separator is empty.
 
     Example:
         >>> [part.data for part in split(Variable("a, b"), ", ")]
         ['a', 'b']
     """
+    _check_split(value, sep, maxsplit)
     return list(_Split.apply(Variable(value) if isinstance(value, str) else value, sep, maxsplit))
+
+
+def _check_split(value: object, sep: object, maxsplit: object) -> None:
+    if not isinstance(value, Variable | str):
+        raise TypeError(f"split: takes a text or a Variable, got {type(value).__name__} {value!r:.40}")
+    if sep is not None and not isinstance(sep, str):
+        own = "; of a Variable take its .data" if isinstance(sep, Variable) else ""
+        raise TypeError(
+            f"split: a separator is a text, or None for any white space, got {type(sep).__name__} {sep!r:.40}{own}"
+        )
+    if sep == "":
+        raise ValueError("split: the separator is empty; None splits at white space")
+    if isinstance(maxsplit, bool) or not isinstance(maxsplit, int):
+        raise TypeError(
+            f"split: maxsplit is a whole number, -1 for all pieces, got {type(maxsplit).__name__} {maxsplit!r:.40}"
+        )
 
 
 class _Format(Entrywise):
@@ -311,14 +341,52 @@ def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's
     With batches among the template and the values, entry by entry.
 
     Raises:
+        TypeError: the template or a value is neither a text nor a number, nor a batch of these.
         ValueError: the template lacks a slot that a value was given for, or batches differ in size.
 
     Example:
         >>> format('Sort {x} as {"json": 1}', x=Variable("{x}")).data
         'Sort {x} as {"json": 1}'
     """
+    _check("format", (template,))
+    for name, value in slots.items():
+        _check("format", (value,), f"for {{{name}}}")
     note_template(template)
     return sized(_Format.apply(template, by_composed_name(slots)), [template, *slots.values()])
+
+
+def _listed(operation: str, values: Any) -> list[Any]:
+    """The values of an operation on several.
+
+    Raises:
+        TypeError: it is no list of them.
+    """
+    if isinstance(values, str | Variable | Mapping) or not isinstance(values, Iterable):
+        raise TypeError(
+            f"{operation}: takes a list of Variables, texts and numbers, got {type(values).__name__} {values!r:.40}; "
+            f"write ops.{operation}([a, b])"
+        )
+    listed = list(values)
+    _check(operation, listed)
+    return listed
+
+
+_VALUES = (Variable, str, int, float, list, numbers.Number)
+
+
+def _check(operation: str, values: Sequence[Any], where: str = "") -> None:
+    """Check that values are what text can be made of: None in a prompt is a mistake made elsewhere.
+
+    Raises:
+        TypeError: one is not; a template string says so itself where it is read.
+    """
+    for position, value in enumerate(values):
+        if not isinstance(value, _VALUES) and not templates.unfilled(value):
+            place = where or (f"at position {position}" if len(values) > 1 else "")
+            raise TypeError(
+                f"{operation}: a value is a text, a number or a Variable (or a batch of these), got "
+                f"{type(value).__name__} {value!r:.40} {place}".rstrip()
+            )
 
 
 def _numbered(values: Sequence[Any], edits: Sequence[Variable | None] | None) -> list[tuple[str, Any, Variable | None]]:

@@ -50,6 +50,8 @@ class _Criticism(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        if not ctx.needs_input_grad[0]:
+            ctx.mark_non_differentiable(output)
         ctx.of_leaf = is_leaf(inputs[0])
         ctx.save_for_backward(output)
 
