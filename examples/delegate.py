@@ -66,11 +66,13 @@ class HelpfulAndDiscreet(nn.Module):
     ) -> tg.Variable:
         """The sum; each half is silent where there is nothing to say."""
         letter = self.helpful(prediction["letter"], inputs=inputs)
-        return 0.5 * letter + 0.5 * self.discreet(prediction["request"], private)
+        # Not as a target: the critic is told of that as of the answer which was expected.
+        return 0.5 * letter + 0.5 * self.discreet(prediction["request"], inputs={"private": private})
 
 
-def discretion(request: str, private: list[str]) -> tuple[float, str]:
+def discretion(request: str, inputs: Mapping[str, Any]) -> tuple[float, str]:
     """What part of what is private stays so, and what does not."""
+    private = inputs["private"]
     told = [each for each in private if each in request]
     return 1 - len(told) / len(private), f"It gives away: {', '.join(told)}."
 

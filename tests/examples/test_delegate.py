@@ -44,10 +44,11 @@ def test_each_half_of_the_loss_speaks_for_itself(example: dict[str, Any]) -> Non
         score.backward()
         shown = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
         assert ["It gives away" in text for text in shown] == [False, True]
+        assert not any("Expected" in text for text in shown)  # what must not be told is no answer that is wanted
         assert "- `draft`: draft by the outside model" in shown[0]
         assert [len(each.grad) for each in program.parameters()] == [1, 1]
         program.zero_grad()
-        loss.discreet(program(query=row["query"])["request"], row["private"]).backward()
+        loss.discreet(program(query=row["query"])["request"], inputs={"private": row["private"]}).backward()
     assert [len(each.grad) for each in program.parameters()] == [1, 0]
 
 

@@ -822,3 +822,10 @@ def test_the_explanation_says_where_it_came_from() -> None:
     loss.backward()
     (item,) = prediction.grad
     assert item.source == tg.autograd.Source(example="t7", node="_ExactMatchBackward", score=0.0, direct=True)
+
+
+@pytest.mark.parametrize(("score", "said"), [(1 / 3, "0.3333"), (0.99996, "0.99996"), (12.3456789, "12.3457")])
+def test_a_score_is_told_with_four_digits_and_never_as_full_marks_where_it_is_less(score: float, said: str) -> None:
+    """Ten digits of a third say no more, and take the place of words."""
+    _, explanation = ops.deterministic_evaluator(Variable("x"), None, lambda _: score, "a part", lambda _: False)
+    assert f"scored {said} " in str(explanation)

@@ -79,8 +79,8 @@ def test_several_texts_are_told_apart() -> None:
 
 def test_what_was_tried_in_other_texts_does_not_put_out_what_was_tried_in_this_one() -> None:
     """The window is for the text in question; what is left of it is for others, the latest of them."""
-    past = [Tried(n % 3 and 1, f"added '{n}.'", "") for n in range(9)]
-    assert shown(past, "", "", window=2) == ("added '3.'", "added '6.'")
+    past = [Tried(n % 3 and 1, f"added '{n}.'", "kept") for n in range(9)]
+    assert shown(past, "", "", window=2) == ("added '3.' — kept", "added '6.' — kept")
     assert [entry.split("'")[1] for entry in shown(past, "", "", window=4)] == ["0.", "3.", "6.", "8."]
     assert shown(past, "", "", window=0) == ()
 

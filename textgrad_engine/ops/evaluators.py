@@ -291,13 +291,15 @@ class _Deterministic(Evaluator):
 
 
 def _in_digits(number: float, full: float | None = None) -> str:
-    """A number as it is written: without the noise of sums, and never as full marks where it is less.
+    """A number as it is written: with four digits behind the point, and never as full marks where it is less.
 
     Example:
-        >>> _in_digits(0.1 + 0.2), _in_digits(1234567), _in_digits(0.7 + 0.2 + 0.1, 1)
-        ('0.3', '1234567', '0.9999999999999999')
+        >>> _in_digits(0.1 + 0.2), _in_digits(2 / 3), _in_digits(1234567.89), _in_digits(0.00001234567)
+        ('0.3', '0.6667', '1234567.89', '1.235e-05')
+        >>> _in_digits(0.99996, 1), _in_digits(0.7 + 0.2 + 0.1, 1)
+        ('0.99996', '0.9999999999999999')
     """
-    short = f"{number:.10g}"
+    short = f"{round(number, 4):.12g}" if abs(number) >= 1 else f"{number:.4g}"
     return str(number) if full is not None and float(short) >= full > number else short
 
 

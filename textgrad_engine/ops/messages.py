@@ -137,6 +137,11 @@ class Plan:
         object.__setattr__(self, "holes", tuple([text.at for text in texts if text is not None]))
         object.__setattr__(self, "with_images", any(is_image(part) for _, parts in self.messages for part in parts))
 
+    @property
+    def with_parts(self) -> bool:
+        """Whether content parts that are no text stand in the messages themselves."""
+        return any(is_part(part) for _, parts in self.messages for part in parts)
+
     def request(self, data: Sequence[Any], settings: ChatSettings) -> Request:
         """The request, with the data of all values.
 

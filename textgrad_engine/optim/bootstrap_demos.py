@@ -41,7 +41,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.demos import Demo, Run, Steps
+from textgrad_engine.optim.demos import Demo, Run, Steps, note_unshown
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
@@ -161,6 +161,7 @@ class BootstrapDemos(PopulationSearcher):
         if self._steps is None:  # these runs give the seed texts their scores, too
             texts = self.population.candidates[0].texts
             self._steps = Steps.of(objective.runs(texts, range(len(objective.val)), "val"), len(texts))
+            note_unshown(objective, "BootstrapDemos", "such an example is shown to no prompt that is given these")
             if unseen := [label_of(self.variables()[text]) for text in self._steps.unseen]:
                 _log.warning(
                     "no call on a validation example is seen to use %s, so there is nothing to show there, unless the "

@@ -8,6 +8,9 @@ NOTE [Whose demonstration]
     a text, those before it were not good enough. Where some of them gave the program's answer, it is the last of these:
     in a vote, others were wrong. (DSPy takes the last or any other, at even chances.) A prompt that a run has no use
     for has no demonstration of it.
+    What no text can hold, such as an image, no demonstration shows: with words in its place it would teach that all
+    else has this answer. So no call that is given images is shown, and an example with images only to prompts whose
+    calls are not given these.
     The data's own answers are those of the whole program. They are shown to a prompt whose call gives the program's
     answer as it is, and with those of the example's fields that this call is given, in more than half of the runs
     that use it.
@@ -19,16 +22,30 @@ are nearest to what is asked is KATE's (arXiv 2101.06804). Here both orders are 
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.optim.words import grams, terms_of
 
-__all__ = ["Asked", "Demo", "Run", "Steps", "by_label", "by_likeness", "demo_of", "demos_and_queries", "solved"]
+__all__ = [
+    "Asked",
+    "Demo",
+    "Run",
+    "Steps",
+    "by_label",
+    "by_likeness",
+    "demo_of",
+    "demos_and_queries",
+    "note_unshown",
+    "solved",
+]
+
+_log = logging.getLogger("textgrad_engine.optim.demos")
 
 
 @dataclass(frozen=True)
@@ -40,12 +57,14 @@ class Demo:
         answer: the answer.
         label: what demonstrations are balanced by: the class of the example, where it has one.
         example: the id of the example.
+        unshown: the names of the fields that no text can hold, such as images.
     """
 
     inputs: tuple[tuple[str, str], ...]
     answer: str
     label: str = ""
     example: str = ""
+    unshown: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -56,11 +75,13 @@ class Asked:
         texts: the positions of the trained texts that it uses.
         given: what it was asked about, by name: not what it was told to do.
         answer: what was answered.
+        shows_all: whether nothing else was given, such as an image.
     """
 
     texts: tuple[int, ...]
     given: tuple[tuple[str, str], ...]
     answer: str
+    shows_all: bool = field(default=True, repr=False)
 
 
 @dataclass(frozen=True)
@@ -87,10 +108,12 @@ class Run:
             Demo(inputs=(('mail', 'My bill?'),), answer='a bill', label='', example='t1')
         """
         if self._is_by_one_call_of(position):
-            return self.whole
+            return None if self.whole.unshown else self.whole
         own = [each for each in self.asked if position in each.texts]
         shown = (self._ends(own) or own)[-1:]
-        return replace(self.whole, inputs=shown[0].given, answer=shown[0].answer) if shown and shown[0].given else None
+        if not shown or not shown[0].given or not shown[0].shows_all:
+            return None
+        return replace(self.whole, inputs=shown[0].given, answer=shown[0].answer, unshown=())
 
     def _ends(self, calls: Sequence[Asked]) -> list[Asked]:
         """Those of some calls that answer what the program does; without any, those that do but for case and signs."""
@@ -172,10 +195,10 @@ class Steps:
             position: of the text.
         """
         withheld = self.withheld[position]
-        if withheld is None:
+        if withheld is None or not set(demo.unshown) <= set(withheld):
             return None
         inputs = tuple([(name, text) for name, text in demo.inputs if name not in withheld])
-        return replace(demo, inputs=inputs) if inputs or not demo.inputs else None
+        return replace(demo, inputs=inputs, unshown=()) if inputs or not demo.inputs else None
 
 
 def _withheld(runs: Sequence[Run], position: int) -> tuple[str, ...] | None:
@@ -249,7 +272,8 @@ def demo_of(example: str, inputs: Mapping[str, Any], answer: Any, label: Any = N
         Demo(inputs=(('mail', 'My bill?'),), answer='billing', label='billing', example='t1')
     """
     shown = tuple((field, _text(value)) for field, value in inputs.items())
-    return Demo(shown, _text(answer), "" if label is None else _text(label), example)
+    unshown = tuple([field for field, value in inputs.items() if is_part(value)])
+    return Demo(shown, _text(answer), "" if label is None else _text(label), example, unshown)
 
 
 class _Examples(Protocol):
@@ -260,6 +284,23 @@ class _Examples(Protocol):
     def demos(self, positions: Sequence[int]) -> list[Demo | None]: ...
 
     def runs(self, texts: tuple[str, ...], positions: Sequence[int]) -> list[Run | None]: ...
+
+
+def note_unshown(examples: _Examples, who: str, so: str) -> None:
+    """Say in the log that training examples have what no demonstration can show, such as images, if some have.
+
+    Args:
+        examples: the objective of a search.
+        who: would show them.
+        so: what it does instead, in words.
+    """
+    with_parts = [demo for demo in examples.demos(range(len(examples.train))) if demo is not None and demo.unshown]
+    if with_parts:
+        names = " and ".join(dict.fromkeys([repr(name) for demo in with_parts for name in demo.unshown]))
+        _log.warning(
+            "%s: %d of %d training examples have images or the like (%s), which no text can hold: %s",
+            *(who, len(with_parts), len(examples.train), names, so),
+        )
 
 
 def demos_and_queries(

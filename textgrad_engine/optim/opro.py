@@ -29,6 +29,7 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.demos import note_unshown
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
@@ -147,6 +148,8 @@ class OPRO(PopulationSearcher):
             return ()
         if not self._marks:
             self._score(objective, [0])
+            if self.examples:
+                note_unshown(objective, "OPRO", "its model is not shown them")
         self._round += 1
         drafts = self._drafts(objective)
         arms: dict[int, int] = {}
@@ -201,7 +204,7 @@ class OPRO(PopulationSearcher):
             parameter = number % len(candidate.texts)
             size = len(objective.train)
             positions = tuple(sorted(rng.sample(range(size), min(self.examples, size))))
-            demos = tuple(demo for demo in objective.demos(positions) if demo is not None)
+            demos = tuple(demo for demo in objective.demos(positions) if demo is not None and not demo.unshown)
             brief = self._desk.brief(candidate, parameter, step=number, others=self._tried(parameter), demos=demos)
             shown = [text for demo in demos for _, text in demo.inputs]
             proposer = ByScores(self._desk.room(parameter, shown), self.population.limits)

@@ -19,6 +19,7 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.func.pmap import Place, next_place
 from textgrad_engine.func.trace import failure_of
+from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.messages import Plan
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.optim.demos import Asked
@@ -53,7 +54,8 @@ class Call:
         if failure_of(self.answer) is not None:  # the end does not depend on it
             return None
         given = self.plan.given(self.values, self.prompts)
-        return Asked(tuple(sorted(self.texts)), tuple(given), str(self.answer.data))
+        shows_all = ContentPart not in map(type, self.values) and not self.plan.with_parts
+        return Asked(tuple(sorted(self.texts)), tuple(given), str(self.answer.data), shows_all)
 
 
 def asked_in(calls: Iterable[Call]) -> tuple[Asked, ...]:

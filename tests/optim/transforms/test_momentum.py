@@ -39,7 +39,10 @@ def test_what_leaves_the_window_is_forgotten() -> None:
     """The state does not grow with the run; a smaller window over an older state shows less."""
     state = recorded(2, "a", "b", "c", "")
     assert [past["outcome"] for past in state["past"]] == ["c", ""]
-    assert history(1, state) == ("added 'Line 3.'", "removed a line")
+    assert history(1, state) == (
+        "added 'Line 3.' — outcome not known",
+        "removed a line — outcome not known",
+    )
 
 
 def test_showing_the_past_notes_once_what_was_there() -> None:

@@ -165,14 +165,14 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
     other = next((content for _, label, content in parts if label == "other"), None)
     items = _items_in(parts)
     plain = "".join(before for before, _, _ in parts)
-    history = re.search(r"tried before, and what became of them:\n((?:- .*\n?)+)", plain)
+    history = next((said for before, label, said in parts if label == "tried" and "tried before" in before), "")
     problem = re.search(r"Your last proposal could not be used: (.*)", plain)
     limit = re.search(r"at most (\d+) edits?", parts[-1][0])
     lines = text.split("\n") if text else []
     return Task(
         lines=tuple(re.sub(r"^\s*\d+\|~? ?", "", line) for line in lines) if numbered else tuple(lines),
         items=tuple(items),
-        history=tuple(line[2:] for line in history[1].splitlines()) if history else (),
+        history=tuple(line.removeprefix("- ") for line in history.splitlines()),
         max_edits=int(limit[1]) if limit else 4,
         problem=problem[1].strip() if problem else "",
         other=None if other is None else tuple(line[3:] for line in other.split("\n") if line.startswith("+| ")),
