@@ -16,7 +16,7 @@ from typing import Any
 
 from textgrad_engine.kinds import Kind, is_whole, kind_of, told
 
-__all__ = ["Range", "above", "at_least", "between", "check", "listed", "whole"]
+__all__ = ["Range", "above", "at_least", "between", "check", "finite", "listed", "whole"]
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,23 @@ class Range:
 
 
 def at_least(least: float, *names: str) -> Range:
-    """Numbers from `least` on; infinity is none of them."""
-    return Range(f"at least {least:g}", lambda value: least <= value < math.inf, names)
+    """Numbers from `least` on."""
+    return Range(f"at least {least:g}", lambda value: value >= least, names)
 
 
 def above(limit: float, *names: str) -> Range:
-    """Numbers above `limit`; infinity is none of them."""
-    return Range(f"above {limit:g}", lambda value: limit < value < math.inf, names)
+    """Numbers above `limit`."""
+    return Range(f"above {limit:g}", lambda value: value > limit, names)
 
 
 def between(lowest: float, highest: float, *names: str) -> Range:
     """Numbers from `lowest` to `highest`, both included."""
     return Range(f"between {lowest:g} and {highest:g}", lambda value: lowest <= value <= highest, names)
+
+
+def finite(*names: str) -> Range:
+    """All numbers but infinite ones."""
+    return Range("finite", math.isfinite, names)
 
 
 def check(function: Callable[..., Any], given: Mapping[str, Any], *ranges: Range) -> None:
@@ -77,12 +82,17 @@ def check(function: Callable[..., Any], given: Mapping[str, Any], *ranges: Range
         value = given[name]
         if not kind.takes(value):
             text = f"{_owner(function)}: {name} must be {kind.words[0]}, got {told(value)}{kind.repair(value)}"
-            is_value = value != value if isinstance(value, float) else isinstance(value, str) and "'" in kind.words[0]
-            raise (ValueError if is_value else TypeError)(text)
+            unknown = isinstance(value, str) and "'" in kind.words[0]
+            raise (ValueError if unknown or _holds_nan(value) else TypeError)(text)
     for each in ranges:
         for name in each.names:
             if (value := given[name]) is not None and not each.holds(value):
                 raise ValueError(f"{_owner(function)}: {name} must be {each.words}, got {value}")
+
+
+def _holds_nan(value: Any) -> bool:
+    parts = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(each, float) and math.isnan(each) for each in parts)
 
 
 _KINDS: dict[Callable[..., Any], list[tuple[str, Kind]]] = {}

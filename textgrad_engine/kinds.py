@@ -187,7 +187,8 @@ def _literals(values: tuple[Any, ...]) -> Kind:
     words = _either([repr(value) for value in values])
 
     def takes(given: Any) -> bool:
-        return any(isinstance(given, type(each)) and not isinstance(given, bool) and given == each for each in values)
+        alike = [each for each in values if isinstance(given, bool) == isinstance(each, bool)]
+        return any(isinstance(given, type(each)) and given == each for each in alike)
 
     return Kind((words, words), takes, lambda given: nearest(given, values))
 

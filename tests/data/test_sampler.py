@@ -20,7 +20,7 @@ from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampl
         (lambda: RandomSampler("", replacement=True, num_samples=2), "empty dataset"),
         (lambda: RandomSampler("ab", seed=1.5), "seed must be an integer or None"),  # type: ignore[arg-type]
         (lambda: WeightedRandomSampler([1, -1], 1), r"weights\[1\]=-1"),
-        (lambda: WeightedRandomSampler([float("nan")], 1), r"weights\[0\]=nan"),
+        (lambda: WeightedRandomSampler([float("nan")], 1), r"\[0\] of it is nan"),
         (lambda: WeightedRandomSampler([0, 0], 1), "at least one"),
         (lambda: WeightedRandomSampler([], 1), "at least one"),
         (lambda: WeightedRandomSampler([1, 1, 0], 3, replacement=False), "only 2 weights"),

@@ -17,8 +17,7 @@ from textgrad_engine.errors import DataError
         (10, [0.5, 0.4], "sum to 1, or lengths to the 10 examples"),
         (10, [5, 4], "sums to 9"),
         (10, [1.5, -0.5], r"fractions\[1\]=-0.5"),
-        (10, [float("nan"), 1], r"fractions\[0\]=nan"),
-        (10, [True], r"fractions\[0\]=True"),
+        (10, [float("nan"), 1], r"\[0\] of it is nan"),
         (3, [0.98, 0.01, 0.01], r"fractions\[1\]=0.01 of 3 examples is less than one"),
     ],
 )
@@ -26,6 +25,12 @@ def test_fractions_that_make_no_split_are_refused(n: int, fractions: list[float]
     """A validation split is never silently empty or short."""
     with pytest.raises(ValueError, match=message):
         random_split(range(n), fractions, seed=0)
+
+
+def test_true_is_no_fraction() -> None:
+    """It would be the whole dataset."""
+    with pytest.raises(TypeError, match=r"fractions must be a sequence of numbers, .*; \[0\] of it is True"):
+        random_split(range(10), [True], seed=0)
 
 
 def test_an_example_of_no_cluster_is_named() -> None:

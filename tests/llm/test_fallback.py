@@ -141,7 +141,7 @@ def test_on_lists_kinds_of_model_errors(wrong):
     """A bug in a model must not be answered by another model."""
     with pytest.raises(TypeError, match="ModelError"):
         Fallback(ScriptedModel([]), ScriptedModel([]), on=wrong)
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match="cooldown must be at least 0, got -1"):
         Fallback(ScriptedModel([]), ScriptedModel([]), cooldown=-1)
 
 

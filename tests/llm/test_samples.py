@@ -24,7 +24,7 @@ def test_a_sample_that_fails_gives_up_the_others(run, ask):
 
 def test_no_samples_are_refused(run, ask):
     """Zero is a mistake."""
-    with pytest.raises(ValueError, match="n=0"):
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
         run(samples(ScriptedModel([]), ask(), 0))
 
 

@@ -46,7 +46,7 @@ def test_what_a_schedule_of_ones_own_gives_is_checked_before_a_step_uses_it() ->
         (CosineEdits, (2, 1, 0), "steps must be at least 1"),
         (StepEdits, (2, 0), "every must be at least 1"),
         (StepEdits, (2, 1, 0.0), "factor must be above 0"),
-        (StepEdits, (2, 1, float("inf")), "factor must be above 0"),
+        (StepEdits, (2, 1, float("inf")), "factor must be finite"),
         (StepEdits, (2, 1, float("nan")), "factor must be a number, got nan"),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
+from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import as_columns
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler
+from textgrad_engine.kinds import is_whole
 
 __all__ = ["DataLoader"]
 
@@ -48,7 +51,7 @@ class DataLoader(Generic[T]):
         drop_last: bool = False,
         seed: int | None = None,
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size <= 0:
+        if not is_whole(batch_size) or batch_size <= 0:
             raise ValueError(f"batch_size must be a positive integer, got batch_size={batch_size!r}")
         for name, flag in (("shuffle", shuffle), ("drop_last", drop_last)):
             if not isinstance(flag, bool):
@@ -69,8 +72,9 @@ class DataLoader(Generic[T]):
         if not isinstance(sampler, Iterable) or not isinstance(sampler, Sized):
             kind = f"the class {sampler.__name__}" if isinstance(sampler, type) else type(sampler).__name__
             raise TypeError(f"a sampler is an iterable of positions with a length, got {kind}")
+        check(DataLoader.__init__, locals())
         self.dataset = dataset
-        self.batch_size = batch_size
+        self.batch_size = operator.index(batch_size)  # a plain number, as its state is plain JSON
         self.drop_last = drop_last
         self.sampler: Iterable[int] = sampler
         self._count: Sized = sampler
@@ -124,7 +128,7 @@ class DataLoader(Generic[T]):
         Raises:
             ValueError: the epoch is not an integer of at least 0.
         """
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+        if not is_whole(epoch) or epoch < 0:
             raise ValueError(f"epoch must be an integer of at least 0, got epoch={epoch!r}")
         if not (self._resumed and epoch == self._epoch):
             self._start(epoch)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import DataError
 
 __all__ = ["Dataset", "Example", "Subset", "as_columns", "examples_of", "ids_of", "listed", "suggest"]
@@ -40,6 +41,7 @@ class Dataset(Sequence[Example]):
     def __init__(
         self, rows: Iterable[Example], *, path: str | Path | None = None, lines: Sequence[int] | None = None
     ) -> None:
+        check(Dataset.__init__, locals() | {"rows": ()})  # each row is looked at below
         self._rows = list(examples_of(rows))
         self.path = None if path is None else Path(path)
         self._lines = list(range(1, len(self._rows) + 1)) if lines is None else list(lines)
@@ -145,6 +147,7 @@ class Subset(Sequence[T], Generic[T]):
     """
 
     def __init__(self, dataset: Sequence[T], indices: Iterable[int]) -> None:
+        check(Subset.__init__, locals())
         self.dataset = dataset
         self.indices = tuple(indices)
         for index in self.indices:
@@ -222,6 +225,7 @@ def examples_of(dataset: Iterable[T]) -> Iterator[T]:
     """
     if why := as_columns(dataset):
         raise TypeError(f"examples are a sequence of dicts, and this is {why}")
+    check(examples_of, locals())
     return itertools.islice(dataset, len(dataset)) if isinstance(dataset, Sized) else iter(dataset)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
@@ -63,6 +64,7 @@ def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = N
         >>> image_part("https://example.org/cat.png", detail="low")
         {'type': 'image_url', 'image_url': {'url': 'https://example.org/cat.png', 'detail': 'low'}}
     """
+    check(image_part, locals())
     if isinstance(source, bytes):
         url = _data_url(source, "the bytes")
     elif isinstance(source, str) and _ADDRESS.fullmatch(source):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.images import Detail, with_images
 from textgrad_engine.data.paths import missing_file
@@ -65,9 +66,8 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
         >>> list(dataset), dataset.ids
         ([{'text': 'no signal'}, {'text': 'wrong bill'}], ('tiny:1', 'tiny:3'))
     """
+    check(load, locals())
     path = Path(path)
-    if isinstance(images, str):
-        raise TypeError(f"load: images is a list of columns, got {images!r}; write images=[{images!r}]")
     if not path.is_file():
         raise DataError(missing_file(path))
     reader = _READERS.get(path.suffix.lower())

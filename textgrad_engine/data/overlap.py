@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from textgrad_engine.checks import check
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.dataset import examples_of, ids_of
 from textgrad_engine.data.sketch import Sketch
@@ -124,6 +125,7 @@ def check_splits(
         >>> check_splits([{"q": "1 + 1?"}], [{"q": "1 + 2?"}], [{"q": " 1 + 1?"}])[0].second
         'test'
     """
+    check(check_splits, locals())
     named = {"train": train, "val": val} | ({} if test is None else {"test": test})
     splits = {name: _Split(rows, fields) for name, rows in named.items()}
     return [

@@ -5,10 +5,14 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import operator
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
+
+from textgrad_engine.checks import check
+from textgrad_engine.kinds import is_whole
 
 __all__ = ["RandomSampler", "Sampler", "SequentialSampler", "WeightedRandomSampler"]
 
@@ -57,6 +61,7 @@ class SequentialSampler(Sampler):
     """
 
     def __init__(self, data_source: Sized) -> None:
+        check(SequentialSampler.__init__, locals())
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:
@@ -70,9 +75,9 @@ class _Seeded(Sampler):
     """A sampler with a seed of its own; the global `random` is neither read nor changed."""
 
     def __init__(self, seed: int | None) -> None:
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        if seed is not None and not is_whole(seed):
             raise ValueError(f"seed must be an integer or None, got seed={seed!r}")
-        self.seed = random.SystemRandom().getrandbits(32) if seed is None else seed
+        self.seed = random.SystemRandom().getrandbits(32) if seed is None else operator.index(seed)
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "seed": self.seed}
@@ -109,6 +114,7 @@ class RandomSampler(_Seeded):
     ) -> None:
         super().__init__(seed)
         _check_flag("replacement", replacement)
+        check(RandomSampler.__init__, locals() | {"num_samples": None})
         if num_samples is not None:
             _check_count("num_samples", num_samples)
         if num_samples is not None and replacement and not len(data_source):
@@ -156,6 +162,7 @@ class WeightedRandomSampler(_Seeded):
         super().__init__(seed)
         _check_flag("replacement", replacement)
         _check_count("num_samples", num_samples)
+        check(WeightedRandomSampler.__init__, locals())
         self.weights = tuple(float(weight) for weight in weights)
         for index, weight in enumerate(self.weights):
             if not math.isfinite(weight) or weight < 0:
@@ -197,7 +204,7 @@ def _permutation(n: int, source: random.Random) -> list[int]:
 
 
 def _check_count(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+    if not is_whole(value) or value <= 0:
         raise ValueError(f"{name} must be a positive integer, got {name}={value!r}")
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import Dataset, Subset
 from textgrad_engine.data.sampler import RandomSampler
 
@@ -47,6 +48,7 @@ def random_split(
         >>> [sorted({row["page"] for row in part}) for part in random_split(rows, [0.5, 0.5], seed=0, clusters="page")]
         [[1, 3], [0, 2]]
     """
+    check(random_split, locals())
     if clusters is None and not together:
         return _drawn(dataset, fractions, seed, "examples")
     rows: Sequence[Any] = dataset

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from textgrad_engine.checks import Range, at_least, check, finite
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.response import Usage
 
@@ -61,6 +62,10 @@ class Amount:
         return Amount(pick(self.calls, other.calls), pick(self.tokens, other.tokens), pick(self.pico, other.pico))
 
 
+_COUNTS = Range("a whole number", lambda value: value % 1 == 0, ("calls", "tokens"))
+"""1e6 tokens are a whole number, too."""
+
+
 class Budget:
     """The account of one `budget` block. Its numbers may be read from any thread while calls run.
 
@@ -77,11 +82,11 @@ class Budget:
         tokens: the most tokens, input and output together.
     """
 
-    def __init__(self, dollars: float | None = None, calls: int | None = None, tokens: int | None = None) -> None:
-        for name, limit in (("dollars", dollars), ("calls", calls), ("tokens", tokens)):
-            if limit is not None and not 0 <= limit < math.inf:
-                raise ValueError(f"budget({name}=...) must be a number of at least 0, got {limit}")
-        self.dollars, self.calls, self.tokens = dollars, calls, tokens
+    def __init__(self, dollars: float | None = None, calls: float | None = None, tokens: float | None = None) -> None:
+        limits = "dollars", "calls", "tokens"
+        check(Budget.__init__, locals(), at_least(0, *limits), finite(*limits), _COUNTS)
+        self.dollars = dollars
+        self.calls, self.tokens = (None if limit is None else int(limit) for limit in (calls, tokens))
         self._pico = None if dollars is None else math.floor(Decimal(str(dollars)) * PICO)  # 0.57 is 0.57, not less
         self._most = Amount(
             *[UNLIMITED if limit is None else math.floor(limit) for limit in (calls, tokens, self._pico)]

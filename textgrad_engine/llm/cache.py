@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
+from textgrad_engine.checks import above, at_least, check
 from textgrad_engine.errors import (
     BudgetExceeded,
     ConfigError,
@@ -78,8 +79,7 @@ class Cache:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, *, max_bytes: int = DEFAULT_BYTES, lease: float = 60.0
     ) -> None:
-        if max_bytes < 1 or lease <= 0:
-            raise ValueError(f"max_bytes and lease must be positive, got {max_bytes} and {lease}")
+        check(Cache.__init__, locals(), at_least(1, "max_bytes"), above(0, "lease"))
         self.path = _folder(path)
         self.max_bytes = max_bytes
         self.lease = lease
@@ -241,6 +241,7 @@ class Cached(Wrapper):
 
     def __init__(self, inner: Model, cache: Cache | None = None) -> None:
         super().__init__(inner)
+        check(Cached.__init__, locals())
         self.cache = cache
         self._identity = identity_of(inner)
         self._ambient = self._identity is not None and not is_free(inner)
@@ -340,6 +341,7 @@ def open_cache(path: str | os.PathLike[str] | Cache | None, max_bytes: int = DEF
     Raises:
         ConfigError: the folder cannot be made or written.
     """
+    check(open_cache, locals(), at_least(1, "max_bytes"))
     if isinstance(path, Cache):
         return path
     folder = _folder(path)

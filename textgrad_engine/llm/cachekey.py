@@ -21,6 +21,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
+from textgrad_engine.checks import whole
 from textgrad_engine.errors import RequestRefused, UnsendableRequest
 from textgrad_engine.llm.check import no_text_at, surrogate_in
 from textgrad_engine.llm.model import Model, Wrapper, innermost
@@ -47,8 +48,8 @@ def repeat(index: int | None = None) -> Iterator[None]:
         ...     sample_number(b"key")
         (2, 0, 1)
     """
-    if index is not None and index < 0:
-        raise ValueError(f"the index of a repeat must be 0 or more, got {index}")
+    if index is not None:
+        whole("the index of a repeat", index, 0)
     with _numbering(_Counter() if index is None else index):
         yield
 

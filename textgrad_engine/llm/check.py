@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import isawaitable
 from types import CoroutineType
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import (
     AnswerError,
     ContentFiltered,
@@ -43,6 +44,7 @@ class Check(Wrapper):
 
     def __init__(self, inner: Model, max_text: int = MAX_TEXT) -> None:
         super().__init__(inner)
+        check(Check.__init__, locals(), at_least(1, "max_text"))
         self.max_text = max_text
         self._who: dict[str, str] = {}  # by purpose who answers, in words for errors
         self._defaults = defaults_of(inner)

@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import ContextOverflow
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free, sized
 from textgrad_engine.llm.prices import address_of, known_context
@@ -74,6 +75,7 @@ def checked_context(context: int) -> int:
     Raises:
         ValueError: it is not positive.
     """
+    check(checked_context, locals())
     if context < 1:
         raise ValueError(
             f"context is the tokens that a model reads and writes at most, a positive number, got {context}"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from textgrad_engine.checks import at_least, check, listed
 from textgrad_engine.errors import (
     ConnectionFailed,
     DeadlineExceeded,
@@ -64,14 +65,13 @@ class Fallback(Wrapper):
         *,
         cooldown: float = 60.0,
     ) -> None:
+        check(Fallback.__init__, locals() | {"on": ()}, at_least(0, "cooldown"))
         super().__init__(_branch(first))
         self.second = _branch(second)
-        self.on = tuple(on)
+        self.on = listed("on", on, "kinds of ModelError")
         self.cooldown = cooldown
         if wrong := [kind for kind in self.on if not (isinstance(kind, type) and issubclass(kind, ModelError))]:
             raise TypeError(f"`on` lists kinds of ModelError, such as llm.DOWN; {wrong[0]!r} is none")
-        if cooldown < 0:
-            raise ValueError(f"cooldown is a time in seconds and must not be negative, got {cooldown}")
         self._rests: PerLoop[_Rest] = PerLoop(_Rest)
 
     @property

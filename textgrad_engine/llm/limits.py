@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextvars import ContextVar
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import (
     AnswerError,
     APIError,
@@ -90,8 +91,8 @@ class Limit(Wrapper):
         max_pause: float = 60.0,
         max_quota_wait: float = 0.0,
     ) -> None:
-        if max_in_flight is not None and max_in_flight < 1:
-            raise ValueError(f"max_in_flight must be at least 1 (or None for no limit), got {max_in_flight}")
+        counts, pauses = at_least(1, "max_in_flight", "start", "floor"), at_least(0, "max_pause", "max_quota_wait")
+        check(Limit.__init__, locals(), counts, pauses)
         ceiling = math.inf if max_in_flight is None else max_in_flight
         if not 1 <= floor <= ceiling or (start is not None and not floor <= start <= ceiling):
             raise ValueError(f"1 <= floor <= start <= max_in_flight must hold, got {floor}, {start}, {max_in_flight}")
@@ -107,8 +108,8 @@ class Limit(Wrapper):
         self.max_quota_wait = max_quota_wait
         self._max_tokens = defaults_of(inner).max_tokens
         begin = ceiling if start is None else start
-        per_minute, pauses = (requests_per_minute, tokens_per_minute), (max_pause, max_quota_wait)
-        self._gates: PerLoop[_Gate] = PerLoop(lambda: _Gate(Window(begin, floor, ceiling), per_minute, pauses))
+        per_minute, waits = (requests_per_minute, tokens_per_minute), (max_pause, max_quota_wait)
+        self._gates: PerLoop[_Gate] = PerLoop(lambda: _Gate(Window(begin, floor, ceiling), per_minute, waits))
 
     async def complete(self, request: Request) -> Completion:
         """Send the request when there is room.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from textgrad_engine.checks import check
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Price
 
@@ -59,6 +60,7 @@ class Wrapper:
     """
 
     def __init__(self, inner: Model) -> None:
+        check(Wrapper.__init__, locals())
         self.inner = inner
         self._core: Model = innermost(inner)  # looked for once: all of them are asked for in every call
         self._sized: Model = sized(inner)

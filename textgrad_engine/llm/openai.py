@@ -12,11 +12,12 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from textgrad_engine.checks import above, at_least, check
 from textgrad_engine.errors import (
     AnswerError,
     AuthenticationFailed,
@@ -114,10 +115,9 @@ class OpenAIModel:
         # first of all: debuggers and `pytest -l` show the locals of a frame that raised
         api_key, headers = concealed(api_key), concealed_headers(headers)
         check_headers(headers)
-        if api not in get_args(Api):
-            raise ValueError(f"api must be 'chat' or 'responses', got {api!r}")
         if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
             raise TypeError(unknown_setting(unknown[0]))
+        check(OpenAIModel.__init__, locals(), at_least(1, "max_in_flight"), above(0, "timeout"))
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
         self.host = checked_host(self.base_url)
         self.name = name

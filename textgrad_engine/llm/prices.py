@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from textgrad_engine.checks import check
 from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free, stated_price
 from textgrad_engine.llm.request import Request
@@ -34,6 +35,7 @@ class Priced(Wrapper):
 
     def __init__(self, inner: Model, price: Price) -> None:
         super().__init__(inner)
+        check(Priced.__init__, locals())
         self.price = price
 
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
@@ -67,6 +69,7 @@ def set_price(
         0.0
         >>> set_price("llama3.2", None)
     """
+    check(set_price, locals())
     with _lock:
         if input_per_million is None:
             _overrides.pop(_bare(model), None)

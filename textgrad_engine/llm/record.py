@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm.answers import entry_of, error_to_json
 from textgrad_engine.llm.ids import digest, giving_ids
@@ -44,6 +45,7 @@ class Recording:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        check(Recording.__init__, locals())
         self.path = Path(path).absolute()
         self.answers = 0
         self._lock = threading.Lock()

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import RequestRefused, RunError
 from textgrad_engine.llm.answers import (
     Answer,
@@ -54,6 +55,7 @@ class Replay:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        check(Replay.__init__, locals())
         self.path = Path(path).absolute()
         self.outer: Player | None = None
         self._lock = threading.Lock()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import SecretStr
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cache import Cache, Cached, open_cache
@@ -48,6 +49,7 @@ class Defaults(Wrapper):
 
     def __init__(self, inner: Model, defaults: GenerateConfig) -> None:
         super().__init__(inner)
+        check(Defaults.__init__, locals())
         self.defaults = defaults
 
     async def complete(self, request: Request) -> Completion:
@@ -126,9 +128,10 @@ def resolve(
             if given or any(setting is not None for setting in limits):
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
             return model if _holds(model, Metered) else _outer(model)
-        if not (hasattr(model, "complete") and hasattr(model, "name")):
+        if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {model!r}")
         inside = Defaults(model, GenerateConfig(**given)) if given else model
+    check(resolve, locals())
     if context is not None:
         inside = Sized(inside, context)
     if price is not None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any
 
+from textgrad_engine.checks import above, at_least, check
 from textgrad_engine.errors import (
     AnswerError,
     APIError,
@@ -60,13 +61,9 @@ class RetryPolicy:
     call_deadline: float | None = 300.0
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1 or self.answer_attempts < 1:
-            raise ValueError("a call is attempted at least once: max_attempts and answer_attempts must be 1 or more")
-        for name in ("base", "cap", "max_retry_after", "deadline"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is a time in seconds and must not be negative, got {getattr(self, name)}")
-        if self.call_deadline is not None and self.call_deadline <= 0:
-            raise ValueError(f"call_deadline must be positive seconds, or None, got {self.call_deadline}")
+        attempts = at_least(1, "max_attempts", "answer_attempts")
+        seconds = at_least(0, "base", "cap", "max_retry_after", "deadline")
+        check(RetryPolicy, vars(self), attempts, seconds, above(0, "call_deadline"))
 
     def attempts_for(self, error: BaseException) -> int:
         """How many attempts a call that failed so may have in all; 1 when trying again cannot help."""
@@ -112,6 +109,7 @@ class Retry(Wrapper):
         rng: random.Random | None = None,
     ) -> None:
         super().__init__(inner)
+        check(Retry.__init__, locals())
         self.policy = policy or RetryPolicy()
         self._clock = clock or _loop_time
         self._sleep = sleep
@@ -186,6 +184,7 @@ class Deadline(Wrapper):
 
     def __init__(self, inner: Model, seconds: float) -> None:
         super().__init__(inner)
+        check(Deadline.__init__, locals(), above(0, "seconds"))
         self.seconds = seconds
         self._turns: PerLoop[Turns] = PerLoop(Turns)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import NoModelError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.replay import replayed_model
@@ -52,6 +53,7 @@ def use_models(
     Raises:
         UnknownModelError: nothing answers to a name.
     """
+    check(use_models, locals())
     token = _block.set({**_block.get(), **_given(forward, backward, optimizer, judge)})
     try:
         yield
@@ -70,6 +72,7 @@ def set_models(
     Raises:
         UnknownModelError: nothing answers to a name.
     """
+    check(set_models, locals())
     global _script  # noqa: PLW0603  replaced in one piece, since other threads read it without the lock
     _script = _given(forward, backward, optimizer, judge)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.cache import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Request
@@ -32,8 +33,7 @@ async def samples(model: Model, request: Request, n: int) -> list[Completion]:
         >>> [answer.text for answer in asyncio.run(samples(ScriptedModel(["3", "7"]), request, 2))]
         ['3', '7']
     """
-    if n < 1:
-        raise ValueError(f"at least one sample must be asked for, got n={n}")
+    check(samples, locals(), at_least(1, "n"))
     tasks = []
     for index in range(n):
         with repeat(index):  # part of the cache's key, so that equal requests are different samples

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.request import Request
@@ -38,6 +39,7 @@ def on_token(callback: Listener) -> Iterator[None]:
         ...     len(listeners())
         1
     """
+    check(on_token, locals())
     token = _listeners.set((*_listeners.get(), callback))
     try:
         yield

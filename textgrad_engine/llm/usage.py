@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import SecretStr
 
+from textgrad_engine.checks import check
 from textgrad_engine.errors import APIError, ModelError
 from textgrad_engine.llm.ids import next_id
 from textgrad_engine.llm.model import Model, Wrapper
@@ -159,6 +160,7 @@ def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
     Calls that were dispatched inside the block are reported even when they end after it. An exception of the callback
     is raised from the call: a journal that cannot be written must stop the run.
     """
+    check(observe, locals())
     token = _observers.set((*_observers.get(), callback))
     try:
         yield

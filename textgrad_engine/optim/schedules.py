@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.autograd.graph import Handle
-from textgrad_engine.checks import above, at_least, check, whole
+from textgrad_engine.checks import above, at_least, check, finite, whole
 from textgrad_engine.optim.optimizer import Optimizer
 
 __all__ = ["ConstantEdits", "CosineEdits", "EditSchedule", "LinearEdits", "StepEdits"]
@@ -185,7 +185,7 @@ class StepEdits(EditSchedule):
     """
 
     def __init__(self, optimizer: Optimizer, start: int, every: int, factor: float = 0.5) -> None:
-        check(StepEdits.__init__, locals(), at_least(1, "start", "every"), above(0, "factor"))
+        check(StepEdits.__init__, locals(), at_least(1, "start", "every"), above(0, "factor"), finite("factor"))
         self.start, self.every, self.factor = start, every, factor
         super().__init__(optimizer)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.hooks import call_hooks_of
-from textgrad_engine.checks import at_least, check
+from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.nn import Module
@@ -100,7 +100,7 @@ class Objective:
         latency_weight: float | None = None,
     ) -> None:
         counts, weights = at_least(1, "concurrency"), at_least(0, "tokens_weight", "latency_weight")
-        check(Objective.__init__, locals(), counts, weights)
+        check(Objective.__init__, locals(), counts, weights, finite("tokens_weight", "latency_weight"))
         self.tokens_weight, self.latency_weight = tokens_weight, latency_weight or 0.0
         self.timed = latency_weight is not None
         self.scale, self._parts = scale_of(loss), parts_of(loss)

@@ -11,7 +11,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import signature_of
-from textgrad_engine.checks import at_least, check
+from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import DataLoader, examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_coroutine_function, told
@@ -121,7 +121,7 @@ class Trainer:
         rest = at_least(0, "tokens_weight", "latency_weight")
         self.callbacks = _checked(callbacks)
         self.feedback_images = checked_images(feedback_images, "feedback_images")
-        check(Trainer.__init__, locals(), steps, sizes, rest)
+        check(Trainer.__init__, locals(), steps, sizes, rest, finite("tokens_weight", "latency_weight"))
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.max_steps = max_steps
