@@ -408,8 +408,14 @@ def test_a_missing_config_is_explained(tmp_path: Path) -> None:
         load_config(tmp_path)
     with pytest.raises(ConfigError, match=r"there is no such file; did you mean 'notes\.txt'"):
         load_config(tmp_path / "note.txt")
-    with pytest.raises(ConfigError, match=r"a config is a \.toml file"):
+    with pytest.raises(
+        ConfigError, match=r"a config is a \.toml file.*`textgrad-engine init FOLDER --data .*notes\.txt"
+    ):
         load_config(tmp_path / "notes.txt")
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task/config.toml").write_text(GOOD)
+    with pytest.raises(ConfigError, match=r"no such file; the folder has task; a config is a \.toml file"):
+        load_config(tmp_path / "mine")
     (tmp_path / "tickets.toml").write_text(GOOD)
     with pytest.raises(ConfigError, match=r"no such file; name one of tickets\.toml"):
         load_config(tmp_path)

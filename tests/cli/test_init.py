@@ -83,6 +83,17 @@ def test_an_example_without_an_answer_is_named_by_its_line(init: Init, tmp_path:
     assert not Path("task").exists()
 
 
+def test_the_table_is_asked_for_by_its_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who names the table in the place of the folder is shown the whole command."""
+    monkeypatch.chdir(tmp_path)
+    Path("some.csv").write_text("ticket,target\na,b\n", encoding="utf-8")
+    for given, wanted in (("some.csv", "init some --data some.csv"), ("task", "init task --data TABLE")):
+        done = invoke("init", given)
+        assert done.exit_code == 2
+        assert f"--data is missing: the table of examples, as in `textgrad-engine {wanted}" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["some.csv"]
+
+
 def init_of(rows: list[dict[str, Any]], *args: str) -> Result:
     text = "".join([json.dumps(row) + "\n" for row in rows])
     Path("rows.jsonl").write_text(text, encoding="utf-8")

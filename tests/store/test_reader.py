@@ -17,6 +17,10 @@ def test_a_folder_that_is_not_there_names_its_neighbours(written: tuple[Path, An
     """A mistyped name is answered with those that exist."""
     with pytest.raises(RunError, match=r"there is no such run folder; .* has run"):
         read_run(written[0].parent / "rum")
+    (written[0].parent / "elsewhere/runs").mkdir(parents=True)
+    written[0].rename(written[0].parent / "elsewhere/runs/tickets-1")
+    with pytest.raises(RunError, match=r"there is no such run folder; .*runs has tickets-1$"):
+        read_run(written[0].parent / "elsewhere/tickets-1")
 
 
 def test_some_other_folder_is_no_run(tmp_path: Path) -> None:

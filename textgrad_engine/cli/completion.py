@@ -18,7 +18,7 @@ from textgrad_engine.cli.output import FAILED, complain
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import FOLDS, read_run
 
-__all__ = ["InstallsCompletion", "configs", "optimizers", "parameters", "run_folders", "runs_and_configs"]
+__all__ = ["InstallsCompletion", "configs", "is_config", "optimizers", "parameters", "run_folders", "runs_and_configs"]
 
 _INSTALL = "--install-completion"
 
@@ -57,7 +57,7 @@ def run_folders(incomplete: str) -> list[str]:
 
 def configs(incomplete: str) -> list[str]:
     """The folders with a ``config.toml``, and other ``.toml`` files, where a path leads to or one folder below."""
-    return _below(incomplete, _is_config)
+    return _below(incomplete, is_config)
 
 
 def runs_and_configs(incomplete: str) -> list[str]:
@@ -78,7 +78,8 @@ def parameters(ctx: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
-def _is_config(path: Path) -> bool:
+def is_config(path: Path) -> bool:
+    """Whether `train` takes it: a folder with a ``config.toml``, or another ``.toml`` file."""
     if path.suffix == ".toml":
         return path.name not in ("config.toml", "pyproject.toml") and path.is_file()
     return (path / "config.toml").is_file()

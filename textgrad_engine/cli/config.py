@@ -17,6 +17,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
+from textgrad_engine.cli.completion import is_config
 from textgrad_engine.cli.config_checks import CHECKS
 from textgrad_engine.cli.config_errors import problems_of, table_of
 from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
@@ -41,8 +42,11 @@ from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.slots import slots_of
+from textgrad_engine.store import typed
 
 __all__ = ["Config", "load_config"]
+
+_CONFIG = "a config is a .toml file, or a folder that holds config.toml"
 
 
 class Config(Section):
@@ -380,9 +384,11 @@ def load_config(path: str | Path) -> Config:
         if not path.is_file():
             raise ConfigError(f"{path}: there is no such file; name a folder that holds one, or another .toml file")
     if not path.is_file():
-        raise ConfigError(f"{missing_file(path)}; a config is a .toml file, or a folder that holds config.toml")
+        said = missing_file(path, is_config)
+        raise ConfigError(said if said.endswith("?") else f"{said}; {_CONFIG}")
     if path.suffix.lower() != ".toml":
-        raise ConfigError(f"{path}: a config is a .toml file, or a folder that holds config.toml")
+        made = f"textgrad-engine init FOLDER --data {typed(path)} --target COLUMN"
+        raise ConfigError(f"{path}: {_CONFIG}; of a table of examples `{made}` makes one")
     try:
         text = read_text(path).replace("\r\n", "\n")
     except DataError as error:

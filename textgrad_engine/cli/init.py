@@ -17,6 +17,7 @@ from textgrad_engine.cli.config import Config, load_config
 from textgrad_engine.cli.config_data import not_compared, read_data
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
+from textgrad_engine.cli.leaks import leaking, leaks_in_words
 from textgrad_engine.cli.options import BaseUrl, Seed
 from textgrad_engine.cli.output import OK, checking, command, width, write
 from textgrad_engine.data import Dataset, load, random_split
@@ -27,7 +28,6 @@ from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
-from textgrad_engine.ops.evaluators import written
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import SLOT_NAMES, composed, slots_of
 from textgrad_engine.store.files import typed
@@ -47,9 +47,6 @@ PARTS = {"train": 0.3, "val": 0.3, "test": 0.4}
 LABELS = 20
 """A target with no more values than this, each twice at least, is taken for a choice among them."""
 
-NEARLY = 0.9
-"""A column that is the answer in so large a part of the rows is taken for the answer."""
-
 Rows: TypeAlias = Sequence[dict[str, Any]]
 
 LONG = 60
@@ -62,9 +59,11 @@ def init(
         Path, typer.Argument(metavar="FOLDER", help="The folder to make, or an empty one.", show_default=False)
     ],
     data: Annotated[
-        Path,
-        typer.Option("--data", metavar="FILE", help="A table of examples: .csv, .jsonl or .json.", show_default=False),
-    ],
+        Path | None,
+        typer.Option(
+            "--data", metavar="FILE", help="A table of examples: .csv, .jsonl or .json.  [required]", show_default=False
+        ),
+    ] = None,
     target: Annotated[
         str, typer.Option("--target", metavar="COLUMN", help="The column that holds the right answer.")
     ] = "target",
@@ -108,6 +107,8 @@ def init(
     target, inputs = composed(target), [composed(name) for name in inputs or ()]
     clusters = None if clusters is None else composed(clusters)
     with checking():
+        if data is None:
+            raise ConfigError(_no_data(folder))
         table = load(data)
         leaks = leaking(table, target, clusters)
         shown = _columns(table, data, target, inputs, clusters, leaks)
@@ -121,10 +122,17 @@ def init(
             shows = foreseen(config, program, build.make_metric(config), splits[-1])
             if len(parts) == 1:
                 shows = _why_no_folds(config, program, splits)
-    remarks = _of_leaks(leaks, shown, target)
+    remarks = leaks_in_words(leaks, shown, target)
     remarks += [shows] if shows else []
     write(_told(folder, data, parts, remarks, long=_are_long(table, target)))
     raise typer.Exit(OK)
+
+
+def _no_data(folder: Path) -> str:
+    """The message where no table is named, or only in the place of the folder."""
+    made, table = (folder.with_suffix(""), typed(folder)) if folder.is_file() else (folder, "TABLE")
+    wanted = f"textgrad-engine init {typed(made)} --data {table} --target COLUMN"
+    return f"--data is missing: the table of examples, as in `{wanted}`"
 
 
 def _columns(
@@ -164,47 +172,6 @@ def _columns(
     table.require(target, *([clusters] if clusters else []))
     _check_values(table, shown, target)
     return shown
-
-
-def leaking(table: Dataset, target: str, clusters: str | None = None) -> dict[str, float]:
-    """The columns that hold the answer itself, in all rows or nearly all, each with the part of the rows where it does.
-
-    Of each answer that there is the part of its rows counts, and their mean: where nearly all answers are "no", a
-    column that is "no" as often says little.
-
-    Example:
-        >>> rows = [{"text": f"ticket {n}", "target": queue, "desk": queue.upper()} for n, queue in enumerate("abab")]
-        >>> leaking(Dataset(rows), "target")
-        {'desk': 1.0}
-    """
-    if target not in table.columns:
-        return {}
-    found = {}
-    for name in table.columns:
-        if name in (target, clusters, "id"):
-            continue
-        same: dict[str, list[bool]] = {}
-        for row in table:
-            answer, value = (written(row.get(each)).strip().casefold() for each in (target, name))
-            same.setdefault(answer, []).append(answer == value)
-        every = [each for own in same.values() for each in own]
-        if sum(sum(own) / len(own) for own in same.values()) / len(same) >= NEARLY:
-            found[name] = sum(every) / len(every)
-    return found
-
-
-def _of_leaks(leaks: Mapping[str, float], shown: Sequence[str], target: str) -> list[str]:
-    """What is said of columns that hold the answer."""
-    said = []
-    for name, share in leaks.items():
-        rows = "all rows" if share == 1 else f"{share:.0%} of the rows" if share < 0.995 else "nearly all rows"
-        rest = (
-            "it is shown, as --input names it, and a prompt may learn no more than to copy it"
-            if name in shown
-            else "it is left out; --input names the columns to be shown, if it is to be"
-        )
-        said.append(f"The column {name!r} is the answer itself ({target!r}) in {rows}: {rest}.")
-    return said
 
 
 def _check_values(table: Dataset, shown: Sequence[str], target: str) -> None:

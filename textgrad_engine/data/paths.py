@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 from textgrad_engine.data.dataset import suggest
@@ -25,21 +26,29 @@ def check_reach(path: Path) -> None:
         path.stat()
 
 
-def missing_file(path: Path) -> str:
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in _TABLES and path.is_file()
+
+
+def missing_file(path: Path, offered: Callable[[Path], bool] = _is_table) -> str:
     """The message about a path that is no file, with the near names of its folder.
+
+    Args:
+        path: where there is none.
+        offered: what is named where no name is near.
 
     Raises:
         PermissionError: a folder on the way is closed to this user.
     """
     check_reach(path)
     if path.is_dir():
-        files = sorted(file.name for file in path.iterdir() if file.suffix.lower() in _TABLES)
+        files = sorted(each.name for each in path.iterdir() if offered(each))
         return f"{path}: this is a folder; name a file in it" + (f": {', '.join(files[:10])}" if files else "")
     if not path.parent.is_dir():
         return f"{path}: there is no folder {path.parent}; check the path, which counts from where you are if relative"
-    names = [file.name for file in path.parent.iterdir() if file.is_file()]
-    near = suggest(path.name, names)
+    beside = sorted(path.parent.iterdir())
+    near = suggest(path.name, [each.name for each in beside if each.is_file() or offered(each)])
     if not near:
-        others = sorted(name for name in names if Path(name).suffix.lower() in _TABLES)
+        others = [each.name for each in beside if offered(each)]
         near = f"; the folder has {', '.join(others[:10])}" if others else ""
     return f"{path}: there is no such file{near}"

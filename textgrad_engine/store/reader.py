@@ -264,11 +264,12 @@ def _best_of(seed: dict[str, str], steps: tuple[StepEnded, ...]) -> dict[str, st
 
 
 def _others(path: Path) -> str:
-    """What the folder beside it has to offer."""
-    if not path.parent.is_dir():
-        return ""
-    found = sorted(each.parent.name for name in ("events.jsonl", FOLDS) for each in path.parent.glob(f"*/{name}"))
-    return f"; {path.parent} has {', '.join(found[:8])}" if found else ""
+    """What the folder beside it has to offer, or the one in which `train` makes them."""
+    for folder in filter(Path.is_dir, (path.parent, path.parent / "runs")):
+        found = sorted(each.parent.name for name in ("events.jsonl", FOLDS) for each in folder.glob(f"*/{name}"))
+        if found:
+            return f"; {folder} has {', '.join(found[:8])}"
+    return ""
 
 
 def _parsed(path: Path, number: int, event: dict[str, Any]) -> RunStarted | Evaluated | StepEnded | None:
