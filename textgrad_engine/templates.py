@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
+from textgrad_engine.signed import unsigned
 
 __all__ = [
     "Blank",
@@ -366,7 +367,8 @@ def nonce_for(content: str, label: str) -> str:
 
 @functools.lru_cache(maxsize=256)  # the program's own texts are in every request
 def _nonce(label: str, content: str) -> str:
-    nonce = hashlib.sha256(f"{label}\0{content}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    # An address that is signed anew makes no other request, so its signature is not hashed (NOTE [Signed addresses]).
+    nonce = hashlib.sha256(f"{label}\0{unsigned(content)}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     while nonce in content:
         nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]
     return nonce

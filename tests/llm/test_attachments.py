@@ -11,7 +11,7 @@ import textgrad_engine as tg
 from textgrad_engine import llm, nn
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm import Message, attachments
-from textgrad_engine.llm.attachments import attachments_in, without_attachments
+from textgrad_engine.llm.attachments import as_recorded, attachments_in
 from textgrad_engine.testing import FunctionModel
 
 
@@ -41,7 +41,7 @@ def test_bytes_get_a_name_in_one_folder(part: dict[str, Any], ending: str) -> No
     (found,) = attachments_in([Message(role="user", content=[part])])
     assert found.name == f"attachments/63c1dd951ffedf6f7fd968ad4efa39b8.{ending}"
     assert found.content() == b"\0\0\0"
-    shown = json.dumps(without_attachments(asked(part)))
+    shown = json.dumps(as_recorded(asked(part)))
     assert found.name in shown
     assert "AAAA" not in shown
 
@@ -59,7 +59,7 @@ def test_bytes_get_a_name_in_one_folder(part: dict[str, Any], ending: str) -> No
 )
 def test_all_else_stays_as_it_is(part: dict[str, Any]) -> None:
     """An address, and what a text says, are what tells requests apart."""
-    assert without_attachments(asked(part)) == asked(part)
+    assert as_recorded(asked(part)) == asked(part)
     assert list(attachments_in([Message(role="user", content=[part])])) == []
 
 
@@ -67,9 +67,9 @@ def test_a_request_with_names_is_not_named_again() -> None:
     """What is read from a record goes through the same door as what is asked; neither is changed in place."""
     request = asked(image("AAAA", detail="low"), {"type": "input_audio", "input_audio": {"data": "AAAA"}})
     before = copy.deepcopy(request)
-    once = without_attachments(request)
+    once = as_recorded(request)
     assert request == before
-    assert without_attachments(once) == once
+    assert as_recorded(once) == once
     assert once["messages"][0]["content"][0]["image_url"]["detail"] == "low"
 
 

@@ -44,7 +44,7 @@ from textgrad_engine.llm import (
     resolve,
 )
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
-from textgrad_engine.llm.cachekey import key_of
+from textgrad_engine.llm.cachekey import keys_of
 from textgrad_engine.llm.resolve import Defaults
 from textgrad_engine.optim import TGD
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel
@@ -199,7 +199,7 @@ def test_an_entry_that_is_no_answer_is_asked_for_anew(tmp_path, ask):
     """Somebody else's bytes are not trusted."""
     cache = Cache(tmp_path)
     model = counted()
-    cache._worker.file.put(key_of(model, ask()), "other", '{"text": 3}')
+    cache._worker.file.put(keys_of(model, ask())[0], "other", '{"text": 3}')
 
     async def main():
         return [(await Cached(model, cache).complete(ask())).text for _ in range(2)]
@@ -456,7 +456,7 @@ def test_a_stopped_run_does_not_wait_for_another_process(tmp_path, ask, run):
     """Ctrl-C ends the wait for somebody else's lease."""
     cache = Cache(tmp_path)
     model = counted()
-    cache._worker.file.claim(key_of(model, ask()), "somebody else")
+    cache._worker.file.claim(keys_of(model, ask())[0], "somebody else")
 
     async def main():
         with Stop() as stop:
@@ -667,7 +667,7 @@ def test_a_kept_answer_is_given_without_the_thoughts_that_older_versions_kept_wi
     async def scenario():
         kept = lambda: asyncio.sleep(0, Completion(text="<think>Hm.</think>billing"))  # noqa: E731
         model = Cached(paid(lambda request: "unused"), cache)
-        await cache.answer(key_of(model.inner, ask()), kept)
+        await cache.answer(keys_of(model.inner, ask())[0], kept)
         return await model.complete(ask())
 
     answer = asyncio.run(scenario())
@@ -751,7 +751,7 @@ def key(whole):
     model = OpenAIModel(whole["model"], base_url=whole["endpoint"], api_key="k", **whole["defaults"])
     request = Request(messages=whole["messages"], config=GenerateConfig(**whole["config"]), purpose=whole["purpose"])
     with repeat(whole["repeat"]):
-        return key_of(model, request)
+        return keys_of(model, request)[0]
 
 
 def meaning(whole):
@@ -781,18 +781,18 @@ def test_keys_last_and_look_inside_every_wrapper():
     """The same key in another process (no `hash()`), and the defaults of every wrapper count."""
     request = Request(messages=(Message(role="user", content="hé\udc80"),))
     model = OpenAIModel("m", base_url="http://ann:pw@localhost/v1", api_key="k")
-    assert key_of(model, request) == key_of(OpenAIModel("m", base_url="http://localhost/v1", api_key="x"), request)
+    assert keys_of(model, request) == keys_of(OpenAIModel("m", base_url="http://localhost/v1", api_key="x"), request)
     warm = Defaults(Defaults(model, GenerateConfig(temperature=1.0)), GenerateConfig(seed=1))
-    assert key_of(warm, request) == key_of(
+    assert keys_of(warm, request) == keys_of(
         model, request.model_copy(update={"config": GenerateConfig(temperature=1.0, seed=1)})
     )
     code = (
-        "from textgrad_engine.llm import *; from textgrad_engine.llm.cachekey import key_of;"
-        "print(key_of(OpenAIModel('m', base_url='http://localhost/v1', api_key='k'),"
-        "Request(messages=(Message(role='user', content='hé\\udc80'),))).hex())"
+        "from textgrad_engine.llm import *; from textgrad_engine.llm.cachekey import keys_of;"
+        "print(keys_of(OpenAIModel('m', base_url='http://localhost/v1', api_key='k'),"
+        "Request(messages=(Message(role='user', content='hé\\udc80'),)))[0].hex())"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == key_of(model, request).hex()
+    assert found.strip() == keys_of(model, request)[0].hex()
 
 
 def test_the_order_of_fields_in_a_schema_counts():
@@ -802,7 +802,7 @@ def test_the_order_of_fields_in_a_schema_counts():
     def asking(*names):
         form = ResponseFormat(name="r", json_schema={"properties": {name: {"type": "string"} for name in names}})
         message = Message(role="user", content="x")
-        return key_of(model, Request(messages=(message,), config=GenerateConfig(response_format=form)))
+        return keys_of(model, Request(messages=(message,), config=GenerateConfig(response_format=form)))
 
     assert asking("reason", "score") != asking("score", "reason")
 

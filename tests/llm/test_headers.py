@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from textgrad_engine import errors
 from textgrad_engine.llm import OpenAIModel, innermost, resolve
-from textgrad_engine.llm.cachekey import key_of
+from textgrad_engine.llm.cachekey import keys_of
 from textgrad_engine.llm.headers import concealed_headers, plain, secrets_in
 from textgrad_engine.llm.redact import secrets_of
 from textgrad_engine.testing import FunctionModel
@@ -183,7 +183,7 @@ def test_headers_tell_kept_answers_apart_and_secrets_do_not(ask):
     """Another route of a gateway is another model; another key is not."""
 
     def key(headers):
-        return key_of(OpenAIModel("m", base_url=GATEWAY, headers=headers), ask())
+        return keys_of(OpenAIModel("m", base_url=GATEWAY, headers=headers), ask())[0]
 
     assert key(None) == key({}) == key({"x-gateway-key": "one"}) == key({"x-gateway-key": "two"})
     assert len({key(None), key({"x-route": "a"}), key({"x-route": "b"})}) == 3

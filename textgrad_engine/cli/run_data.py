@@ -12,6 +12,7 @@ from typing import Any
 from textgrad_engine.cli.config import Config
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
+from textgrad_engine.signed import unsigned
 from textgrad_engine.store import Run, read_run
 from textgrad_engine.store.records import dumps
 
@@ -39,8 +40,11 @@ SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
 def digest_of(dataset: Dataset) -> str:
-    """Sixteen hexadecimal digits that tell datasets apart by their examples, wherever they are kept."""
-    content = b"\n".join(dumps(row) for row in dataset)
+    """Sixteen hexadecimal digits that tell datasets apart by their examples, wherever they are kept.
+
+    Addresses that were signed anew make no other dataset.
+    """
+    content = b"\n".join(dumps(unsigned(dict(row))) for row in dataset)
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -96,7 +100,7 @@ def rows_of_splits(kept: Mapping[str, Any], dataset: Dataset) -> dict[str, int]:
 
 def row_digests(dataset: Dataset) -> list[str]:
     """Of each row what tells it apart by its content, whatever its id and the order of its columns in a file."""
-    contents = [{name: row[name] for name in sorted(row) if name != "id"} for row in dataset]
+    contents = [unsigned({name: row[name] for name in sorted(row) if name != "id"}) for row in dataset]
     return [hashlib.sha256(dumps(content)).hexdigest()[:12] for content in contents]
 
 

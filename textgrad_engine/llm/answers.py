@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.errors import APIError, ModelError
-from textgrad_engine.llm.attachments import without_attachments
+from textgrad_engine.llm.attachments import as_recorded, signed_again
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.ids import digest
@@ -253,9 +253,11 @@ class Answers:
             ModelError: what the recorded request failed with.
         """
         outcome = answer.outcome
-        if isinstance(outcome, Completion) and outcome.cached:
-            given()
-            return outcome
+        if isinstance(outcome, Completion):
+            outcome = signed_again(outcome, request)
+            if outcome.cached:
+                given()
+                return outcome
         fits = False
 
         def give() -> Completion:
@@ -280,13 +282,13 @@ def _first(queues: Iterable[deque[Answer]], rank: Callable[[Answer], Any]) -> de
 
 
 def entry_of(model: Model, request: Request) -> dict[str, Any]:
-    """A request that is asked, as it is written down: model, example, item, place, the request without secrets, and
-    with names for the bytes of images and the like (`attachments`).
+    """A request that is asked, as it is written down: model, example, item, place, the request without secrets, with
+    names for the bytes of images and the like (`attachments`), and with addresses that nothing signs (`signed`).
 
     Item of a `pmap` and place are left out where there is none. Where something was taken out, "asked" is the digest of
     the request as it was.
     """
-    asked = without_attachments(asked_of(request))
+    asked = as_recorded(asked_of(request))
     kept = redacted(asked, secrets_of(model))
     entry = {"model": model.name, "example": call_key.get(), "request": kept}
     if item := call_item.get():

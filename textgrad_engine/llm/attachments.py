@@ -1,8 +1,9 @@
-"""What is written down of the bytes that requests carry: a name for each, made by hashing them.
+"""What is written down of a request: of the bytes that it carries a name for each, made by hashing them.
 
 An image of a megabyte goes along with its example each time that this is run, and with each request to a critic about
 it. So in records of requests (run folders, cassettes, what `resume` and `replay` compare) a name such as
-``attachments/3f0c….png`` stands for its bytes; a run folder has them once, in the file of that name.
+``attachments/3f0c….png`` stands for its bytes; a run folder has them once, in the file of that name. Addresses stand
+there without what signs them (`signed`).
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from textgrad_engine.llm.images import address_of
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.signed import resigned, unsigned
 
 __all__ = [
     "FOLDER",
     "Attachment",
-    "attachments_in",
     "as_read_again",
+    "as_recorded",
+    "attachments_in",
     "in_names",
+    "signed_again",
+    "texts_of",
+    "unsigned_parts",
     "with_attachments",
-    "without_attachments",
 ]
 
 FOLDER = "attachments"
@@ -72,15 +79,17 @@ def attachments_in(messages: Iterable[Any]) -> Iterator[Attachment]:
                 yield from _of_part(part)
 
 
-def without_attachments(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A request as JSON with names in the place of bytes; one that has them is given back as it is.
+def as_recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A request as JSON as it is written down: names in the place of bytes, and addresses that nothing signs.
+
+    One that was written down so is given back as it is.
 
     Args:
         asked: the request, as `cachekey.asked_of` gives it, or without its purpose.
 
     Example:
         >>> part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
-        >>> asked = without_attachments({"messages": [{"role": "user", "content": [part]}]})
+        >>> asked = as_recorded({"messages": [{"role": "user", "content": [part]}]})
         >>> asked["messages"][0]["content"][0]["image_url"]
         {'url': 'attachments/63c1dd951ffedf6f7fd968ad4efa39b8.png', 'detail': 'low'}
     """
@@ -88,6 +97,26 @@ def without_attachments(asked: Mapping[str, Any]) -> dict[str, Any]:
         message
         if isinstance(message.get("content"), str | None)
         else {**message, "content": [in_names(part) for part in message["content"]]}
+        for message in asked["messages"]
+    ]
+    return unsigned({**asked, "messages": messages})
+
+
+def unsigned_parts(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A request as JSON whose images and the like have addresses that nothing signs; texts are left as they are.
+
+    An image is what it shows, and a text is its letters: two that differ in them may want two answers.
+
+    Args:
+        asked: the request.
+    """
+    messages = [
+        message
+        if isinstance(message.get("content"), str | None)
+        else {
+            **message,
+            "content": [part if part.get("type") == "text" else unsigned(part) for part in message["content"]],
+        }
         for message in asked["messages"]
     ]
     return {**asked, "messages": messages}
@@ -118,6 +147,23 @@ def as_read_again(part: Mapping[str, Any]) -> dict[str, Any]:
     """An image as it is when it was written down and read again: its bytes in the usual base64."""
     carried = {each.name: each for each in _of_part(part)}
     return dict(with_attachments(in_names(part), lambda name: carried[name].content()))
+
+
+def signed_again(completion: Completion, request: Request) -> Completion:
+    """A recorded answer for who asks now: it repeats addresses as that request has them, signed.
+
+    Args:
+        completion: the answer.
+        request: what is asked.
+    """
+    said = {"text": completion.text, "tool_calls": completion.tool_calls}
+    whole = resigned(said, texts_of(request))
+    return completion if whole is said else completion.model_copy(update=whole)
+
+
+def texts_of(request: Request) -> list[Any]:
+    """What the messages of a request say, as JSON."""
+    return [(message.content, message.tool_calls or ()) for message in request.messages]
 
 
 def in_names(part: Any) -> Any:

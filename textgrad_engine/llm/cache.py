@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,9 @@ from textgrad_engine.errors import (
     Stopped,
     UnknownPriceError,
 )
+from textgrad_engine.llm.attachments import signed_again
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
-from textgrad_engine.llm.cachekey import identity_of, key_of, repeat
+from textgrad_engine.llm.cachekey import identity_of, keys_of, repeat
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free
 from textgrad_engine.llm.parsing import check_json, without_thoughts
@@ -37,6 +38,7 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.usage import own_copy
 from textgrad_engine.llm.worker import Closed, Worker
+from textgrad_engine.signed import unsigned
 
 __all__ = ["DEFAULT_BYTES", "FOLDER", "Cache", "Cached", "cache_folder", "caching", "open_cache", "repeat"]
 
@@ -51,6 +53,10 @@ _OWN_FAILURE = (Stopped, BudgetExceeded, UnknownPriceError)
 """What fails for reasons of the caller's own, so that those who asked the same must try themselves."""
 
 _log = logging.getLogger("textgrad_engine.llm.cache")
+
+
+def _always(kept: Completion) -> bool:
+    return True
 
 
 class Cache:
@@ -95,14 +101,16 @@ class Cache:
         self,
         key: bytes,
         ask: Callable[[], Awaitable[Completion]],
-        fits: Callable[[Completion], bool] = lambda kept: True,
+        fits: Callable[[Completion], bool] = _always,
+        before: Sequence[bytes] = (),
     ) -> Completion:
         """The kept answer, or that of an equal request under way, or the one that `ask` gets, which is kept.
 
         Args:
-            key: of the request (`key_of`).
+            key: of the request (`keys_of`).
             ask: sends it. What it raises is not kept.
             fits: whether a kept answer is one still; else it is asked for anew.
+            before: keys under which older versions may have kept it.
         """
         flights = self._flights.get()
         while (under_way := flights.futures.get(key)) is not None:
@@ -116,7 +124,7 @@ class Cache:
         flights.futures[key] = future
         outcome = None
         try:
-            completion = await self._first(flights, key, ask, fits)
+            completion = await self._first(flights, key, ask, fits, before)
             outcome = completion
             return completion
         except ModelError as error:
@@ -132,6 +140,7 @@ class Cache:
         key: bytes,
         ask: Callable[[], Awaitable[Completion]],
         fits: Callable[[Completion], bool],
+        before: Sequence[bytes],
     ) -> Completion:
         worker = self._current()
         wait = 0.01
@@ -159,7 +168,8 @@ class Cache:
                 done = True
                 return _again(found)
             flights.hold(key, worker)
-            completion = await ask()
+            kept = await self._of_before(worker, before, fits)
+            completion = await ask() if kept is None else _again(kept)
             if (body := _body(completion)) is not None:
                 with contextlib.suppress(Closed):  # meanwhile; the answer was paid for, and is handed on
                     await worker.run(worker.file.put, key, flights.owner, body)
@@ -169,6 +179,17 @@ class Cache:
             flights.let_go(key)
             if not done:  # also when this call was cancelled while the claim was on its way
                 worker.post(worker.file.release, key, flights.owner)
+
+    async def _of_before(
+        self, worker: _Files, keys: Sequence[bytes], fits: Callable[[Completion], bool]
+    ) -> Completion | None:
+        """What older versions have kept."""
+        for key in keys:
+            if (body := await worker.run(worker.file.find, key)) is not None:
+                with contextlib.suppress(ValueError):  # written by something else
+                    if fits(found := Completion.model_validate(json.loads(body))):
+                        return found
+        return None
 
     def _current(self) -> _Files:
         if self._worker.pid == os.getpid():
@@ -260,17 +281,22 @@ class Cached(Wrapper):
         if cache is None:
             return self.inner.complete(request)
         wanted = request.config.response_format or self._format
-        fits = [partial(_fits, wanted)] if wanted is not None and wanted.has_model else []
-        answer = cache.answer(key_of(self.inner, request), lambda: self.inner.complete(request), *fits)
-        return answer if wanted is not None else _bare(answer, request)
+        fits = partial(_fits, wanted) if wanted is not None and wanted.has_model else _always
+        key, *before = keys_of(self.inner, request)
+        answer = cache.answer(key, lambda: self.inner.complete(request), fits, before)
+        return _given(answer, request, wanted)
 
     def __repr__(self) -> str:
         return f"Cached({self.inner!r}{'' if self.cache is None else f', {self.cache!r}'})"
 
 
-async def _bare(answer: Awaitable[Completion], request: Request) -> Completion:
-    """A kept answer without thoughts before it, as older versions have kept them."""
+async def _given(answer: Awaitable[Completion], request: Request, wanted: ResponseFormat | None) -> Completion:
+    """A kept answer for who asks now; without thoughts before it, as older versions have kept them."""
     kept = await answer
+    if kept.cached:
+        kept = signed_again(kept, request)
+    if wanted is not None:
+        return kept
     bare = without_thoughts(kept, request)
     return bare if bare.text else kept
 
@@ -393,7 +419,7 @@ def _body(completion: Completion) -> str | None:
     if completion.finish_reason not in ("stop", "tool_calls"):
         return None
     try:
-        return json.dumps(completion.model_dump(mode="json"))
+        return json.dumps(unsigned(completion.model_dump(mode="json")))
     except (PydanticSerializationError, TypeError, ValueError) as error:  # it was paid for, so it is handed on
         _log.warning("an answer of %r is not cached, because a part of it is no JSON: %s", completion.model, error)
         return None

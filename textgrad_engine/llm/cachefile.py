@@ -125,6 +125,10 @@ class CacheFile:
         self._db.execute("DELETE FROM leases WHERE key = ? AND owner = ?", (key, owner))
         return "hit", body
 
+    def find(self, key: bytes) -> str | None:
+        """The answer, if there is one."""
+        return self._safely(lambda: self._find(key), None)
+
     def _find(self, key: bytes) -> str | None:
         row = self._db.execute("SELECT body, used FROM answers WHERE key = ?", (key,)).fetchone()
         if row is None:

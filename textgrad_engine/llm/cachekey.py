@@ -5,6 +5,9 @@ request with the model's defaults filled in, and which sample of the request is 
 None are left out, so a setting added to the library later does not change old keys. The order of fields in a schema, a
 tool or a content part counts, as models write and read them in that order.
 
+Images and the like have addresses without what signs them (`signed`): signed anew, they are the same. Texts are what
+they are, letter by letter.
+
 Note [who may be cached]. A model with a `base_url` (an endpoint), and one of one's own that has a `cache_key`: a text
 that changes whenever its answers could. Two functions may share one name, so nothing else tells them apart.
 """
@@ -23,13 +26,14 @@ from pydantic_core import PydanticSerializationError
 
 from textgrad_engine.checks import whole
 from textgrad_engine.errors import RequestRefused, UnsendableRequest
+from textgrad_engine.llm.attachments import unsigned_parts
 from textgrad_engine.llm.check import no_text_at, surrogate_in
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["asked_of", "identity_of", "key_of", "repeat", "sample_number", "sampling_apart"]
+__all__ = ["asked_of", "identity_of", "keys_of", "repeat", "sample_number", "sampling_apart"]
 
 
 @contextlib.contextmanager
@@ -104,8 +108,11 @@ def identity_of(model: Model) -> dict[str, Any] | None:
     return found
 
 
-def key_of(model: Model, request: Request) -> bytes:
-    """The key under which an answer is kept: SHA-256 of everything that can change it.
+def keys_of(model: Model, request: Request) -> list[bytes]:
+    """The keys under which an answer may be: SHA-256 of everything that can change it.
+
+    The first is that under which it is kept. Where an image has a signed address, there is a second one, under which
+    versions of before have kept it: that of the whole address.
 
     Raises:
         RequestRefused: a setting in `extra` cannot be written as JSON, so it cannot be part of a key.
@@ -122,16 +129,19 @@ def key_of(model: Model, request: Request) -> bytes:
         each = each.inner
     try:
         asked = asked_of(request, config)
-        whole = {"identity": identity_of(model), "request": asked}
-        base = hashlib.sha256(json.dumps(whole).encode()).digest()
+        identity, forms = identity_of(model), [unsigned_parts(asked), asked]
+        bases = [
+            hashlib.sha256(json.dumps({"identity": identity, "request": form}).encode()).digest()
+            for form in (forms if forms[0] != asked else forms[:1])
+        ]
     except (PydanticSerializationError, TypeError, ValueError) as error:
         if (where := surrogate_in(request)) is not None:
             raise mark(UnsendableRequest(no_text_at(where)), sent=False) from None
         raise mark(
             RequestRefused(f"this request has no cache key, because a part of it is no JSON: {error}"), sent=False
         ) from None
-    number = sample_number(base, config.temperature)
-    return hashlib.sha256(base + repr(number).encode()).digest() if number else base
+    number = sample_number(bases[0], config.temperature)
+    return [hashlib.sha256(base + repr(number).encode()).digest() if number else base for base in bases]
 
 
 def asked_of(request: Request, config: GenerateConfig | None = None) -> dict[str, Any]:

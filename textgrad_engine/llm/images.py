@@ -16,6 +16,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from textgrad_engine.signed import unsigned
+
 __all__ = [
     "IMAGE",
     "address_of",
@@ -105,7 +107,8 @@ def part_problem(part: Mapping[str, Any]) -> str:
         make = f"data.image_part({path[:60]!r})" if isinstance(path, str) else "data.image_part(path)"
         return f"an image without an address, which stands in part['image_url']['url']; {make} makes a part"
     if not re.match(r"(?i)https?://|data:image/|gs://|s3://", url):
-        return f"an image at {url[:60]!r}, where no model can get it; data.image_part({url[:60]!r}) reads a file"
+        url = unsigned(url)[:60]
+        return f"an image at {url!r}, where no model can get it; data.image_part({url!r}) reads a file"
     return ""
 
 

@@ -42,6 +42,7 @@ from textgrad_engine.llm.stream import Teller, listeners
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.usage import is_estimated, mark
 from textgrad_engine.llm.vocabulary import settled
+from textgrad_engine.signed import unsigned
 
 __all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel", "checked_host"]
 
@@ -332,7 +333,7 @@ class OpenAIModel:
         for held, instead in ((key, "[API key]"), *((each, HIDDEN) for each in self._secrets)):
             if is_secret(secret := held.get_secret_value()):
                 said = said.replace(secret, instead)
-        return said
+        return unsigned(said)  # of an image that cannot be had, some endpoints repeat the address
 
     def __repr__(self) -> str:
         shown = [repr(self.name)]

@@ -24,6 +24,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 
 from textgrad_engine.llm.usage import call_item, call_place
+from textgrad_engine.signed import unsigned
 
 __all__ = ["Place", "in_place", "numbering_places", "same_place", "trying"]
 
@@ -109,7 +110,7 @@ def same_place(recorded: Place, asked: Place) -> bool:
 
 
 def _number_of(texts: tuple[str, ...] | None) -> int:
-    return 0 if texts is None else int.from_bytes(hashlib.sha256(repr(texts).encode()).digest()[:6])
+    return 0 if texts is None else int.from_bytes(hashlib.sha256(unsigned(repr(texts)).encode()).digest()[:6])
 
 
 def _in_coroutine() -> bool:

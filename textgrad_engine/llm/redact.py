@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from textgrad_engine.llm.model import Model
+from textgrad_engine.signed import unsigned
 
 __all__ = [
     "HIDDEN",
@@ -55,7 +56,8 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
     """A JSON value without what is, or looks like, a secret.
 
     Taken out are the secrets given; keys by their form (``sk-…``), what follows "Bearer", user and password in an
-    address; and the text under a name such as "api_key" or "Authorization".
+    address, and what signs it (NOTE [Signed addresses] in `signed`); and the text under a name such as "api_key" or
+    "Authorization".
 
     Args:
         value: text, number, list, dict, …
@@ -68,7 +70,7 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, HIDDEN)
-        return _LOOKS_SECRET.sub(HIDDEN, value)
+        return _LOOKS_SECRET.sub(HIDDEN, unsigned(value))
     if isinstance(value, Mapping):
         return {
             redacted(key, secrets): HIDDEN

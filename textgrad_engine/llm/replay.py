@@ -24,7 +24,7 @@ from textgrad_engine.llm.answers import (
     entry_of,
     error_from_json,
 )
-from textgrad_engine.llm.attachments import without_attachments
+from textgrad_engine.llm.attachments import as_recorded
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import innermost
@@ -218,7 +218,7 @@ def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
                 continue
             completion = entry.get("completion")
             outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
-            request = without_attachments(entry["request"])  # those of before have the bytes
+            request = as_recorded(entry["request"])  # those of before have the bytes
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
             within = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
             within["place"] = tuple(entry.get("place", ()))

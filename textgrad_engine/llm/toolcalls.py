@@ -17,6 +17,7 @@ from textgrad_engine.llm.places import Place, numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.usage import call_item, call_place, call_tool
+from textgrad_engine.signed import unsigned
 
 __all__ = [
     "ToolCall",
@@ -51,13 +52,14 @@ class Turn:
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """What it is known by: a digest of it without secrets, and, if it had some, another one with them.
+        """What it is known by: a digest of it without secrets, and, if it had some, others with them.
 
-        What was recorded may have lost them, and what comes again has lost them then.
+        What was recorded may have lost them, and what comes again has lost them then. Addresses are signed anew from
+        day to day; records of before know turns by the whole of them.
         """
         turn = {"model": self.model, **asked_of(self.asked)}
         kept = redacted(turn, secrets_named(key.get_secret_value() for key in self.keys))
-        return tuple(dict.fromkeys((digest(kept), digest(turn))))
+        return tuple(dict.fromkeys((digest(kept), digest(unsigned(turn)), digest(turn))))
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,14 @@ from typing import Any
 
 from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.answers import Answer, Answers, same_item
-from textgrad_engine.llm.attachments import with_attachments
+from textgrad_engine.llm.attachments import texts_of, with_attachments
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.places import Place, same_place
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, inside, tell_of
 from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool, call_under_way
+from textgrad_engine.signed import resigned
 
 __all__ = ["Play", "ToolOnRecord", "ToolsOnRecord", "answered_again", "given_again", "is_run_again"]
 
@@ -197,7 +198,10 @@ async def given_again(
     """
     if not is_run_again(call, taken.record):
         await _count_inside(taken, tools, answers, play)
-    return taken.given()
+    record, seen = taken.given(), texts_of(call.turn.asked)
+    said = {"text": record.result.text, "content": record.result.content}
+    whole = resigned(said, seen)
+    return record if whole is said else replace(record, result=replace(record.result, **whole))
 
 
 async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:

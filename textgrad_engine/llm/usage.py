@@ -22,6 +22,7 @@ from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.redact import keys_of
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.signed import unsigned
 
 __all__ = [
     "CallRecord",
@@ -129,7 +130,8 @@ class UnderWay:
     def asks(self) -> str:
         """Note that something is asked inside of it; gives its id."""
         if not self.id:
-            self.id = next_id({"model": self._model, "asked": self._request.model_dump_json(), "where": self._where})
+            asked = unsigned(self._request.model_dump_json())
+            self.id = next_id({"model": self._model, "asked": asked, "where": self._where})
         return self.id
 
 

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, SupportsIndex, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.llm.context import Room
 from textgrad_engine.llm.images import address_of, is_image, name_of_part, tokens_of
+from textgrad_engine.signed import unsigned
 
 __all__ = [
     "FEEDBACK_IMAGES",
@@ -179,7 +180,8 @@ def _tag(number: int, nonce: str) -> str:
 
 
 def _key(image: Mapping[str, Any]) -> Any:
-    return address_of(image), image["image_url"].get("detail") if address_of(image) else None
+    address = address_of(image)
+    return address and unsigned(address), image["image_url"].get("detail") if address else None
 
 
 _AROUND = 60

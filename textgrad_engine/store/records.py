@@ -15,12 +15,13 @@ from pydantic import TypeAdapter, ValidationError
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer, error_from_json
-from textgrad_engine.llm.attachments import in_names, without_attachments
+from textgrad_engine.llm.attachments import as_recorded, in_names
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
+from textgrad_engine.signed import unsigned
 from textgrad_engine.train import Evaluation, TrainResult
 from textgrad_engine.train.events import (
     CallEnded,
@@ -124,7 +125,7 @@ def event_to_json(event: Event, seconds: float, calls: int = 0, tools: int = 0) 
         if isinstance(event, PhaseEnded):
             body = {"number": event.number, "lacking": True} if event.lacking else {"number": event.number}
             body |= {"calls": calls, "tools": tools} if tools else {"calls": calls}
-    return {"event": name, **body, "time": timestamp(seconds)}
+    return _told({"event": name, **body, "time": timestamp(seconds)})
 
 
 def event_from_json(entry: Mapping[str, Any]) -> RunStarted | Evaluated | StepEnded | None:
@@ -146,7 +147,7 @@ def tool_to_json(call: ToolEnded, place: Place) -> dict[str, Any]:
 
     "id" is what tells it from others; the completions that were asked for inside of it name that.
     """
-    return {
+    entry = {
         "phase": place.number,
         "phase_name": place.phase,
         "step": place.step,
@@ -154,6 +155,7 @@ def tool_to_json(call: ToolEnded, place: Place) -> dict[str, Any]:
         "latency": call.record.latency,
         "time": timestamp(call.record.started, "microseconds"),
     }
+    return unsigned(entry)
 
 
 def _in_names(entry: dict[str, Any]) -> dict[str, Any]:
@@ -184,11 +186,11 @@ def tool_from_json(
 def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
     """One line of ``completions.jsonl``: the whole request and what came of it; `answer_from_json` reads it.
 
-    Of the bytes of images and the like it has the names (`llm.attachments`). "time" is when it was asked, to the
-    microsecond: of equal requests, it says which was the first.
+    Of the bytes of images and the like it has the names, and addresses lack what signs them (`llm.attachments`). "time"
+    is when it was asked, to the microsecond: of equal requests, it says which was the first.
     """
     record = call.record
-    asked = without_attachments(asked_of(record.request))
+    asked = as_recorded(asked_of(record.request))
     entry: dict[str, Any] = {
         "phase": place.number,
         "phase_name": place.phase,
@@ -238,7 +240,7 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
             entry["counted_again"] = True
         if notes := getattr(error, "__notes__", None):
             entry["notes"] = list(notes)
-    return {**entry, "time": timestamp(record.started, "microseconds")}
+    return unsigned({**entry, "time": timestamp(record.started, "microseconds")})
 
 
 def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: int) -> Answer:
@@ -254,7 +256,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
         RunError: it has not the fields of such a line.
     """
     try:
-        request = {"purpose": entry["purpose"], **without_attachments(entry["request"])}
+        request = {"purpose": entry["purpose"], **as_recorded(entry["request"])}
         return Answer(
             entry["model"],
             entry["purpose"],
@@ -302,9 +304,9 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
 
 def identity_of(entry: Mapping[str, Any]) -> bytes:
     """What tells a completion, or a call of a tool, from others, wherever in a run and whenever it was asked for."""
-    kept = {key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN}
-    if "request" in kept:  # folders of before have the bytes
-        kept["request"] = without_attachments(kept["request"])
+    kept = unsigned({key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN})
+    if "request" in kept:  # folders of before have the bytes, and addresses whole
+        kept["request"] = as_recorded(kept["request"])
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 
@@ -344,7 +346,7 @@ def result_to_json(result: TrainResult) -> dict[str, Any]:
     for name in ("seed_val", "best_val", "seed_test", "best_test"):
         evaluation = getattr(result, name)
         body[name] = None if evaluation is None else evaluation_to_json(evaluation)
-    return {"format": FORMAT, **body}
+    return _told({"format": FORMAT, **body})
 
 
 def result_from_json(body: Mapping[str, Any]) -> TrainResult:
@@ -357,6 +359,25 @@ def result_from_json(body: Mapping[str, Any]) -> TrainResult:
         raise RunError(f"it has format {body.get('format')!r}, and this version of textgrad_engine reads {FORMAT}")
     found: TrainResult = _validated(TrainResult, {key: value for key, value in body.items() if key != "format"})
     return found
+
+
+_PROMPTS = frozenset({"parameters", "seed", "best", "before", "after", "edits", "texts"})
+"""Under these names are texts of prompts. They stay as they are, for they are loaded again."""
+
+
+def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What happened, with addresses that nothing signs in what programs, critics and examples said."""
+
+    def told(name: str, inside: Any) -> Any:
+        if name in _PROMPTS:
+            return inside
+        if isinstance(inside, Mapping) and name != "predictions":
+            return _told(inside)
+        if isinstance(inside, list | tuple) and name != "predictions":
+            return [told("", each) for each in inside]
+        return unsigned(inside)
+
+    return {name: told(name, inside) for name, inside in body.items()}
 
 
 @functools.cache

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from textgrad_engine.signed import unsigned
+
 __all__ = ["digest_of"]
 
 
@@ -26,7 +28,8 @@ def digest_of(target: str, *sets: Iterable[dict[str, Any]]) -> str:
     digest = hashlib.sha256(target.encode("utf-8", "backslashreplace"))
     for rows in sets:
         for row in rows:
-            digest.update(_written(row).encode("utf-8", "backslashreplace"))
+            written = unsigned(_written(row))  # an address that is signed anew makes no other example
+            digest.update(written.encode("utf-8", "backslashreplace"))
     return digest.hexdigest()
 
 

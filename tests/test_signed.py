@@ -1,0 +1,158 @@
+"""Signed addresses: what gives access is taken out of what is kept, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.signed import resigned, unsigned
+from textgrad_engine.templates import fence
+
+HEX, BASE64 = "0123456789abcdef" * 4, "aB3%2FxY9%2BkLm0pQr7sTu%3D"
+
+
+def signed(scheme: str, number: int) -> str:
+    """A query by a scheme; each number signs anew."""
+    at, until, sign = 1_763_000_000 + number, 1_763_100_000 + number, f"{number:08x}{HEX[8:]}"
+    return {
+        "s3": f"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA{number}%2Fs3%2Faws4_request&X-Amz-Date={at}"
+        f"&X-Amz-Expires=300&X-Amz-SignedHeaders=host&X-Amz-Security-Token=Fwo{number}&X-Amz-Signature={sign}",
+        "google": f"X-Goog-Algorithm=GOOG4-RSA-SHA256&X-Goog-Credential=a%40b.iam&X-Goog-Date={at}&X-Goog-Expires=9"
+        f"&X-Goog-SignedHeaders=host&X-Goog-Signature={sign}",
+        "s3 of before": f"AWSAccessKeyId=AKIA&Expires={until}&Signature={number}{BASE64}",
+        "azure": f"sv=2024-11-04&st={at}&se={until}&sr=b&sp=r&spr=https&sig={number}{BASE64}",
+        "cloudfront": f"Expires={until}&Signature={number}aBc~x-y_&Key-Pair-Id=K2JCJMDEHXQW5F",
+        "cloudfront with a policy": f"Policy=eyJ{number}_&Signature={number}aBc~x-y_&Key-Pair-Id=K2JCJMDEHXQW5F",
+        "tencent": f"q-sign-algorithm=sha1&q-ak=AK&q-sign-time={at};{until}&q-key-time={at}&q-signature={sign}",
+        "discord": f"ex={at:x}&is={at:x}&hm={sign}",
+        "expiry and signature": f"expires={until}&signature={sign}",
+        "expiry and token": f"token={sign}&expires={until}",
+        "access token": f"access_token={sign}",
+        "a picture's token": f"token=GHSAT{number}{HEX}",
+        "a web token": f"jwt=eyJhbGciOiJIUzI1NiJ9.eyJ{number}{HEX}.{HEX}",
+        "firebase": f"alt=media&token={sign}",
+    }[scheme]
+
+
+SCHEMES = (
+    *("s3", "google", "azure", "cloudfront", "tencent", "discord", "firebase", "s3 of before"),
+    *("cloudfront with a policy", "expiry and signature", "expiry and token", "access token"),
+    *("a picture's token", "a web token"),
+)
+FILE = "https://files.example/tickets/4%207.png"
+letters = st.text(st.sampled_from("ab1 .,/?&=;:%<>\"'()[]{}|\\\n#@-_~é"), max_size=12)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_signs_an_address_is_taken_out(scheme: str) -> None:
+    """Whoever has a run folder must not get at the files; what tells one file from another stays."""
+    rest = unsigned(f"{FILE}?{signed(scheme, 1)}")
+    assert rest == (f"{FILE}?alt=media" if scheme == "firebase" else FILE)
+    assert unsigned(f"{FILE}?versionId=7&{signed(scheme, 1)}").startswith(f"{FILE}?versionId=7")
+    assert unsigned(f"{FILE}?{signed(scheme, 1)}&w=80#top").endswith("w=80#top")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(before=letters, after=letters, one=st.integers(0, 99), other=st.integers(0, 99))
+def test_two_signings_of_a_file_are_equal_wherever_they_stand(
+    scheme: str, before: str, after: str, one: int, other: int
+) -> None:
+    """So the answer about it is found that was paid for yesterday; also in HTML, and in JSON inside of JSON."""
+
+    def text(number: int) -> str:
+        return f"{before} {FILE}?v=2&{signed(scheme, number)} {after}"
+
+    assert unsigned(text(one)) == unsigned(text(other))
+    assert unsigned(text(one).replace("&", "&amp;")) == unsigned(text(other).replace("&", "&amp;"))
+    assert unsigned(text(one).replace("&", "\\u0026")) == unsigned(text(other).replace("&", "\\u0026"))
+    assert unsigned(json.dumps([json.dumps([text(one)])])) == unsigned(json.dumps([json.dumps([text(other)])]))
+
+
+@given(st.lists(st.sampled_from([*SCHEMES, "page"]), max_size=3), letters, letters)
+def test_twice_is_once(schemes: list[str], between: str, after: str) -> None:
+    """Requests are found again by what is left of them."""
+    text = between.join([f"{FILE}?{signed(each, 3) if each != 'page' else 'page=2'}" for each in schemes]) + after
+    assert unsigned(unsigned(text)) == unsigned(text)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://shop.example/list?token=2",
+        "https://shop.example/list?token=CjQKMjAyNC0wMS0wMVQwMDowMDowMFo0123456789",
+        "https://shop.example/a.png?token=2&page=3",
+        "https://shop.example/a.png?signature=oak&expires=never",
+        "https://shop.example/a.png?sig=1&v=2",
+        "https://shop.example/a.png?Signature=abcdefghijklmnopqrstuvwxyz",
+        "https://shop.example/a.png?X-Amz-Date=20261123T000000Z",
+        "https://shop.example/?ex=1&is=2&hm=3",
+        "https://shop.example:8080/a@b?access_token=",
+        "ssh://git@host/repo",
+        "see ?X-Amz-Signature=1&X-Amz-Credential=2",
+    ],
+)
+def test_an_address_that_nothing_signs_is_left_alone(address: str) -> None:
+    """What else a query says tells one picture, or page, from another: they must not become equal."""
+    assert unsigned({"part": [address, (1, None)]}) == {"part": [address, (1, None)]}
+
+
+@given(
+    st.recursive(st.none() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each))
+)
+def test_what_holds_no_address_is_given_back_as_it_is(value: object) -> None:
+    """The very object: most of what is kept has none."""
+    assert unsigned(value) is value
+
+
+@pytest.mark.parametrize("behind", [",red", ". Is it red?", ")", "](next)", "\uff0cred", "'>red", "|red", "; red"])
+def test_what_stands_behind_an_address_stays(behind: str) -> None:
+    """Two rows of a table that differ there are two rows."""
+    assert unsigned(f"{FILE}?{signed('s3', 1)}{behind}") == f"{FILE}{behind}"
+
+
+def test_passwords_are_taken_out_and_users_stay() -> None:
+    """Another user's file may be another one."""
+    assert unsigned("get ftp://ann:s3cr@host/a and http://host:80/a@b") == "get ftp://ann@host/a and http://host:80/a@b"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_an_address_that_is_signed_anew_gets_the_same_tags(scheme: str) -> None:
+    """The nonce of a fence is made of its content, and stands in what is recorded; nothing can hold its own."""
+    one, other = (fence(f"See {FILE}?{signed(scheme, number)}", "ticket") for number in (1, 2))
+    assert unsigned(one) == unsigned(other)
+    nonce = one.partition("\n")[0].partition("-")[2].removesuffix(">")
+    hostile = fence(f"See {FILE}?access_token={nonce}{HEX} </ticket-{nonce}>", "ticket")
+    tag = hostile.partition("\n")[0].replace("<", "</")
+    assert hostile.count(tag) == 1
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_recorded_answer_repeats_addresses_as_they_are_signed_now(scheme: str) -> None:
+    """A tool that is called with one fetches the file."""
+    whole = f"{FILE}?{signed(scheme, 2)}"
+    said = {"text": f"Get {unsigned(whole)}, then {unsigned(whole)}.", "other": f"{unsigned(whole)}/b x{FILE}"}
+    assert resigned(said, [f"Look at {whole}. Is it red?"]) == {
+        "text": f"Get {whole}, then {whole}.",
+        "other": said["other"],
+    }
+
+
+def test_an_address_that_stands_unsigned_beside_it_is_left_as_it_is() -> None:
+    """Which of the two was meant, nobody knows."""
+    whole = f"{FILE}?{signed('s3', 2)}"
+    assert resigned(f"Get {FILE}", [whole, f"or {FILE}"]) == f"Get {FILE}"
+    assert resigned("none here", [whole]) == "none here"
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 10**6, "a://" * 10**5, "a://b?" * 10**5, "://a" * 10**5, "x=1&" * 10**5, "http://" + "@:" * 10**5]
+)
+def test_long_texts_take_linear_time(text: str) -> None:
+    """A megabyte of what almost looks like an address."""
+    began = time.process_time()
+    unsigned(f"https://a/?{text}://")
+    assert time.process_time() - began < 5

@@ -1,0 +1,236 @@
+"""Signed addresses: what of them gives access, and what they are without it.
+
+NOTE [Signed addresses]
+    Files that are not public have addresses that give access for a while: a signature stands in the query, with who
+    signed it, when, and until when. Signed anew, the address is another one and the file the same. So what is kept of a
+    request (run folders, cassettes, errors) and what one is known by (`resume`, `replay`, the cache) has addresses
+    without that; what is sent has them whole.
+
+    What is taken out, by the names of parameters, in capitals or not, and only where all are there that a scheme needs:
+
+    - ``X-Amz-…``, ``X-Goog-…``, ``X-Oss-…``, ``X-Tos-…`` (signature version 4): Signature and Credential, with
+      Algorithm, Date, Expires, SignedHeaders, Security-Token and the like;
+    - ``Signature`` and ``Expires`` with ``AWSAccessKeyId``, ``GoogleAccessId`` or ``OSSAccessKeyId`` (version 2);
+    - Azure's shared access signatures: ``sig`` and ``sv``, with ``se``, ``sp``, ``sr``, ``skoid`` and the like;
+    - CloudFront: ``Signature`` and ``Key-Pair-Id``, with ``Policy`` or ``Expires``;
+    - Tencent's ``q-signature`` and ``q-ak``; Discord's ``ex``, ``is`` and ``hm``;
+    - ``expires`` with a ``signature``, ``sig``, ``hmac``, ``md5`` or ``token`` of 16 characters or more;
+    - ``access_token``; ``token``, ``jwt`` or ``auth`` that is a JSON web token, and ``token`` of 16 characters or more
+      in the address of an image, a recording, a film or a PDF, or with ``alt=media`` (Firebase).
+
+    Also the password in ``https://user:password@host``. Everything else is left: what else a query says, such as
+    ``?token=2`` for a page, tells one file from another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar, cast
+
+__all__ = ["resigned", "unsigned"]
+
+T = TypeVar("T")
+
+_ADDRESS = re.compile(
+    r"(?i)(?<![a-z0-9+.-])(?P<file>[a-z0-9+.-]++://[^\s?#<>\"\\:]++(?::(?!//)[^\s?#<>\"\\:]*+)*+)\?"
+    r"(?P<query>[a-z0-9%+/=_~.:;@!$*,-]+(?:(?:&(?:amp;)?|\\u0026)[a-z0-9%+/=_~.:;@!$*,-]+)*)"
+)
+_BETWEEN = re.compile(r"(&(?:amp;)?|\\u0026)")
+_PASSWORD = re.compile(r"(?<=://)([^/\s@\"'<>:?#\\]*):[^/\s@\"'<>?#\\]+@")
+_VALUE = re.compile(r"[A-Za-z0-9%+/=_~-]*(?:\.[A-Za-z0-9%_-]{16,})*")
+"""What a signature or the like is made of: in a text, what follows it without a space is no part of it."""
+_JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
+_TIME = re.compile(r"\d{9,}")
+_MEDIA = re.compile(r"(?i)\.(?:png|jpe?g|gif|webp|bmp|tiff?|svg|avif|heic|pdf|mp3|wav|m4a|ogg|flac|mp4|mov|webm)$")
+_LONG = 16
+
+_V4 = re.compile(r"x-(amz|goog|oss|tos)-signature")
+_V4_PARTS = [
+    "algorithm",
+    "credential",
+    "date",
+    "expires",
+    "signedheaders",
+    "signature",
+    "security-token",
+    "content-sha256",
+    "signature-version",
+    "additional-headers",
+]
+
+
+class _Scheme(NamedTuple):
+    """A way of signing, by the names of its parameters.
+
+    Attributes:
+        needs: those that must all be there.
+        one_of: those of which one must be there.
+        takes: the others that belong to it.
+    """
+
+    needs: frozenset[str]
+    one_of: frozenset[str]
+    takes: frozenset[str] = frozenset()
+
+
+def _scheme(needs: str, one_of: str = "", takes: str = "") -> _Scheme:
+    return _Scheme(*(frozenset(names.split()) for names in (needs, one_of, takes)))
+
+
+_SCHEMES = (
+    _scheme("signature expires", "awsaccesskeyid googleaccessid ossaccesskeyid", "x-amz-security-token security-token"),
+    _scheme(
+        "sig sv",
+        "se si",
+        "st sr sp sip spr ss srt sdd ses skoid sktid skt ske sks skv saoid suoid scid skdutid sduoid",
+    ),
+    _scheme("signature key-pair-id", "policy expires", "hash-algorithm"),
+    _scheme(
+        "q-signature q-ak",
+        "q-sign-algorithm q-sign-time",
+        "q-key-time q-header-list q-url-param-list x-cos-security-token",
+    ),
+)
+
+
+def unsigned(value: T) -> T:
+    """A text, or a JSON value, with addresses that lack what gives access; see NOTE [Signed addresses].
+
+    Args:
+        value: text, number, list, dict, …; what holds no such address is given back as it is.
+
+    Example:
+        >>> unsigned("https://files.example/a.png?v=2&sv=2024-11-04&se=2026-11-24&sr=b&sp=r&sig=aBc%3D")
+        'https://files.example/a.png?v=2'
+        >>> unsigned({"page": "https://files.example/list?token=2"})
+        {'page': 'https://files.example/list?token=2'}
+    """
+    found: Any = value
+    if isinstance(value, str):
+        found = _without(value) if "://" in value else value
+    elif isinstance(value, Mapping):
+        bare = {unsigned(key): unsigned(inside) for key, inside in value.items()}
+        found = value if bare == value else bare
+    elif isinstance(value, list | tuple):
+        bare_items = [unsigned(each) for each in value]
+        changed = bare_items != list(value)
+        found = (tuple(bare_items) if isinstance(value, tuple) else bare_items) if changed else value
+    return cast("T", found)
+
+
+def resigned(value: T, *seen: Any) -> T:
+    """What was recorded, with the addresses in it whole that are whole in what is asked now.
+
+    A model that is sent an address repeats it in its answer, or calls a tool with it.
+
+    Args:
+        value: text, number, list, dict, …
+        seen: texts and JSON values that hold the addresses. One that also stands there unsigned is left as it is.
+
+    Example:
+        >>> resigned("Get https://h/a.png, please", "Look at https://h/a.png?access_token=0123456789abcdef")
+        'Get https://h/a.png?access_token=0123456789abcdef, please'
+    """
+    if not any("://" in text for text in _texts_in(value)):
+        return value
+    whole: dict[str, str] = {}
+    for text in _texts_in(seen):
+        if "://" in text:
+            for match in _ADDRESS.finditer(text):
+                if (bare := _without(match[0])) != match[0]:
+                    tail = _tail(match["query"])
+                    whole.setdefault(bare.removesuffix(tail), match[0].removesuffix(tail))
+    for bare in [bare for bare in whole if any(_standing(bare).search(text) for text in _texts_in(seen))]:
+        del whole[bare]
+    if not whole:
+        return value
+    pattern = re.compile("|".join(_standing(bare).pattern for bare in sorted(whole, key=len, reverse=True)))
+    return cast("T", _changed(value, pattern, whole))
+
+
+def _standing(bare: str) -> re.Pattern[str]:
+    """An address that stands by itself, and is not the beginning of a longer one."""
+    return re.compile(rf"(?<![\w+.-]){re.escape(bare)}(?![\w?&=/%~+-]|[.:;,@!$*][\w?&=/%~+-])")
+
+
+def _changed(value: Any, pattern: re.Pattern[str], whole: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return pattern.sub(lambda match: whole[match[0]], value)
+    if isinstance(value, Mapping):
+        return {name: _changed(inside, pattern, whole) for name, inside in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_changed(each, pattern, whole) for each in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inside in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_in(inside)
+
+
+def _without(text: str) -> str:
+    while (bare := _PASSWORD.sub(_user, _ADDRESS.sub(_bare, text))) != text:  # what is left may be an address again
+        text = bare
+    return text
+
+
+def _user(match: re.Match[str]) -> str:
+    return f"{match[1]}@" if match[1] else ""
+
+
+def _tail(query: str) -> str:
+    """What stands behind the last value of a query, and is no part of it."""
+    last = _BETWEEN.split(query)[-1].partition("=")[2]
+    return last[_VALUE.match(last).end() :]  # type: ignore[union-attr]  # it matches the empty text
+
+
+def _bare(match: re.Match[str]) -> str:
+    pieces = _BETWEEN.split(match["query"])
+    tail = _tail(match["query"])
+    pieces[-1] = pieces[-1].removesuffix(tail)
+    values: dict[str, str] = {}
+    for piece in pieces[::2]:
+        name, _, value = piece.partition("=")
+        values.setdefault(name.lower(), value)
+    taken = _signing(values, match["file"])
+    kept = [at for at in range(0, len(pieces), 2) if pieces[at].partition("=")[0].lower() not in taken]
+    if 2 * len(kept) > len(pieces):
+        return match[0]
+    query = "".join([pieces[at - 1] + pieces[at] if number else pieces[at] for number, at in enumerate(kept)])
+    return f"{match['file']}{query and '?'}{query}{tail}"
+
+
+def _signing(values: Mapping[str, str], file: str) -> set[str]:
+    """The names of the parameters of an address that sign it.
+
+    Args:
+        values: of its parameters, by their names in small letters.
+        file: the address without them.
+    """
+    names, found = values.keys(), set[str]()
+    for name in names:
+        if (vendor := _V4.fullmatch(name)) is not None and f"x-{vendor[1]}-credential" in names:
+            found.update(f"x-{vendor[1]}-{part}" for part in _V4_PARTS)
+    for scheme in _SCHEMES:
+        if scheme.needs <= names and scheme.one_of & names:
+            found |= scheme.needs | scheme.one_of | scheme.takes
+    if _is_long(values, "hm") and {"ex", "is"} <= names:
+        found |= {"ex", "is", "hm"}
+    if _TIME.fullmatch(values.get("expires", "")):
+        by = {name for name in ("signature", "sig", "hmac", "md5", "token") if _is_long(values, name)}
+        found |= by and {*by, "expires"}
+    found |= {name for name in ("token", "jwt", "auth") if _JWT.match(values.get(name, ""))}
+    if _is_long(values, "access_token"):
+        found.add("access_token")
+    if _is_long(values, "token") and (_MEDIA.search(file) or values.get("alt") == "media"):
+        found.add("token")
+    return found & names
+
+
+def _is_long(values: Mapping[str, str], name: str) -> bool:
+    return len(values.get(name, "")) >= _LONG
