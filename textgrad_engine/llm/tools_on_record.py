@@ -199,7 +199,7 @@ async def given_again(
     if not is_run_again(call, taken.record):
         await _count_inside(taken, tools, answers, play)
     record, seen = taken.given(), texts_of(call.turn.asked)
-    said = {"text": record.result.text, "content": record.result.content}
+    said: dict[str, Any] = {"text": record.result.text, "content": record.result.content}
     whole = resigned(said, seen)
     return record if whole is said else replace(record, result=replace(record.result, **whole))
 
