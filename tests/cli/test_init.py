@@ -382,14 +382,3 @@ def test_where_nothing_else_is_left_to_show_that_is_an_error(init: Init) -> None
     assert done.exit_code == 2
     assert "besides queue and desk, as desk is the answer itself; add one" in " ".join(done.output.split())
     assert not Path("task").exists()
-
-
-def test_answers_that_are_objects_lead_to_a_metric_for_each_field(tmp_path: Path, init: Init) -> None:
-    """Whoever extracts is not sent away with the advice to make a text of it."""
-    rows = [{"mail": f"mail {n}", "target": {"name": "Ann", "amount": n}} for n in range(30)]
-    (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    done = invoke("init", "task", "--data", "table.jsonl")
-    assert done.exit_code == 2
-    assert "table.jsonl:1: column 'target', by --target, is an object" in done.stderr
-    assert "for each a [[metric]] with its field (docs/config.md)" in " ".join(done.stderr.split())
-    assert not (tmp_path / "task").exists()

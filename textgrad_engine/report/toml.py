@@ -9,7 +9,7 @@ from typing import Any
 
 from textgrad_engine.report.printing import JOINERS
 
-__all__ = ["as_toml"]
+__all__ = ["as_toml", "toml_key", "toml_value"]
 
 
 def as_toml(values: Mapping[str, Any]) -> str:
@@ -32,18 +32,20 @@ def as_toml(values: Mapping[str, Any]) -> str:
 def _table(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     own = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
     if path and own:
-        yield f"\n[{'.'.join(map(_key, path))}]"
-    yield from (f"{_key(key)} = {_value(value)}" for key, value in own.items())
+        yield f"\n[{'.'.join(map(toml_key, path))}]"
+    yield from (f"{toml_key(key)} = {toml_value(value)}" for key, value in own.items())
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _table(value, (*path, key))
 
 
-def _key(key: str) -> str:
+def toml_key(key: str) -> str:
+    """A key as TOML has it."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _text(key)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML has it, a table within a line."""
     if isinstance(value, str):
         plain = (
             "'''" not in value
@@ -52,10 +54,10 @@ def _value(value: Any) -> str:
         )
         return f"'''\n{value}'''" if "\n" in value and plain else _text(value)
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items() if each is not None)
+        inside = ", ".join(f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items() if each is not None)
         return f"{{ {inside} }}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     return json.dumps(value)
 
 

@@ -1,0 +1,215 @@
+"""``textgrad-engine init`` where the answers are objects, or in several columns."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from textgrad_engine.cli.init_answers import Answer, answers_of
+from textgrad_engine.data import Dataset
+
+from ..runner import invoke
+
+CLERK = """
+import json
+import re
+
+from textgrad_engine.testing import FunctionModel
+
+
+def clerk(request):
+    prompt, mail = request.messages[0].text, request.messages[-1].text
+    if request.purpose == "backward":
+        cases = request.config.response_format.json_schema["properties"]
+        return {case: dict.fromkeys(fields["properties"], "Money is billing.") for case, fields in cases.items()}
+    if request.purpose == "optimizer":
+        last = max(int(number) for number in re.findall(r"^(\\d+)\\|", mail, re.MULTILINE))
+        return {"edits": [{"op": "add", "line": last, "reason": "r", "feedback": [1], "text": "Money is billing."}]}
+    paid = int(mail.split()[-1])
+    queue = "billing" if "Money" in prompt and paid % 2 else "trust"
+    return json.dumps({"queue": queue, "euros": float(paid)})
+
+
+model = FunctionModel(clerk, name="clerk")
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the tables, with a model that extracts beside it."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(rows: list[dict[str, Any]], *args: str, name: str = "table.jsonl") -> Result:
+    if name.endswith(".csv"):
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        Path(name).write_text("\n".join(lines), encoding="utf-8")
+    else:
+        Path(name).write_text("".join([json.dumps(row) + "\n" for row in rows]), encoding="utf-8")
+    return invoke("init", "task", "--data", name, "--model", "simulated/tickets", *args)
+
+
+def config() -> dict[str, Any]:
+    return tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))
+
+
+def flat(number: int) -> list[dict[str, Any]]:
+    return [{"mail": f"mail {n}", "queue": "billing" if n % 2 else "trust", "euros": n} for n in range(number)]
+
+
+def objects(number: int) -> list[dict[str, Any]]:
+    return [{"mail": row.pop("mail"), "target": row} for row in flat(number)]
+
+
+# what is refused, with nothing written
+
+
+TWO = ("--target", "queue", "--target", "euros")
+
+REFUSED: dict[str, tuple[list[dict[str, Any]], tuple[str, ...], str]] = {
+    "a text among objects": (
+        [*objects(2), {"mail": "x", "target": "billing"}],
+        (),
+        ":3: column 'target', by --target, is 'billing' in this row, and an object in others; write it as an object",
+    ),
+    "an object without a field": (
+        [*objects(2), {"mail": "x", "target": {"queue": "a"}}],
+        (),
+        ":3: .* an object without the field 'euros', which others have; write 'euros': null where there is nothing",
+    ),
+    "lists alone": ([{"mail": "x", "target": {"all": ["a"]}}], (), ":1: .* with no field that exact match compares"),
+    "no field": ([{"mail": "x", "target": {}}], (), "with no field that exact match compares"),
+    "null alone": ([{"mail": "x", "target": {"a": None}}], (), "'a', by --target, is null in all rows"),
+    "an object in one of several": (
+        [{"mail": "x", "queue": "1", "euros": {"c": 1}}],
+        TWO,
+        "column 'euros', by --target, is an object in this row, .* an object is the only --target",
+    ),
+    "no such column": (flat(3), (*TWO, "--target", "mial"), "--target mial: .* no such column; .* did you mean 'mail'"),
+    "an answer that is shown": (flat(3), (*TWO, "--input", "euros"), "--input euros: that is the right answer"),
+    "a row without a column": ([{"mail": "x", "queue": "1"}, *flat(1)], TWO, ":1: this row has no column 'euros'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_answers_that_cannot_be_compared_are_named(case: str) -> None:
+    """With the line of the table and the repair, and nothing is written."""
+    rows, args, said = REFUSED[case]
+    done = init(rows, *args)
+    assert done.exit_code == 2
+    assert re.search(said, " ".join(done.stderr.split())), done.stderr
+    assert not Path("task").exists()
+
+
+# what is made
+
+
+@pytest.mark.parametrize("kind", ["objects", "columns", "csv"])
+def test_a_metric_for_each_field_is_trained_as_it_stands(kind: str) -> None:
+    """Of an object, and of columns, whose numbers are texts in a CSV."""
+    rows, args = (objects(120), ()) if kind == "objects" else (flat(120), TWO)
+    done = init(rows, *args, name="table.csv" if kind == "csv" else "table.jsonl")
+    assert done.exit_code == 0, done.output
+    found = config()
+    assert [each["field"] for each in found["metric"]] == ["queue", "euros"]
+    own = [each.get("target") for each in found["metric"]]
+    assert own == ([None, None] if kind == "objects" else ["queue", "euros"])
+    assert found["data"].get("target") == ("target" if kind == "objects" else None)
+    assert found["program"]["response_format"]["properties"] == {
+        "queue": {"type": "string", "enum": ["billing", "trust"]},
+        "euros": {"type": "integer"},
+    }
+    first = Path("task/prompt.txt").read_text(encoding="utf-8")
+    assert first == (
+        "Read the mail.\nAnswer with a JSON object that has\n- queue, which is one of: billing, trust\n- euros\n"
+    )
+    assert invoke("train", "task", "-q", "--run-dir", "simulated").exit_code == 0
+    Path("task/clerk.py").write_text(CLERK, encoding="utf-8")
+    ran = invoke("train", "task", "--model", "clerk:model", "--json", "--run-dir", "run")
+    assert ran.exit_code == 0, ran.output
+    result = json.loads(ran.stdout)
+    assert (result["test"]["best"]["mean"], result["verdict"]) == (1.0, "better")
+    assert [part["mean"] for part in result["test"]["seed"]["parts"]][1] == 1.0
+
+
+def test_a_few_of_them_go_through_folds() -> None:
+    """As init says."""
+    assert init(objects(12)).exit_code == 0
+    assert invoke("train", "task", "--folds", "2", "-q", "--run-dir", "run").exit_code == 0
+
+
+def test_fields_that_are_lists_are_left_out_and_said() -> None:
+    """The rest is scored."""
+    done = init([{"mail": f"m{n}", "target": {"name": f"n{n}", "tags": ["a"]}} for n in range(9)])
+    assert "The field 'tags' of the answers is a list or an object" in " ".join(done.stdout.split())
+    found = config()
+    assert found["metric"] == {"name": "exact_match", "field": "name"}
+    assert list(found["program"]["response_format"]["properties"]) == ["name"]
+
+
+def test_a_column_that_is_one_of_the_answers_is_left_out() -> None:
+    """Whichever of them it is."""
+    rows = [{**row, "desk": row["queue"].upper()} for row in flat(12)]
+    done = init(rows, "--target", "euros", "--target", "queue")
+    assert "The column 'desk' is the answer itself ('queue') in all rows" in " ".join(done.stdout.split())
+    assert config()["program"]["user"] == "{mail}"
+
+
+@pytest.mark.parametrize("name", ["a b", "say {it}", 'quo"te', "größe", "line\nbreak"])
+def test_any_name_of_a_field_can_be_written(name: str) -> None:
+    """The config is TOML, and the prompt has no slot that is none."""
+    rows = [{"mail": f"m{n}", "target": {name: f"v{n}", "other": n}} for n in range(9)]
+    done = init(rows)
+    assert done.exit_code == 0, done.output
+    assert config()["metric"][0]["field"] == name
+    assert invoke("eval", "task", "-q").exit_code == 0
+
+
+def test_labels_with_commas_are_told_apart() -> None:
+    """In one line."""
+    rows = [{"mail": f"m{n}", "kind": ("food, drink", "other")[n % 2], "n": n} for n in range(9)]
+    assert init(rows, "--target", "kind", "--target", "n").exit_code == 0
+    assert "- kind, which is one of: food, drink; other\n" in Path("task/prompt.txt").read_text(encoding="utf-8")
+
+
+def test_long_answers_are_told_of() -> None:
+    """Of any field."""
+    rows = [{"mail": f"m{n}", "target": {"why": f"because {n} " * 20, "n": n}} for n in range(9)]
+    assert "see [metric] in config.toml" in " ".join(init(rows).stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("values", "csv", "schema"),
+    [
+        ((1, 2), False, {"type": "integer"}),
+        ((1, 2.5), False, {"type": "number"}),
+        ((True, False), False, {"type": "boolean"}),
+        (("1", "2"), False, {"type": "string"}),
+        (("1", "2"), True, {"type": "integer"}),
+        (("1", "2.50", "-1e3"), True, {"type": "number"}),
+        (("007", "12"), True, {"type": "string"}),
+        (("1,5", "2"), True, {"type": "string"}),
+        ((1, "a"), False, {"type": ["integer", "string"]}),
+        ((1, None), False, {"type": ["integer", "null"]}),
+        (("a", "b", "a", "b"), False, {"type": "string", "enum": ["a", "b"]}),
+        (("a", "b", "a", "b", None), False, {"type": ["string", "null"]}),
+        (("a", "a"), False, {"type": "string"}),
+        (("a", "b"), False, {"type": "string"}),
+    ],
+)
+def test_the_form_is_that_of_the_values(values: tuple[Any, ...], csv: bool, schema: dict[str, Any]) -> None:
+    """A number in a CSV is a text that JSON would read as one; a choice has a few values, each more than once."""
+    assert Answer("a", "a", values).schema(texts_alone=csv) == schema
+
+
+def test_one_column_of_texts_is_a_text() -> None:
+    """As most tables have it: no JSON is asked for."""
+    found = answers_of(Dataset([{"a": "x"}, {"a": "y"}]), ["a", "a"])
+    assert (found.fields, found.columns, found.each[0].values) == (False, ("a",), ("x", "y"))

@@ -1,0 +1,201 @@
+"""What the answers of a table are, for ``textgrad-engine init``: a text, or the fields of a JSON object."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine.cli.config_data import not_compared
+from textgrad_engine.data import Dataset
+from textgrad_engine.errors import DataError
+from textgrad_engine.ops.evaluators import written
+from textgrad_engine.slots import slots_of
+
+__all__ = ["Answer", "Answers", "answers_of"]
+
+LABELS = 20
+"""An answer with no more values than this, each twice at least, is taken for a choice among them."""
+
+LONG = 60
+"""Characters above which answers are seldom the same to the letter."""
+
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_NUMBER = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One of the answers that an example has.
+
+    Attributes:
+        name: what it is called: the column, or the field of the objects in it.
+        column: the column that it is in.
+        values: what it is in each row.
+    """
+
+    name: str
+    column: str
+    values: tuple[Any, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """The values that it is a choice among, as far as they can be listed; empty where it is none."""
+        times = Counter(str(value) for value in self.values if value is not None)
+        if not times or len(times) > LABELS or min(times.values()) == 1:
+            return []
+        plain = all(label.strip() and label.isprintable() and not slots_of(label) for label in times)
+        return sorted(times) if plain else []
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is seldom the same to the letter."""
+        lengths = sorted(len(str(value)) for value in self.values)
+        return lengths[len(lengths) // 2] > LONG
+
+    def schema(self, *, texts_alone: bool) -> dict[str, Any]:
+        """The JSON schema of such values, without null in lists of values, which TOML cannot write.
+
+        Args:
+            texts_alone: whether the table has nothing but texts, as a CSV: those of numbers are taken for numbers.
+
+        Example:
+            >>> Answer("amount", "amount", ("12", "7.50")).schema(texts_alone=True)
+            {'type': 'number'}
+            >>> Answer("queue", "queue", ("a", "b", "a", "b", None)).schema(texts_alone=False)
+            {'type': ['string', 'null']}
+        """
+        known = [value for value in self.values if value is not None]
+        types = sorted({_type_of(value, texts_alone=texts_alone) for value in known})
+        if types == ["integer", "number"]:
+            types = ["number"]
+        elif texts_alone and len(types) > 1:  # a text among numbers
+            types = ["string"]
+        if len(known) < len(self.values):
+            types.append("null")
+        if types == ["string"] and len(labels := self.labels) > 1:
+            return {"type": "string", "enum": labels}
+        return {"type": types[0] if len(types) == 1 else types}
+
+
+def _type_of(value: Any, *, texts_alone: bool) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    text = value if texts_alone and isinstance(value, str) else "" if isinstance(value, str) else written(value)
+    if _WHOLE.fullmatch(text):
+        return "integer"
+    return "number" if _NUMBER.fullmatch(text) else "string"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the right answer of each example is.
+
+    Attributes:
+        columns: the columns that hold it.
+        each: the answers; one for a text, else one for each field of the JSON object.
+        fields: whether they are fields.
+        left_out: fields that no exact match compares.
+        texts_alone: whether the table has nothing but texts.
+    """
+
+    columns: tuple[str, ...]
+    each: tuple[Answer, ...]
+    fields: bool
+    left_out: tuple[str, ...] = ()
+    texts_alone: bool = False
+
+    @property
+    def of_columns(self) -> bool:
+        """Whether each field has a column of its own."""
+        return len(self.columns) > 1
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The form of the JSON object."""
+        return {
+            "type": "object",
+            "required": [each.name for each in self.each],
+            "additionalProperties": False,
+            "properties": {each.name: each.schema(texts_alone=self.texts_alone) for each in self.each},
+        }
+
+    def remarks(self) -> Iterator[str]:
+        """What is to be known of it, in sentences."""
+        for name in self.left_out:
+            yield (
+                f"The field {name!r} of the answers is a list or an object, which exact match does not compare: it is "
+                "left out. A [[metric]] with a function can score it (docs/config.md)."
+            )
+        if any(each.is_long for each in self.each):
+            yield "Exact match wants an answer to the letter, and these are long: see [metric] in config.toml."
+
+
+def answers_of(table: Dataset, columns: Sequence[str]) -> Answers:
+    """What the answers of a table are.
+
+    Args:
+        table: the table.
+        columns: that hold the answers; of one that holds objects each field is an answer.
+
+    Raises:
+        DataError: a row has no answer, or one that cannot be compared, or other fields than the rest.
+    """
+    columns = tuple(dict.fromkeys(columns))
+    texts_alone = table.path is not None and table.path.suffix.lower() == ".csv"
+    table.require(*columns, null=len(columns) > 1)
+    if len(columns) == 1 and any(isinstance(row[columns[0]], dict) for row in table):
+        return _of_objects(table, columns[0])
+    for column in columns:
+        for index, row in enumerate(table):
+            if why := not_compared(row[column]):
+                alone = "; an object is the only --target" if isinstance(row[column], dict) else ""
+                raise DataError(
+                    f"{table.where(index)}: column {column!r}, by --target, is {why} in this row, and exact match "
+                    f"compares texts: write it as text{alone}"
+                )
+    each = tuple(Answer(column, column, tuple(row[column] for row in table)) for column in columns)
+    for answer in each:
+        _check_some(table, answer)
+    return Answers(columns, each, len(columns) > 1, texts_alone=texts_alone)
+
+
+def _of_objects(table: Dataset, column: str) -> Answers:
+    rows = [row[column] for row in table]
+    for index, value in enumerate(rows):
+        if not isinstance(value, dict):
+            raise DataError(
+                f"{table.where(index)}: column {column!r}, by --target, is {written(value)!r:.40} in this row, and an "
+                "object in others; write it as an object, too"
+            )
+    names = list(dict.fromkeys(name for value in rows for name in value))
+    for name in names:
+        for index, value in enumerate(rows):
+            if name not in value:
+                raise DataError(
+                    f"{table.where(index)}: column {column!r}, by --target, is an object without the field {name!r}, "
+                    f"which others have; write {name!r}: null where there is nothing"
+                )
+    compared = [name for name in names if not any(not_compared(value[name]) for value in rows)]
+    if not compared:
+        raise DataError(
+            f"{table.where(0)}: column {column!r}, by --target, is an object with no field that exact match compares, "
+            "which are texts, numbers and truth values; write them as text, or the config by hand, with a [metric] "
+            "function (docs/config.md)"
+        )
+    each = tuple(Answer(name, column, tuple(value[name] for value in rows)) for name in compared)
+    for answer in each:
+        _check_some(table, answer)
+    return Answers((column,), each, True, tuple(name for name in names if name not in compared))
+
+
+def _check_some(table: Dataset, answer: Answer) -> None:
+    """Refuse an answer that there is nowhere.
+
+    Raises:
+        DataError: it is null in all rows.
+    """
+    if all(value is None for value in answer.values):
+        raise DataError(f"{table.where(0)}: {answer.name!r}, by --target, is null in all rows; leave it out")
