@@ -103,7 +103,8 @@ class Metric(OneVariable):
         fn: ``fn(prediction, target)`` gives a number (1 is full marks, or the highest score of the scale), or (number,
             what is wrong in words). One that names ``inputs`` is given, by that name, a dict of the fields that the
             program was called with, as the Trainer and `evaluate` know them (of Variables their data, which is waited
-            for); ``fn(prediction, inputs)`` is given no target.
+            for); ``fn(prediction, inputs)`` is given no target. The critic is told the target as what was expected, so
+            what must not be in an answer belongs into ``inputs``.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
