@@ -26,6 +26,8 @@ from textgrad_engine.llm.answers import Answer, entry_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.resume import Resumption
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, Turn, inside
+from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.llm.usage import call_item
 from textgrad_engine.testing import FunctionModel
 
@@ -68,6 +70,43 @@ def test_what_was_asked_inside_of_a_call_on_record_is_given_with_it_alone(run: A
         return [*found, used.total.calls, player.left]
 
     assert run(main()) == ["new", "made of it", 3, []]
+
+
+def test_what_was_asked_inside_of_a_call_that_was_cut_is_its_alone(run: Any, ask: Any) -> None:
+    """Of two equal calls, killed both, each gets its own, whichever asks first; elsewhere it is nobody's answer."""
+    player = resumption(replace(recorded(ask(), "of x"), tool="x"), replace(recorded(ask(), "of y", 1), tool="y"))
+
+    async def main() -> list[str]:
+        found = [await said(player, ask())]
+        for name in ("y", "y", "x"):
+            with inside(name):
+                found.append(await said(player, ask()))
+        return found
+
+    assert run(main()) == ["new", "of y", "new", "of x"]
+    assert player.left == []
+
+
+def test_what_a_budget_has_no_room_for_of_a_tool_is_kept_for_the_next_time(run: Any, ask: Any) -> None:
+    """What was counted is counted once; the rest, with the tool and those inside of it, is not given, and not lost."""
+    call = ToolCall("mail", "{}", Turn("o", ask("turn")), 0)
+    whole = ToolOnRecord(ToolRecord("mail", "{}", ToolResult("sent"), "x", call.also), 1, phase=1)
+    within = ToolOnRecord(ToolRecord("sign", "{}", ToolResult("me"), "y", (), tool="x"), 0, phase=1)
+    inner = [replace(recorded(ask(str(nth)), "inner", nth), tool="y" if nth == 3 else "x") for nth in range(4)]
+    player = Resumption(inner, [whole, within], phase=lambda: 1)
+
+    async def main(calls: int) -> int:
+        with meter() as used, player.answering(), budget(calls=calls):
+            try:
+                given = await player.tool(call)
+            except BudgetExceeded:
+                assert player.tools.left == [whole, within]
+            else:
+                assert given == whole.record
+        return used.total.calls
+
+    assert [run(main(calls)) for calls in (2, 1, 1)] == [2, 1, 1]
+    assert (player.left, player.tools.left) == ([], [])
 
 
 def test_what_is_not_on_record_is_asked(run: Any, ask: Any) -> None:

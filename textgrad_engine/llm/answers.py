@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,18 +83,19 @@ class Answer:
     id: str = ""
 
 
-def may_answer(each: Answer, entry: Mapping[str, Any], whole: Container[str] = ()) -> bool:
+def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
     """Whether a recorded answer may be that of a request: of the same model, and of no other item or place.
+
+    What was asked inside of a call, of a tool or of a model that asks others, is of that call alone, be it on record
+    itself or cut: one that was cut gets its id again, and an equal one gets another (`ids.next_id`).
 
     Args:
         each: the answer.
         entry: the request, as `entry_of` gives it.
-        whole: the ids of calls that are on record themselves: what was asked inside of them is given with them.
     """
-    if each.tool in whole and each.tool != call_tool.get():
-        return False
     return (
-        each.model == entry["model"]
+        each.tool in ("", call_tool.get())
+        and each.model == entry["model"]
         and same_item(each.item, tuple(entry.get("item", ())))
         and same_place(each.place, tuple(entry.get("place", ())))
     )

@@ -80,7 +80,7 @@ class Playback:
         entry, phase = entry_of(model, request), self._phase()
 
         def rank(each: Answer) -> Any:
-            if not may_answer(each, entry, self.ids):
+            if not may_answer(each, entry):
                 return None
             return each.phase != phase, *distance(each, entry), not each.counted_again, each.nth
 

@@ -145,7 +145,7 @@ class Resumption:
         entry, phase, known = entry_of(model, request), self._phase(), False
 
         def rank(each: Answer) -> Any:
-            if not may_answer(each, entry, self.ids):
+            if not may_answer(each, entry):
                 return None
             return each.phase != phase, *distance(each, entry), is_answer(each), each.nth
 

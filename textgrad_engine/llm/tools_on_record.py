@@ -24,7 +24,7 @@ NOTE [Tools that are played back]
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -156,6 +156,11 @@ class ToolsOnRecord:
             self._given.update(map(id, found))
             return found
 
+    def put_back(self, taken: Iterable[ToolOnRecord]) -> None:
+        """Have calls wait again: there was no room in a budget for what was asked inside of them."""
+        with self._lock:
+            self._given.difference_update(map(id, taken))
+
     @property
     def left(self) -> list[ToolOnRecord]:
         """Those that have not been given yet."""
@@ -197,7 +202,11 @@ async def given_again(
         RunError: the file of an image is gone.
     """
     if not is_run_again(call, taken.record):
-        await _count_inside(taken, tools, answers, play)
+        try:
+            await _count_inside(taken, tools, answers, play)
+        except BaseException:
+            tools.put_back([taken])
+            raise
     record, seen = taken.given(), texts_of(call.turn.asked)
     said: dict[str, Any] = {"text": record.result.text, "content": record.result.content}
     whole = resigned(said, seen)
@@ -205,12 +214,19 @@ async def given_again(
 
 
 async def _count_inside(taken: ToolOnRecord, tools: ToolsOnRecord, answers: Answers, play: Play) -> None:
-    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside."""
+    """Count once more what was asked inside of a tool whose result is given again, and tell of the tools inside.
+
+    Where that fails, as a budget has no room for it, what was not counted waits again.
+    """
     with inside(taken.record.id):
-        for answer in answers.take_inside(taken.record.id, taken.phase):
-            await _count(answer, answers, play)
-        for each in tools.take_inside(taken):
-            await _count_inside(each, tools, answers, play)
+        await _count_all(answers.take_inside(taken.record.id, taken.phase), answers, play)
+        inner = tools.take_inside(taken)
+        for at, each in enumerate(inner):
+            try:
+                await _count_inside(each, tools, answers, play)
+            except BaseException:
+                tools.put_back(inner[at:])
+                raise
             tell_of(each.record)
 
 
@@ -233,12 +249,21 @@ async def answered_again(answer: Answer, answers: Answers, play: Play, model: Bu
         own.id = answer.id
         try:
             with inside(answer.id):
-                for each in answers.take_inside(answer.id, answer.phase):
-                    await _count(each, answers, play)
+                await _count_all(answers.take_inside(answer.id, answer.phase), answers, play)
         except BaseException:
             answers.put_back(answer)
             raise
     return await play(answer, model, request)
+
+
+async def _count_all(taken: list[Answer], answers: Answers, play: Play) -> None:
+    for at, each in enumerate(taken):
+        try:
+            await _count(each, answers, play)
+        except BaseException:
+            for rest in reversed(taken[at + 1 :]):  # it itself waits again already
+                answers.put_back(rest)
+            raise
 
 
 async def _count(answer: Answer, answers: Answers, play: Play) -> None:
