@@ -341,3 +341,13 @@ def test_many_candidates_are_run_at_once_with_targets_of_their_own() -> None:
         alone = Objective(program, by_column(), rows)
         assert together == [alone.scores(texts, range(6)) for texts in candidates]
         assert together[0] == [0.0 if odd is None else 0.5, 1.0, 0.5, 0.5, 0.0, 0.5]
+
+
+def test_targets_by_column_are_no_demonstrations() -> None:
+    """Their names are those of the table; shown as answers, they would teach other fields than are asked for."""
+    program = nn.ChatCompletion("{mail}", system=nn.Parameter("Say."), model=FunctionModel(lambda asked: ANSWER))
+    assert Objective(program, by_column(), [ROW]).demos([0]) == [None]
+    whole = nn.Weighted({"label": nn.OnField(nn.ExactMatch(), "label")})
+    (shown,) = Objective(program, whole, [{"mail": "m", "target": {"label": "late"}}]).demos([0])
+    assert shown is not None
+    assert shown.answer == '{"label": "late"}'

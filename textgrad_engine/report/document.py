@@ -121,10 +121,11 @@ def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
         found["latency"] = math.fsum(known) / len(known)
     if evaluation.clusters:
         found["clusters"] = len(set(evaluation.clusters))
-    if evaluation.parts:
+    if any(part.n for part in evaluation.parts):
         found["parts"] = [
             {"name": part.name, "mean": part.mean, "n": part.n, "scale": list(part.scale), "weight": part.weight}
             for part in evaluation.parts
+            if part.n
         ]
     return found
 

@@ -13,7 +13,7 @@ from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
-from textgrad_engine.nn import Module
+from textgrad_engine.nn import Module, Weighted
 from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
@@ -104,6 +104,7 @@ class Objective:
         self.tokens_weight, self.latency_weight = tokens_weight, latency_weight or 0.0
         self.timed = latency_weight is not None
         self.scale, self._parts = scale_of(loss), parts_of(loss)
+        self._by_column = isinstance(loss, Weighted) and loss.targets is not None
         self._phases = phases
         self._named = named_in(program, parameters)
         self.names = tuple(self._named)
@@ -255,9 +256,15 @@ class Objective:
         return FeedbackOn(tuple(found.score for found in every), gradients, tuple(problems))
 
     def demos(self, positions: Sequence[int]) -> list[Demo | None]:
-        """Training examples to be shown, with their targets as answers; see `optim.search.objective`."""
+        """Training examples to be shown, with their targets as answers; see `optim.search.objective`.
+
+        Several targets by column are no answer: it may have other names for them, and numbers where a table has texts.
+        """
         rows = [self._rows["train"][position] for position in positions]
-        return [None if wanted is None else demo_of(name, fields, wanted, wanted) for name, fields, wanted in rows]
+        return [
+            None if wanted is None or self._by_column else demo_of(name, fields, wanted, wanted)
+            for name, fields, wanted in rows
+        ]
 
     def note_calls(self) -> None:
         """Note what the program asks from now on; see `optim.search.objective`."""
