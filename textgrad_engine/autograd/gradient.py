@@ -134,7 +134,7 @@ class _Join(Function):
 
     @staticmethod
     def forward(items: list[Variable], shape: Any) -> Variable:
-        return Variable(spread(_text(items), shape))
+        return Variable(spread(_text(items), shape), role=_role_of(items))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -156,14 +156,11 @@ def combine(items: Items, shape: Any = None) -> Variable:
         items: the items.
         shape: of a batch that they are about (see `shape_of`): a text is then about every entry.
     """
-    role = "feedback"
-    if len(items) == 1:
-        role = items[0].role if items[0]._role is None else items[0]._role
     for item in items:
         if item._layer is not None or (item._requires_grad and GRAD_ENABLED.get()):
             # also of one: in a batch, examples may have different numbers of items
             whole: Variable = _Join.apply(items, shape)
-            whole._role, whole._grad = role, items
+            whole._grad = items
             whole.__class__ = Gradient
             return whole
     if len(items) == 1:
@@ -171,9 +168,22 @@ def combine(items: Items, shape: Any = None) -> Variable:
         data = item._data if item._call is None else item.data
     else:
         data = _text(items)
+    role = _OF_SEVERAL
+    if len(items) == 1:
+        role = items[0].role if items[0]._role is None else items[0]._role
     whole = Gradient(data if shape is None else spread(data, shape), role)
     whole._grad = items
     return whole
+
+
+_OF_SEVERAL = "feedback"
+"""The role of several items together, and of none."""
+
+
+def _role_of(items: Items) -> str:
+    """That of the only item which says anything: in a batch, examples may have different numbers of them."""
+    said = without_zeros(items)
+    return said[0].role if len(said) == 1 else _OF_SEVERAL
 
 
 def uncombined(items: Items) -> Gradient:

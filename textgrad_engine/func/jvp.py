@@ -118,16 +118,41 @@ class JvpLayer(Layer):
         """A value of this level; the value itself where it is not edited."""
         if tangent is None or not isinstance(primal, Variable):
             return primal
-        named = tangent._alias(Variable)
-        named._role = f"edit of the {primal._role}" if primal._role else "edit"
-        return wrapped(self, (primal, named), primal)
+        return wrapped(self, (primal, _named(tangent, primal)), primal)
 
     def tangent_of(self, value: Variable) -> Variable:
         """How a result is edited; empty where it is not."""
         if is_of(self, value):
             tangent: Variable = value._inner[1]
             return tangent
-        return Variable("", role=f"edit of the {value._role}" if value._role else "edit")
+        whole = value._whole()
+        if whole._layer is None or whole._role:
+            return Variable("", role=_role_of_edit(value))
+        unedited: Variable = whole._layer.batch([self.tangent_of(entry) for entry in whole._inner])
+        return unedited
+
+
+def _role_of_edit(value: Variable) -> str:
+    return f"edit of the {value._role}" if value._role else "edit"
+
+
+def _named(edit: Variable, value: Variable) -> Variable:
+    """An edit that says by its role what it is an edit of; where it is one for each example, each of them says so."""
+    named = edit._alias(Variable)
+    named._role = _role_of_edit(value)
+    inner = edit._inner
+    if isinstance(inner, list):
+        named._inner = [_named(*pair) for pair in zip(inner, _entries(value, edit._layer, len(inner)))]
+    elif isinstance(inner, Variable):
+        named._inner = _named(inner, value)
+    return named
+
+
+def _entries(value: Variable, layer: Layer, size: int) -> list[Variable]:
+    """A value for each example of a level of batching."""
+    whole = value._whole()
+    entries: list[Variable] = whole._inner
+    return entries if whole._layer is layer else [value] * size
 
 
 def jvp(

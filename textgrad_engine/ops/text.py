@@ -251,7 +251,7 @@ class _Split(Function):
                 "the entries one by one, or inside func.vmap where all have as many."
             )
         parts = str(data).split(separator, maxsplit)
-        return tuple([Variable(part, role=f"part {n} of {text.role}") for n, part in enumerate(parts, 1)])
+        return tuple([Variable(part, role=f"part {n} of {text.role or 'a text'}") for n, part in enumerate(parts, 1)])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
