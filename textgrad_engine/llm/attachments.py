@@ -8,13 +8,12 @@ it. So in records of requests (run folders, cassettes, what `resume` and `replay
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from textgrad_engine.llm.images import address_of
+from textgrad_engine.llm.images import address_of, from_base64
 
 __all__ = [
     "FOLDER",
@@ -49,8 +48,8 @@ class Attachment(NamedTuple):
     def content(self) -> bytes:
         """The bytes; as they came where they are no base64."""
         try:
-            return base64.urlsafe_b64decode(self.encoded)  # reads + and /, too
-        except (binascii.Error, ValueError):
+            return from_base64(self.encoded)
+        except ValueError:
             return self.encoded.encode("utf-8", "backslashreplace")
 
 
