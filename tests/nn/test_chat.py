@@ -174,3 +174,21 @@ def test_what_is_no_text_is_refused_in_place_of_a_message(texts: dict[str, Any])
         TypeError, match=rf"ChatCompletion: {list(texts)[-1]} is a text with {{slots}} or a Variable, got"
     ):
         nn.ChatCompletion(**texts)
+
+
+def test_repr_shows_what_it_asks() -> None:
+    """Also the texts that are no parameters: half of a call is its user's message."""
+
+    def look_up(word: str) -> str:
+        """Looks a word up."""
+        return word
+
+    system = nn.Parameter("Sort it.", role="system prompt")
+    chat = nn.ChatCompletion("{ticket}", system=system, model="simulated/tickets", tools=[look_up])
+    assert repr(chat).startswith(
+        "ChatCompletion(\n  user='{ticket}', model='simulated/tickets', tools=[look_up]\n  (sys"
+    )
+    form = {"type": "object", "properties": {"label": {"type": "string"}}}
+    plain = repr(nn.ChatCompletion("word " * 40, response_format=form))
+    assert plain.startswith("ChatCompletion(user='word word")
+    assert "… (200 characters), response_format='" in plain

@@ -105,6 +105,23 @@ def test_repr_shows_the_tree() -> None:
     shown = repr(Tree())
     assert shown.startswith("Tree(\n  (head): Parameter('head'")
     assert "\n  (left): Leaf(\n    (prompt): Parameter('left'" in shown
+    assert repr(nn.ExactMatch()) == "ExactMatch()"
+
+
+def test_repr_shows_what_a_module_says_of_itself() -> None:
+    """As in PyTorch, before its parts; and alone, where it has none."""
+
+    class Cut(nn.Module):
+        def __init__(self, prompt: str = "") -> None:
+            super().__init__()
+            if prompt:
+                self.prompt = nn.Parameter(prompt)
+
+        def extra_repr(self) -> str:
+            return "at=3"
+
+    assert repr(Cut()) == "Cut(at=3)"
+    assert repr(Cut("hello")) == "Cut(\n  at=3\n  (prompt): Parameter('hello', requires_grad=True)\n)"
 
 
 def test_a_deep_copy_is_a_program_of_its_own() -> None:

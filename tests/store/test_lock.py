@@ -66,6 +66,7 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_holds_nothing(tmp_path: Path) -> None:
     """A worker of the user's program may outlive its killed parent."""
     lock = Lock(tmp_path)

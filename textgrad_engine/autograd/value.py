@@ -17,6 +17,7 @@ __all__ = [
     "as_role",
     "checked",
     "checked_entries",
+    "excerpt",
     "label_of",
     "shape_of",
 ]
@@ -162,8 +163,7 @@ class Value:
             return "<pending>"
         if self._call is not None and self._call.failed:
             return "<failed>"
-        text = repr(self.data)
-        return text if len(text) <= 80 else f"{text[:60]}… ({len(text) - 2:,} characters)"
+        return excerpt(self.data)
 
     def _pending(self, edits: bool = True) -> list[Call]:
         """The calls that the value waits for, whether it is computed or not; of a batch, those of all entries.
@@ -211,6 +211,17 @@ class Value:
         inner: Self = self._inner[0] if isinstance(self._inner, tuple) else self._inner
         assert isinstance(inner, Value)
         return inner
+
+
+def excerpt(data: Any) -> str:
+    """A value as a repr shows it: long ones cut.
+
+    Example:
+        >>> excerpt("x" * 100)
+        "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (100 characters)"
+    """
+    text = repr(data)
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text) - 2:,} characters)"
 
 
 def label_of(value: Value) -> str:

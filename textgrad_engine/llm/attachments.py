@@ -9,13 +9,12 @@ there without what signs them (`signed`).
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from textgrad_engine.llm.images import address_of
+from textgrad_engine.llm.images import address_of, from_base64
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.signed import resigned, unsigned
@@ -56,8 +55,8 @@ class Attachment(NamedTuple):
     def content(self) -> bytes:
         """The bytes; as they came where they are no base64."""
         try:
-            return base64.urlsafe_b64decode(self.encoded)  # reads + and /, too
-        except (binascii.Error, ValueError):
+            return from_base64(self.encoded)
+        except ValueError:
             return self.encoded.encode("utf-8", "backslashreplace")
 
 

@@ -21,6 +21,7 @@ from textgrad_engine.signed import unsigned
 __all__ = [
     "IMAGE",
     "address_of",
+    "from_base64",
     "images_in",
     "is_image",
     "is_part",
@@ -177,10 +178,25 @@ def pixels(url: str) -> tuple[int, int] | None:
     return _pixels_in(url[len(before) + 1 : len(before) + 1 + _HEADER * 4 // 3])
 
 
+def from_base64(encoded: str) -> bytes:
+    """The bytes that a text in base64 stands for, in either of its alphabets.
+
+    Python's own function for that of addresses warns of the other one from 3.15 on.
+
+    Raises:
+        ValueError: it is no base64.
+
+    Example:
+        >>> from_base64("+/8=") == from_base64("-_8=") == bytes([251, 255])
+        True
+    """
+    return base64.b64decode(encoded.replace("-", "+").replace("_", "/"))
+
+
 @functools.lru_cache(maxsize=256)
 def _pixels_in(encoded: str) -> tuple[int, int] | None:
     try:
-        head = base64.urlsafe_b64decode(encoded[: len(encoded) // 4 * 4])
+        head = from_base64(encoded[: len(encoded) // 4 * 4])
         if head.startswith(b"\x89PNG\r\n\x1a\n"):
             found = struct.unpack(">II", head[16:24])
         elif head.startswith((b"GIF87a", b"GIF89a")):

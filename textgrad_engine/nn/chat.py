@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.autograd.value import as_role
+from textgrad_engine.autograd.value import as_role, excerpt
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete, config_from
@@ -91,6 +91,19 @@ class ChatCompletion(OneVariable):
         text = _template(self.system)
         return () if text is None else tuple([name for name in slots_of(text) if name not in self.slots])
 
+    def extra_repr(self) -> str:
+        """What it was given that is no Parameter: the texts, a model of its own, the form of answers, and tools."""
+        settings = self.settings
+        given = {name: text for name in ("system", "user") if isinstance(text := getattr(self, name), str)}
+        if (model := settings.model) is not None:
+            given["model"] = model if isinstance(model, str) else model.name
+        if settings.config.response_format is not None:
+            given["response_format"] = settings.config.response_format.name
+        shown = [f"{name}={excerpt(value)}" for name, value in given.items()]
+        if settings.config.tools:
+            shown.append(f"tools=[{', '.join([tool['function']['name'] for tool in settings.config.tools])}]")
+        return ", ".join(shown)
+
     def forward(self, /, *unnamed: Variable | str | list[Any], **values: Variable | str | list[Any]) -> Variable:
         """Fill the slots and ask; lists, and Variables with lists, are batches (see `ops.chat_completion`)."""
         slots, values = self.slots, by_composed_name(values)
@@ -121,12 +134,14 @@ class ChatCompletion(OneVariable):
         raise TypeError(f"ChatCompletion: {count} without a name; {how}")
 
     def _check(self, values: Mapping[str, Any], slots: tuple[str, ...]) -> None:
+        known = {*slots, *self.optional_slots}
+        unknown = [name for name in values if name not in known]
         if missing := [name for name in slots if name not in values]:
             raise TypeError(
                 f"ChatCompletion: the user template has the slot {{{missing[0]}}}, and no value was given for it"
+                + (f", but one for {unknown[0]!r}, which is no slot" if unknown else "")
             )
-        known = {*slots, *self.optional_slots}
-        if unknown := [name for name in values if name not in known]:
+        if unknown:
             written = "".join([_template(text) or "" for text in (self.user, self.system)])
             why = (
                 f"; {{{unknown[0]}}} is text in it, as {SLOT_NAMES}: rename it"

@@ -343,10 +343,18 @@ class Module:
                 object.__setattr__(other, name, value)
         return other
 
+    def extra_repr(self) -> str:
+        """What `repr` shows beside parameters and parts; for a module of one's own to write."""
+        return ""
+
     def __repr__(self) -> str:
+        extra = self.extra_repr()
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
+        if not lines:
+            return f"{type(self).__name__}({extra})"
+        lines = [extra, *lines] if extra else lines
         inside = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
-        return f"{type(self).__name__}({inside}\n)" if inside else f"{type(self).__name__}()"
+        return f"{type(self).__name__}({inside}\n)"
 
 
 if TYPE_CHECKING:

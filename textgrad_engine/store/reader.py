@@ -62,10 +62,10 @@ class Run:
     """
 
     path: Path
-    config: dict[str, Any] | None
+    config: dict[str, Any] | None = field(repr=False)
     result: TrainResult | None
-    seed: dict[str, str]
-    best: dict[str, str]
+    seed: dict[str, str] = field(repr=False)
+    best: dict[str, str] = field(repr=False)
     events: tuple[dict[str, Any], ...] = field(repr=False)
     steps: tuple[StepEnded, ...] = field(repr=False)
     evaluations: tuple[Evaluated, ...] = field(repr=False)
