@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Kind", "is_coroutine_function", "is_number", "is_whole", "kind_of", "nearest", "told"]
+__all__ = ["Kind", "is_coroutine_function", "is_flag", "is_number", "is_whole", "kind_of", "nearest", "told"]
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,21 @@ class Kind:
         words: for them, one and several.
         takes: whether a value is one of them.
         repair: what to write instead of one that is not; "" where nobody knows.
+        known: the values that it names one by one.
+        classes: those of which all values are taken, so that these need no look.
     """
 
     words: tuple[str, str]
     takes: Callable[[Any], bool]
     repair: Callable[[Any], str] = lambda value: ""
+    known: tuple[Any, ...] = ()
+    classes: frozenset[type] = frozenset()
+
+
+def is_flag(value: Any) -> bool:
+    """Whether a value is True or False, or numpy's."""
+    kind = type(value)
+    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
 
 
 def is_whole(value: Any) -> bool:
@@ -141,26 +151,27 @@ def _read(value: Any, kind: Callable[[Any], Any]) -> str:
 
 
 _SEQUENCES = (list, set, frozenset, tuple, abc.Iterable, abc.Iterator, abc.Collection, abc.Sequence, abc.Set)
-_TEXTS = Kind(("a text", "texts"), lambda value: isinstance(value, str))
+_TEXTS = Kind(("a text", "texts"), lambda value: isinstance(value, str), classes=frozenset({str}))
+
+_NONE = Kind(("None", "None"), lambda value: value is None, classes=frozenset({type(None)}))
 
 _PLAIN: dict[Any, Kind | None] = {
     Any: None,
     object: None,
-    None: Kind(("None", "None"), lambda value: value is None),
-    type(None): Kind(("None", "None"), lambda value: value is None),
+    None: _NONE,
+    type(None): _NONE,
     str: _TEXTS,
     bytes: Kind(("bytes", "bytes"), lambda value: isinstance(value, bytes)),
     bool: Kind(
         ("True or False", "True or False"),
-        lambda value: (
-            isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__[:4] == "bool")
-        ),
+        is_flag,
         lambda value: {"true": "; write True", "1": "; write True", "false": "; write False", "0": "; write False"}.get(
             str(value).lower() if isinstance(value, str | int) else "", ""
         ),
+        classes=frozenset({bool}),
     ),
-    int: Kind(("a whole number", "whole numbers"), is_whole, lambda value: _read(value, int)),
-    float: Kind(("a number", "numbers"), is_number, lambda value: _read(value, float)),
+    int: Kind(("a whole number", "whole numbers"), is_whole, lambda value: _read(value, int), classes=frozenset({int})),
+    float: Kind(("a number", "numbers"), is_number, lambda value: _read(value, float), classes=frozenset({int})),
     abc.Sized: Kind(("something with a length", "things with a length"), lambda value: _has(value, "__len__")),
 }
 
@@ -169,17 +180,20 @@ def _any_of(kinds: list[Kind | None]) -> Kind | None:
     known = [kind for kind in kinds if kind is not None]
     if len(known) < len(kinds):
         return None
-    several = [kind.words for kind in known]
+    named = tuple(each for kind in known for each in kind.known)
+    one, many = ([word for kind in known for word in ([*map(repr, kind.known)] or [kind.words[n]])] for n in (0, 1))
     return Kind(
-        (_either([one for one, _ in several]), _either([many for _, many in several])),
+        (_either(one), _either(many)),
         lambda value: any(kind.takes(value) for kind in known),
         lambda value: next(filter(None, (kind.repair(value) for kind in known)), ""),
+        named,
+        frozenset().union(*(kind.classes for kind in known)),
     )
 
 
 def _either(words: list[str]) -> str:
     *first, last = dict.fromkeys(words)
-    comma = "," if len(first) > 1 or any(" of " in word or "," in word for word in first) else ""
+    comma = "," if any(" of " in word or " or " in word for word in first) else ""
     return f"{', '.join(first)}{comma} or {last}" if first else last
 
 
@@ -190,7 +204,7 @@ def _literals(values: tuple[Any, ...]) -> Kind:
         alike = [each for each in values if isinstance(given, bool) == isinstance(each, bool)]
         return any(isinstance(given, type(each)) and given == each for each in alike)
 
-    return Kind((words, words), takes, lambda given: nearest(given, values))
+    return Kind((words, words), takes, lambda given: nearest(given, values), values)
 
 
 def _sequence(item: Kind | None) -> Kind:
