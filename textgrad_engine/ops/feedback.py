@@ -108,7 +108,7 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
             user: Variable | str
             gallery, render = None, _render
             for case in cases:
-                if _has_images(case):
+                if case.plan.with_images or ContentPart in map(type, case.values):
                     gallery = _gallery_of(cases, room, f"feedback on {about or 'an answer'}")
                     render = _render if gallery is None else functools.partial(_render_with, gallery)
                     break
@@ -138,10 +138,6 @@ def _that_fit(cases: list[Case], prompt: templates.Prompt, room: Room | None, be
         return [cases]
     half = len(cases) // 2
     return [*_that_fit(cases[:half], prompt, room, beside), *_that_fit(cases[half:], prompt, room, beside)]
-
-
-def _has_images(case: Case) -> bool:
-    return case.plan.with_images or ContentPart in map(type, case.values)
 
 
 def _gallery_of(cases: list[Case], room: Room | None, what: str) -> Gallery | None:
@@ -195,7 +191,7 @@ def _plain(value: Any) -> Any:
 
 def _are_all_pictured(cases: list[Case], room: Room | None) -> bool:
     """Whether a request about these cases shows each the images that one about it alone would show."""
-    if not any(_has_images(case) for case in cases):
+    if not any(case.plan.with_images or ContentPart in map(type, case.values) for case in cases):
         return True
     alone = [image for case in cases if (own := _gallery_of([case], room, "")) is not None for image in own.images]
     together = _gallery_of(cases, room, "")
