@@ -238,6 +238,21 @@ def test_half_of_a_known_context_holds_images() -> None:
     assert 0 < found.tokens <= 500
 
 
+def test_an_image_whose_message_is_left_out_is_said_to_be_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is sent all the same, and without a word it would seem to stand nowhere."""
+    monkeypatch.setattr("textgrad_engine.ops.feedback.critic_room", lambda: Room("gpt-4o", 2000, 900, 1900))
+    model = FunctionModel(critic)
+    early, late = [image("a", detail="low"), "word " * 600], [image("b", detail="low"), "And this?"]
+    said = [("system", wanting := Variable("Look.", requires_grad=True)), ("user", early), ("assistant", "A cat.")]
+    with tg.use_models(forward=model):
+        messages = [{"role": role, "content": content} for role, content in [*said, ("user", late)]]
+        ops.chat_completion(None, messages).backward("wrong")
+    told = model.requests[-1].messages[-1].content
+    assert names_in(told) == ["Image 1:", "a", "Image 2:", "b"]
+    assert "- image 1 stood in a message that is left out here\n- <image_2-" in told[-1]["text"]
+    assert len(wanting.grad) == 1
+
+
 def test_no_image_fits_a_tiny_context() -> None:
     """Then the request is as it is without any."""
     assert gallery_of([image("a")], 16, Room("gpt-4o", 200, 100, 190)) is None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, data, llm, nn
+from textgrad_engine import Variable, data, func, llm, nn
 from textgrad_engine.llm import Completion, Message, Request
 from textgrad_engine.ops.tool_results import content_of
 from textgrad_engine.ops.tools import telling_anew
@@ -132,6 +132,31 @@ def test_a_model_sees_them_and_so_does_its_critic_where_they_stood() -> None:
     blind = model.requests[-1].messages[-1].content
     assert isinstance(blind, str)
     assert blind.count("[an image, not shown here]") == 2
+
+
+def test_feedback_on_feedback_and_edits_are_asked_about_with_them() -> None:
+    """With a graph of its own, and in forward mode, a turn with an image is a turn as any other."""
+
+    def act(request: Request) -> Any:
+        if request.purpose == "backward" and "predict" in request.messages[0].text:
+            return {"change": "names the color"}
+        return acting(request)
+
+    model = FunctionModel(act)
+    with tg.use_models(forward=model):
+        program = Eyes([RED, BLUE])
+        program().backward("It is red and blue.", create_graph=True)
+        assert program.chat.system.grad[0].data == "Say: name the colors."
+        looking = Eyes([RED, BLUE])
+
+        def asked(system: Variable) -> Variable:
+            return nn.ChatCompletion("What is it?", system=system, tools=[looking.look])()
+
+        _, edit = func.jvp(asked, (Variable("Look."),), ("say colors",))
+        assert edit.data == "names the color"
+    for request in [request for request in model.requests if request.purpose == "backward"]:
+        images = [part for part in request.messages[-1].content if part["type"] == "image_url"]
+        assert images == [RED, BLUE]
 
 
 def test_a_cassette_gives_them_again_without_running_the_tool(tmp_path: Path) -> None:

@@ -171,8 +171,9 @@ class Gallery:
             number = numbers.get(_key(part)) if is_image(part) else None
             return not_shown(part) if number is None else _tag(number, nonce)
 
-        tags = [_tag(number, nonce) for number in numbers.values()]
-        return f"{templates.load('images').render(tags=tags)}\n\n{render(show)}"
+        text = render(show)
+        tags = [tag if (tag := _tag(number, nonce)) in text else None for number in numbers.values()]
+        return f"{templates.load('images').render(tags=tags)}\n\n{text}"
 
 
 def _tag(number: int, nonce: str) -> str:
