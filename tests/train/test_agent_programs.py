@@ -257,7 +257,7 @@ def test_each_prompt_learns_its_own_lesson(name: str, optimizer: str) -> None:
     for _ in range(2):
         program = task.program()
         with tg.use_models(forward=model_of(task)):
-            trainer = tg.Trainer(max_steps=12, max_epochs=None if optimizer == "PatchSearch" else 2, batch_size=4)
+            trainer = tg.Trainer(max_steps=12, max_epochs=2, batch_size=4)
             made = getattr(optim, optimizer)(program.parameters())
             found.append(trainer.fit(program, nn.ExactMatch(), made, task.rows[:8], task.rows[8:12], task.rows[12:]))
     first, second = found
