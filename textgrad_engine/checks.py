@@ -53,7 +53,8 @@ def check(function: Callable[..., Any], given: Mapping[str, Any], *ranges: Range
 
     Args:
         function: that was called; for the fields of a dataclass, the class.
-        given: the arguments by name, as ``locals()`` has them at the function's beginning; others are not looked at.
+        given: the arguments by name, as ``locals()`` has them at the function's beginning; those that are left out are
+            not looked at, nor is what else is in there.
         ranges: of those that are numbers.
 
     Raises:
@@ -79,10 +80,9 @@ def check(function: Callable[..., Any], given: Mapping[str, Any], *ranges: Range
     if kinds is None:
         kinds = _KINDS[function] = _kinds_of(function)
     for name, kind in kinds:
-        value = given[name]
-        if not kind.takes(value):
+        if name in given and not kind.takes(value := given[name]):
             text = f"{_owner(function)}: {name} must be {kind.words[0]}, got {told(value)}{kind.repair(value)}"
-            unknown = isinstance(value, str) and "'" in kind.words[0]
+            unknown = any(type(value) is type(each) for each in kind.known)
             raise (ValueError if unknown or _holds_nan(value) else TypeError)(text)
     for each in ranges:
         for name in each.names:

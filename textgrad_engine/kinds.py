@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Kind", "is_coroutine_function", "is_number", "is_whole", "kind_of", "nearest", "told"]
+__all__ = ["Kind", "is_coroutine_function", "is_flag", "is_number", "is_whole", "kind_of", "nearest", "told"]
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,19 @@ class Kind:
         words: for them, one and several.
         takes: whether a value is one of them.
         repair: what to write instead of one that is not; "" where nobody knows.
+        known: the values that it names one by one.
     """
 
     words: tuple[str, str]
     takes: Callable[[Any], bool]
     repair: Callable[[Any], str] = lambda value: ""
+    known: tuple[Any, ...] = ()
+
+
+def is_flag(value: Any) -> bool:
+    """Whether a value is True or False, or numpy's."""
+    kind = type(value)
+    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
 
 
 def is_whole(value: Any) -> bool:
@@ -152,9 +160,7 @@ _PLAIN: dict[Any, Kind | None] = {
     bytes: Kind(("bytes", "bytes"), lambda value: isinstance(value, bytes)),
     bool: Kind(
         ("True or False", "True or False"),
-        lambda value: (
-            isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__[:4] == "bool")
-        ),
+        is_flag,
         lambda value: {"true": "; write True", "1": "; write True", "false": "; write False", "0": "; write False"}.get(
             str(value).lower() if isinstance(value, str | int) else "", ""
         ),
@@ -169,17 +175,19 @@ def _any_of(kinds: list[Kind | None]) -> Kind | None:
     known = [kind for kind in kinds if kind is not None]
     if len(known) < len(kinds):
         return None
-    several = [kind.words for kind in known]
+    named = tuple(each for kind in known for each in kind.known)
+    one, many = ([word for kind in known for word in ([*map(repr, kind.known)] or [kind.words[n]])] for n in (0, 1))
     return Kind(
-        (_either([one for one, _ in several]), _either([many for _, many in several])),
+        (_either(one), _either(many)),
         lambda value: any(kind.takes(value) for kind in known),
         lambda value: next(filter(None, (kind.repair(value) for kind in known)), ""),
+        named,
     )
 
 
 def _either(words: list[str]) -> str:
     *first, last = dict.fromkeys(words)
-    comma = "," if len(first) > 1 or any(" of " in word or "," in word for word in first) else ""
+    comma = "," if any(" of " in word or " or " in word for word in first) else ""
     return f"{', '.join(first)}{comma} or {last}" if first else last
 
 
@@ -190,7 +198,7 @@ def _literals(values: tuple[Any, ...]) -> Kind:
         alike = [each for each in values if isinstance(given, bool) == isinstance(each, bool)]
         return any(isinstance(given, type(each)) and given == each for each in alike)
 
-    return Kind((words, words), takes, lambda given: nearest(given, values))
+    return Kind((words, words), takes, lambda given: nearest(given, values), values)
 
 
 def _sequence(item: Kind | None) -> Kind:

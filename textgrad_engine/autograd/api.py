@@ -12,8 +12,10 @@ from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Gradien
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
+from textgrad_engine.checks import check
 from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import told
 
 __all__ = ["abackward", "agrad", "backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
 
@@ -54,6 +56,8 @@ def backward(
         >>> [item.data for item in draft.grad]
         ['shorter, please']
     """
+    if type(create_graph) is not bool or retain_graph not in (None, True, False):  # a pass may be about one call alone
+        check(backward, {"retain_graph": retain_graph, "create_graph": create_graph})
     with set_grad_enabled(create_graph):
         roots = _roots(variables, grad_variables)
     captures = None
@@ -117,6 +121,7 @@ def grad(
         >>> feedback[0].data, draft.grad
         ('shorter, please', [])
     """
+    check(grad, {"retain_graph": retain_graph, "create_graph": create_graph, "allow_unused": allow_unused})
     targets = _targets(inputs, "grad")
     edges = [get_gradient_edge(target) if isinstance(target, Variable) else target for target in targets]
     with set_grad_enabled(create_graph):
@@ -162,6 +167,8 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
     Raises:
         AutogradError: the variable does not require grad.
     """
+    if not isinstance(variable, Variable):
+        raise TypeError(f"get_gradient_edge: variable must be a Variable, got {told(variable)}")
     if not variable.requires_grad:
         raise AutogradError(f"{label_of(variable)} does not require grad, so no gradient flows into it")
     return variable._gradient_edge()

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+from textgrad_engine.kinds import told
+
 __all__ = ["EXAMPLE", "entry_name", "example", "numbered", "numbered_name"]
 
 EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
@@ -21,6 +23,8 @@ class example:  # noqa: N801  a context manager that reads as a word
     """
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"example: name must be a text, got {told(name)}")
         self.name = name
         self._before: list[str] = []
 

@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
+from textgrad_engine.checks import check
+
 __all__ = ["GRAD_ENABLED", "enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -160,6 +162,9 @@ class set_grad_enabled(_Mode):  # noqa: N801  PyTorch's name
     """
 
     def __init__(self, mode: bool) -> None:
+        given: object = mode
+        if type(given) is not bool:
+            check(set_grad_enabled.__init__, {"mode": mode})
         super().__init__(mode)
         self._outer = GRAD_ENABLED.get()
         GRAD_ENABLED.set(mode)

@@ -30,6 +30,7 @@ from textgrad_engine.autograd.gradcheck_marks import (
     with_words,
 )
 from textgrad_engine.autograd.rehearsal import ENTRY_MARK, OBSERVE, ForwardFailed, Observe, Rehearsal, Run
+from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 
 __all__ = ["gradcheck"]
@@ -97,6 +98,7 @@ def gradcheck(
         >>> gradcheck(Shout.apply, Variable("hello", role="greeting", requires_grad=True))
         True
     """
+    check(gradcheck, locals() | {"symmetric": False, "observe": None})
     if observe is None:
         if not OBSERVE:
             importlib.import_module("textgrad_engine.ops.echo")  # by name: the import statement would point upwards

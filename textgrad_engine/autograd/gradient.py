@@ -13,6 +13,7 @@ from textgrad_engine.autograd.graph import Source
 from textgrad_engine.autograd.value import Start, label_of, shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import told
 
 __all__ = [
     "START",
@@ -70,6 +71,8 @@ def started(starts: Sequence[Any]) -> Any:
 
 def is_seed(gradient: Variable) -> bool:
     """Whether a gradient is only the start of a pass, with no words in it."""
+    if not isinstance(gradient, Variable):
+        raise TypeError(f"is_seed: gradient must be a Variable, got {told(gradient)}")
     if is_start(gradient):
         return True
     items = gradient.grad if isinstance(gradient, Gradient) and not gradient._version else []

@@ -52,6 +52,7 @@ from textgrad_engine.autograd.graph import (
 from textgrad_engine.autograd.rules import Rule, Split, gathered_items, run_rule
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -190,8 +191,7 @@ def register_multi_grad_hook(
         >>> (a + b).backward("put a comma in between")
         ['put a comma in between', 'put a comma in between']
     """
-    if mode not in ("all", "any"):
-        raise ValueError(f"register_multi_grad_hook: mode is 'all' or 'any', got {mode!r}")
+    check(register_multi_grad_hook, locals())
     if not variables:
         raise ValueError("register_multi_grad_hook: there are no variables to wait for")
     for variable in variables:

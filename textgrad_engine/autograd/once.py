@@ -13,6 +13,7 @@ from textgrad_engine.autograd.grad_mode import is_grad_enabled, no_grad
 from textgrad_engine.autograd.gradient import as_items, is_start
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import told
 
 __all__ = ["once_differentiable"]
 
@@ -47,6 +48,9 @@ def once_differentiable(backward: Rule) -> Rule:
         >>> word.grad[0].requires_grad
         True
     """
+    given: object = backward
+    if not callable(given) and not isinstance(given, staticmethod):
+        raise TypeError(f"once_differentiable: backward must be a function, got {told(given)}")
     rule = backward.__func__ if isinstance(backward, staticmethod) else backward
     owner = getattr(rule, "__qualname__", "a Function").rpartition(".")[0].rpartition(".")[2] or "a Function"
 

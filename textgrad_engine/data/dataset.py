@@ -41,7 +41,8 @@ class Dataset(Sequence[Example]):
     def __init__(
         self, rows: Iterable[Example], *, path: str | Path | None = None, lines: Sequence[int] | None = None
     ) -> None:
-        check(Dataset.__init__, locals() | {"rows": ()})  # each row is looked at below
+        one_by_one = {"rows": ()} if isinstance(rows, Iterable) else {}  # each row is looked at below
+        check(Dataset.__init__, locals() | one_by_one)
         self._rows = list(examples_of(rows))
         self.path = None if path is None else Path(path)
         self._lines = list(range(1, len(self._rows) + 1)) if lines is None else list(lines)

@@ -49,6 +49,7 @@ def random_split(
         [[1, 3], [0, 2]]
     """
     check(random_split, locals())
+    fractions, together = list(fractions), list(together)
     if clusters is None and not together:
         return _drawn(dataset, fractions, seed, "examples")
     rows: Sequence[Any] = dataset

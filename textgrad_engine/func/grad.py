@@ -19,6 +19,7 @@ from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.gradient import Items, combine, is_start
 from textgrad_engine.autograd.rules import SetUp, run_rule
 from textgrad_engine.autograd.walk import Roots
+from textgrad_engine.checks import check
 from textgrad_engine.dispatch import joint
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
@@ -163,6 +164,7 @@ def grad_and_value(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
     """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``."""
+    check(grad_and_value, locals())
     call = called("grad", function)
     numbers = numbers_of(argnums, call)
 
@@ -205,6 +207,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
         >>> "hallo!" in grad(loss)("hallo").data
         True
     """
+    check(grad, locals())
     both = grad_and_value(function, argnums, has_aux)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
@@ -232,6 +235,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         >>> out.data, [gradient.data for gradient in feedback("too loud")]
         ('hello!', ['too loud'])
     """
+    check(vjp, {"function": function, "has_aux": has_aux})
     call = called("vjp", function)
     layer, targets, outputs = at_level(function, primals, {}, tuple(range(len(primals))), call)
     results, aux = outputs if has_aux else (outputs, None)

@@ -15,6 +15,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.api import begins_at, first_data
 from textgrad_engine.autograd.gradient import START, Items, start
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
@@ -65,6 +66,7 @@ def jacrev(
         >>> [gradient.data != "" for gradient in jacrev(losses)("hi")]
         [False, True]
     """
+    check(jacrev, locals())
     call = called("jacrev", function)
     numbers = numbers_of(argnums, call)
 
@@ -179,6 +181,7 @@ def jacfwd(
         >>> [change.data for change in changes]
         ['In part 1 of 2: is said twice', 'In part 2 of 2: is said twice']
     """
+    check(jacfwd, locals())
     call = called("jacfwd", function)
     numbers = numbers_of(argnums, call)
 
@@ -291,4 +294,5 @@ def hessian(
         >>> hessian(loss)("hi").data
         ''
     """
+    check(hessian, locals())
     return jacfwd(jacrev(function, argnums, feedback=feedback), argnums, edit=edit)

@@ -22,6 +22,7 @@ from textgrad_engine.autograd.arguments import layout_of
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.rules import Rule, SetUp, Split, run_rule
+from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import entry_of, keys_of, made_of
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
@@ -184,6 +185,7 @@ def jvp(
         >>> out.data, change.data
         ('Hello Ann!', "In {x}: becomes 'Bob'")
     """
+    check(jvp, {"function": function, "has_aux": has_aux})
     call = called("jvp", function)
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):

@@ -22,6 +22,7 @@ from textgrad_engine.autograd.examples import EXAMPLE, entry_name, numbered_name
 from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.autograd.value import LoneEntry
+from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import (
     Column,
@@ -254,6 +255,7 @@ def vmap(
     if randomness not in ("error", "same", "different", None):
         raise ValueError(f"randomness is 'error', 'same', 'different' or None, got {randomness!r}")
     check_count("chunk_size", chunk_size)
+    check(vmap, {"names": None if isinstance(names, str) else names})
     call = called("vmap", function, [f"in_dims={in_dims!r}"])
     if isinstance(names, str):
         raise TypeError(f"{call}: names is a list with a name for each example, got the text {names!r:.40}")

@@ -87,7 +87,9 @@ class Budget:
         check(Budget.__init__, locals(), at_least(0, *limits), finite(*limits), _COUNTS)
         self.dollars = dollars
         self.calls, self.tokens = (None if limit is None else int(limit) for limit in (calls, tokens))
-        self._pico = None if dollars is None else math.floor(Decimal(str(dollars)) * PICO)  # 0.57 is 0.57, not less
+        self._pico = (
+            None if dollars is None else math.floor(Decimal(str(float(dollars))) * PICO)
+        )  # 0.57 is 0.57, not less
         self._most = Amount(
             *[UNLIMITED if limit is None else math.floor(limit) for limit in (calls, tokens, self._pico)]
         )

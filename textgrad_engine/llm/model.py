@@ -81,7 +81,10 @@ class Wrapper:
 
 def innermost(model: Model) -> Model:
     """The model inside all wrappers: the one that really answers."""
-    return model._core if isinstance(model, Wrapper) else model
+    if isinstance(model, Wrapper):
+        return model._core
+    check(innermost, {"model": model})
+    return model
 
 
 def sized(model: Model) -> Model:

@@ -94,6 +94,7 @@ def price(model_name: str, usage: Usage, tier: str | None = None) -> float | Non
         >>> price("no-such-model", Usage(input_tokens=1000)) is None
         True
     """
+    check(price, locals())
     return 0.0 if model_name.startswith("simulated/") else _stated_or_known(model_name, usage, tier)
 
 

@@ -128,10 +128,10 @@ def keys_of(model: Model) -> tuple[SecretStr, ...]:
             parts = tuple(each.values() if isinstance(each, Mapping) else each)
         else:
             parts = tuple(getattr(each, "__dict__", {}).values())
-        for part in parts:
+        for part in parts:  # a Mock would have a "complete" in each of its parts, without end; its class has none
             if isinstance(part, SecretStr):
                 found.append(part)
-            elif id(part) not in seen and (isinstance(part, Mapping | list | tuple) or hasattr(part, "complete")):
+            elif id(part) not in seen and (isinstance(part, Mapping | list | tuple) or hasattr(type(part), "complete")):
                 seen.add(id(part))
                 waiting.append(part)
     return tuple(found)

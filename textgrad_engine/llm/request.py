@@ -219,6 +219,15 @@ class GenerateConfig(_Frozen):
     def _several(cls, given: Any) -> Any:
         return (given,) if isinstance(given, str) else given
 
+    @field_validator(
+        "temperature", "top_p", "max_tokens", "seed", "frequency_penalty", "presence_penalty", mode="before"
+    )
+    @classmethod
+    def _number(cls, given: Any) -> Any:
+        if isinstance(given, bool) or given != given:
+            raise ValueError(f"must be a number, got {given}")
+        return given
+
     @field_validator("response_format", mode="before")
     @classmethod
     def _format_of(cls, given: Any) -> Any:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
+from typing import get_args
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import NoModelError
@@ -18,6 +19,8 @@ from textgrad_engine.llm.request import Purpose
 from textgrad_engine.llm.resolve import resolve
 
 __all__ = ["model_for", "set_models", "use_models"]
+
+_PURPOSES = get_args(Purpose)
 
 _KEPT = 64
 """Resolved models that are remembered, so that one name, or one model, has one limit however often it is named."""
@@ -88,6 +91,8 @@ def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
         NoModelError: no model was set for the purpose, and none for "forward".
         UnknownModelError: nothing answers to the name given as `override`.
     """
+    if purpose not in _PURPOSES:
+        check(model_for, {"purpose": purpose})
     if override is not None:
         return _once(override)
     block, script = _block.get(), _script

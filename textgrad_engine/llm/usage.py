@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import APIError, ModelError
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.ids import next_id
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.redact import keys_of
@@ -148,6 +149,8 @@ def call_key_scope(key: str) -> Iterator[None]:
         ...     call_key.get()
         'train/17'
     """
+    if not isinstance(key, str):
+        raise TypeError(f"call_key_scope: key must be a text, got {told(key)}")
     token = call_key.set(key)
     try:
         yield

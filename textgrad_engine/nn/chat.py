@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role, excerpt
+from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete, config_from
@@ -66,6 +67,7 @@ class ChatCompletion(OneVariable):
                     f"ChatCompletion: {name} is a text with {{slots}} or a Variable, "
                     f"got {type(text).__name__} {text!r:.60}"
                 )
+        check(ChatCompletion.__init__, {"model": model, "max_turns": max_turns})
         role = as_role(role)
         self.system = system
         self.user = user

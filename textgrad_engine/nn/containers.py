@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
+from textgrad_engine.checks import check
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter
@@ -128,6 +129,9 @@ class ModuleList(_Numbered):
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
+        given: object = modules
+        if not isinstance(given, Iterable):  # what is in it is looked at one by one
+            check(ModuleList.__init__, {"modules": given})
         self._add(modules)
 
     def _part(self, named: list[tuple[str, Module]]) -> Self:
@@ -157,6 +161,7 @@ class ModuleDict(_Container):
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
+        check(ModuleDict.__init__, locals())
         for name, module in (modules or {}).items():
             self[name] = module
 

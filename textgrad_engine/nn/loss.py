@@ -9,6 +9,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
+from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_purpose, check_scale, deterministic_evaluator
@@ -127,6 +128,7 @@ class Metric(OneVariable):
         super().__init__()
         check_scale(scale)
         check_purpose(purpose)
+        check(Metric.__init__, locals() | {"scale": None})
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
 
     @property
@@ -172,6 +174,7 @@ class Judge(OneVariable):
         super().__init__()
         check_scale(scale)
         self.images = checked_images(images, "images")
+        check(Judge.__init__, locals() | _batch_of(instructions))
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
         self.eval_mode = eval_mode
         self._settings = judge_settings(model, scale)
@@ -201,6 +204,7 @@ class TextLoss(OneVariable):
         self, instructions: str | Variable, model: str | Model | None = None, images: int = MOST_IMAGES
     ) -> None:
         super().__init__()
+        check(TextLoss.__init__, locals() | {"images": 0} | _batch_of(instructions))
         self.instructions, self.model = instructions, model
         self.images = checked_images(images, "images")
 
@@ -211,3 +215,8 @@ class TextLoss(OneVariable):
         return text_loss(
             prediction, self.instructions, target=target, inputs=inputs, model=self.model, images=self.images
         )
+
+
+def _batch_of(instructions: Any) -> dict[str, Any]:
+    """What to look at instead of instructions for each entry of a batch, which are looked at in the call."""
+    return {"instructions": ""} if isinstance(instructions, list) else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
+from textgrad_engine.checks import check
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter
@@ -54,6 +55,9 @@ class ParameterList(_Parameters):
 
     def __init__(self, parameters: Iterable[Parameter] = ()) -> None:
         super().__init__()
+        given: object = parameters
+        if not isinstance(given, Iterable):  # what is in it is looked at one by one
+            check(ParameterList.__init__, {"parameters": given})
         self.extend(parameters)
 
     def append(self, parameter: Parameter) -> Self:
@@ -95,6 +99,7 @@ class ParameterDict(_Parameters):
 
     def __init__(self, parameters: Mapping[str, Parameter] | None = None) -> None:
         super().__init__()
+        check(ParameterDict.__init__, locals())
         for name, parameter in (parameters or {}).items():
             self[name] = parameter
 

@@ -11,7 +11,9 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
+from textgrad_engine.kinds import told
 from textgrad_engine.nn.loss import ExactMatch, names_inputs, needs_target, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
@@ -70,6 +72,8 @@ class OnField(OneVariable):
 
     def __init__(self, loss: Callable[..., Any], *path: str | int, default: str | float | None = None) -> None:
         super().__init__()
+        if not callable(loss):
+            raise TypeError(f"OnField: loss must be a module or a function, got {told(loss)}")
         field(Variable("{}"), *path, default="" if default is None else default)  # what cannot be read is told now
         _refuse_inner_targets("OnField: its loss", loss)
         self.loss, self.path, self.default = loss, path, default
@@ -156,6 +160,7 @@ class Weighted(OneVariable):
         targets: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
+        check(Weighted.__init__, locals())
         weights = dict.fromkeys(losses, 1.0) if weights is None else weights
         if not losses or losses.keys() != weights.keys():
             raise ValueError(f"Weighted: each loss has a weight; got losses {list(losses)} and weights {list(weights)}")

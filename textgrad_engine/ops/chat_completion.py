@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.value import as_role
+from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
 from textgrad_engine.ops.entries import each_entry, stacked
@@ -85,6 +87,11 @@ def chat_completion(
         >>> answer.data
         'Bonjour'
     """
+    role = as_role(role)
+    if purpose not in _PURPOSES or not hasattr(type(model), "complete"):
+        check(chat_completion, {"model": model, "purpose": purpose})
+    if inputs is not None:
+        check(chat_completion, {"inputs": inputs})
     described, functions = tools_of(tools, max_turns, "chat_completion")
     settings = ChatSettings(
         model=model,
@@ -96,6 +103,9 @@ def chat_completion(
     )
     plan, values = plan_of(messages, by_composed_name(dict(inputs or {})))
     return complete(settings, plan, values, "chat_completion")
+
+
+_PURPOSES = get_args(Purpose)
 
 
 def complete(settings: ChatSettings, plan: Plan, values: Sequence[Any], call: str) -> Variable:

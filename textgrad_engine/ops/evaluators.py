@@ -19,6 +19,7 @@ from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
+from textgrad_engine.kinds import is_number, told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
@@ -386,6 +387,8 @@ def check_scale(scale: tuple[float, float] | None) -> None:
     Raises:
         ValueError: it is such a one.
     """
+    if scale is not None and not (isinstance(scale, tuple | list) and len(scale) == 2 and all(map(is_number, scale))):
+        raise TypeError(f"a scale is the lowest and the highest score, such as (0, 10), got {told(scale)}")
     if scale is not None and not scale[0] < scale[1]:
         raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
 
@@ -444,6 +447,9 @@ def deterministic_evaluator(
     prediction = one_batch(prediction)
     check_scale(scale)
     check_purpose(eval_fn_purpose)
+    for name, function in (("eval_fn", eval_fn), ("success_fn", success_fn), ("reduction_fn", reduction_fn)):
+        if function is not None and not callable(function):
+            raise TypeError(f"deterministic_evaluator: {name} must be a function, got {told(function)}")
     score, explanation = _Deterministic.apply(
         prediction, target, eval_fn, eval_fn_purpose, success_fn, reduction_fn, scale
     )

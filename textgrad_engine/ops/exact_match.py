@@ -13,6 +13,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.kinds import told
 from textgrad_engine.ops.evaluators import (
     Evaluator,
     Reduction,
@@ -188,5 +189,7 @@ def exact_match_evaluator(
         raise TypeError("exact match needs a target, got None: does the example have a field for it?")
     if isinstance(target, dict):
         _refuse_no_text(target)
+    if reduction_fn is not None and not callable(reduction_fn):
+        raise TypeError(f"exact_match_evaluator: reduction_fn must be a function, got {told(reduction_fn)}")
     score, explanation = _ExactMatch.apply(one_batch(prediction), target, reduction_fn)
     return score, explanation

@@ -16,6 +16,7 @@ from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.roles import model_for
@@ -40,8 +41,7 @@ def feedback_batch_size(size: int) -> Iterator[None]:
     Raises:
         ValueError: size is below 1.
     """
-    if size < 1:
-        raise ValueError(f"feedback_batch_size must be at least 1, got {size}")
+    check(feedback_batch_size, locals(), at_least(1, "size"))
     token = FEEDBACK_BATCH_SIZE.set(size)
     try:
         yield
@@ -71,6 +71,7 @@ def critic(instructions: Variable | str) -> Iterator[None]:
         >>> model.requests[0].messages[0].text
         'Quote the words to add.'
     """
+    check(critic, locals())
     token = _critic.set(instructions)
     try:
         yield

@@ -11,6 +11,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
+from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError, MalformedResponse
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.parsing import parsed
@@ -205,6 +206,9 @@ def judge(
         ValueError: batches differ in size, the scale does not run from a lower to a higher score, or `images` is
             below 0.
     """
+    functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
+    check(judge, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
+    check_scale(scale)
     settings = judge_settings(model, scale)
     given = prediction, instructions, target, inputs, scale, images
     return judged_by(settings, *given, success_fn, reduction_fn, eval_mode)
@@ -320,6 +324,9 @@ def lm_judge_evaluator(
             or has a slot for an input.
     """
     refuse_several_outputs(prediction)
+    functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
+    check(lm_judge_evaluator, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
+    check_scale(scale)
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.images import ContentPart
@@ -24,6 +25,8 @@ def refuse_parts(instructions: Any, call: str) -> None:
     Raises:
         TypeError: an entry of a list is no text.
     """
+    if not isinstance(instructions, str | Variable | list):
+        raise TypeError(f"{call}: instructions must be a text or a Variable, got {told(instructions)}")
     entries = instructions if isinstance(instructions, list) else ()
     if wrong := [entry for entry in entries if not isinstance(entry, str | Variable)]:
         raise TypeError(

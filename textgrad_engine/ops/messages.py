@@ -410,7 +410,7 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
             for key, value in piece.items()
         }
 
-    if isinstance(messages, str | Mapping | Variable):
+    if isinstance(messages, str | Mapping | Variable) or not isinstance(messages, Iterable):
         raise TypeError(
             f"messages is a list of dicts with 'role' and 'content', got {type(messages).__name__} {messages!r:.60}"
         )

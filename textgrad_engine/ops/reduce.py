@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, no_grad
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.context import room_of
 from textgrad_engine.llm.model import Model
@@ -87,8 +88,7 @@ def reduce(
         >>> one.data, [piece.data for piece in one.source.because]
         ('Say it shorter, in French.', ['shorter', 'too long', 'in French'])
     """
-    if max_items < 1:
-        raise ValueError(f"reduce: max_items must be at least 1, got {max_items}")
+    check(reduce, locals(), at_least(1, "max_items"))
     pieces = [Variable(piece, role="feedback") if isinstance(piece, str) else piece for piece in feedbacks]
     for position, piece in enumerate(pieces):
         if isinstance(piece.data, list):

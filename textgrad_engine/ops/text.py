@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.operators import Operators
+from textgrad_engine.kinds import is_number, told
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.fillers import note_template
 from textgrad_engine.ops.parts import place_in_words
@@ -174,6 +175,9 @@ def scale(value: Variable, factor: float) -> Variable:
         >>> loss.data, loss.role
         (0.875, 'right and brief')
     """
+    scaled: object = value
+    if not isinstance(scaled, Variable | str) and not is_number(scaled):
+        raise TypeError(f"scale: value must be a number or a Variable, got {told(scaled)}")
     given: object = factor
     if isinstance(given, bool) or not isinstance(given, numbers.Real):
         kind = "a Variable" if isinstance(given, Variable) else f"{type(given).__name__} {given!r:.40}"

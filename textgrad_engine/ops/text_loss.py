@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.checks import check
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.images import is_image
 from textgrad_engine.llm.model import Model
@@ -93,6 +94,7 @@ def text_loss(
         ValueError: batches differ in size, or `images` is below 0.
     """
     checked_images(images, "images")
+    check(text_loss, {"inputs": inputs, "model": model})
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "text_loss")
     names = tuple(inputs or ())

@@ -40,6 +40,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.late import finding_inputs, may_find_inputs
 from textgrad_engine.callables import signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
+from textgrad_engine.kinds import is_whole
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
@@ -184,7 +185,7 @@ def tools_of(
         TypeError: some are functions and some are not; or a function does not say what its arguments are.
         ValueError: two have one name, or `max_turns` is below 1.
     """
-    if not isinstance(max_turns, int) or max_turns < 1:
+    if not is_whole(max_turns) or max_turns < 1:
         raise ValueError(f"{call}: max_turns is how often the model is asked at most, at least 1; got {max_turns!r}")
     if tools is None:
         return None, None

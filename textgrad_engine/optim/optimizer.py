@@ -14,6 +14,7 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.checks import check
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts.standard import kept_by_some
 from textgrad_engine.optim.noted import Before, check_written, note
@@ -106,6 +107,12 @@ class Optimizer:
     def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Variable):
             raise TypeError("an optimizer takes an iterable of Variables, e.g. program.parameters(); got a single one")
+        check(Optimizer.__init__, {"defaults": defaults})
+        if isinstance(params, str | type) or not isinstance(params, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: params must be a sequence of Variables or groups, such as "
+                f"program.parameters(), got {told(params)}"
+            )
         self.defaults = self._checked(defaults)
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Variable, dict[str, Any]] = {}

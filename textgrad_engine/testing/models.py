@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import MalformedResponse, ScriptError
 from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.llm.request import Request
@@ -45,6 +46,7 @@ class ScriptedModel:
     free = True
 
     def __init__(self, answers: Iterable[Answer | BaseException], name: str = "scripted") -> None:
+        check(ScriptedModel.__init__, locals())
         self.name = name
         self.requests: list[Request] = []
         self._answers = list(answers)
@@ -103,6 +105,7 @@ class FunctionModel:
     def __init__(
         self, fn: Callable[[Request], Answer | Awaitable[Answer]], name: str = "function", latency: float = 0.0
     ) -> None:
+        check(FunctionModel.__init__, locals(), at_least(0, "latency"))
         self.name = name
         self.latency = latency
         self.requests: list[Request] = []

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from textgrad_engine.checks import check, listed
 from textgrad_engine.errors import ScriptError
 from textgrad_engine.llm.images import address_of
 
@@ -33,6 +34,7 @@ def png(pixels: Sequence[Sequence[Color]]) -> bytes:
         >>> png([[(255, 0, 0)]])[:8]
         b'\x89PNG\r\n\x1a\n'
     """
+    pixels = listed("png: pixels", pixels, "rows of colors")
     widths = {len(row) for row in pixels}
     if len(widths) != 1 or 0 in widths:
         raise ValueError(f"a picture has rows of one length, above 0; got rows of {sorted(widths) or 'no'} pixels")
@@ -68,6 +70,7 @@ def pixels_of(part: Mapping[str, Any]) -> list[list[Color]]:
         >>> pixels_of(image_part(file))
         [[(255, 0, 0)]]
     """
+    check(pixels_of, locals())
     url = address_of(part) or ""
     try:
         content = base64.b64decode(url.removeprefix("data:image/png;base64,"), validate=True)

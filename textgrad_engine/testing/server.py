@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from textgrad_engine.checks import at_least, between, check
 from textgrad_engine.errors import (
     APIError,
     AuthenticationFailed,
@@ -70,6 +71,9 @@ class Fault:
     drop: bool = False
     drip: float = 0.0
 
+    def __post_init__(self) -> None:
+        check(Fault, vars(self), between(0, 999, "status"), at_least(0, "delay", "drip"))
+
 
 class LoopbackServer:
     """A server on 127.0.0.1 that speaks ``POST /v1/chat/completions`` and ``/v1/responses``, and ``GET /v1/models``.
@@ -106,6 +110,7 @@ class LoopbackServer:
         api_key: str | None = None,
         faults: Callable[[int], Fault | None] | None = None,
     ) -> None:
+        check(LoopbackServer.__init__, locals(), at_least(0, "latency"))
         self.model = model
         self.latency = latency
         self.api_key = api_key

@@ -21,7 +21,7 @@ def test_prompts_of_another_task_are_refused():
     task = simulated_task(3, parameters=2)
     with pytest.raises(ValueError, match=r"has the prompts reader\.system, coder\.system, got system"):
         task.expected("a prompt")
-    with pytest.raises(ValueError, match="parameters is 1 or 2, got 3"):
+    with pytest.raises(ValueError, match="parameters must be 1 or 2, got 3"):
         simulated_task(3, parameters=3)
 
 

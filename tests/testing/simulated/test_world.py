@@ -15,8 +15,8 @@ from textgrad_engine.testing.simulated.vocabulary import attributes_in, rules_in
         ({"rules": 5, "interactions": 3}, "raise rules to 6 or ask for at most 2 interactions"),
         ({"interactions": -1}, "interactions must be at least 0"),
         ({"interactions": ["rivals"]}, "a sequence of rival, pair, order, company; got \\['rivals'\\]"),
-        ({"noise": 1.5}, "noise is a rate between 0 and 1, got 1.5"),
-        ({"critic": -0.1}, "critic is a rate"),
+        ({"noise": 1.5}, "noise must be between 0 and 1, got 1.5"),
+        ({"critic": -0.1}, "critic must be between 0 and 1"),
         ({"val": 0}, "val must be at least 1, got 0"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from textgrad_engine import nn
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import at_least, between, check
 from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.groups import Kind
 from textgrad_engine.testing.simulated.instructions import lines_of, read_instructions
@@ -199,14 +200,9 @@ def simulated_task(
         >>> task.expected(task.seed_prompt) < 0.45 < 0.95 < task.optimum
         True
     """
-    for name, rate in (("noise", noise), ("critic", critic), ("sloppiness", sloppiness)):
-        if not 0 <= rate <= 1:
-            raise ValueError(f"{name} is a rate between 0 and 1, got {rate}")
-    for name, count in (("train", train), ("val", val), ("test", test)):
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}")
-    if parameters not in (1, 2):
-        raise ValueError(f"parameters is 1 or 2, got {parameters}")
+    rates, sets = between(0, 1, "noise", "critic", "sloppiness"), at_least(1, "train", "val", "test")
+    by_name = {"interactions": 0} if isinstance(interactions, list | tuple) else {}  # the kinds are looked at below
+    check(simulated_task, locals() | by_name, rates, sets)
     world = make_world(seed, rules, distractors, interactions, signs=parameters == 2)
     seeds = {_ONLY: _SEED_PROMPT} if parameters == 1 else {_READER: _READER_PROMPT, _CODER: _SEED_PROMPT}
     best = seeds if flat else {name: "\n".join([text, *_best_lines(world, name)]) for name, text in seeds.items()}

@@ -1,0 +1,122 @@
+"""What annotations take, and the words for what they do not."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any, Literal, Protocol
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.kinds import Kind, kind_of, told
+
+
+class Speaker:
+    def speak(self) -> str:
+        return "a"
+
+
+class Speaks(Protocol):
+    def speak(self) -> str: ...
+
+
+class Loud:
+    def speak(self) -> str:
+        return "A"
+
+
+async def awaited(text: str) -> str:
+    return text
+
+
+def plain(text: str) -> str:
+    return text
+
+
+def kind(annotation: Any) -> Kind:
+    found = kind_of(annotation)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("annotation", "right", "wrong"),
+    [
+        (int, [3, -1], [True, 3.0, "3", None, [3]]),
+        (float, [3, 0.5, float("inf")], [True, float("nan"), "0.5", None]),
+        (bool, [True], [1, "true", None]),
+        (str | None, ["a", None], [b"a", ["a"], 3]),
+        (Path | str, ["a", PurePath("a")], [b"a", 3]),
+        (Literal["a", 1], ["a", 1], ["b", True, None]),
+        (Sequence[str], [["a"], ("a",), {"a"}, {"a": 1}.keys(), (each for each in "a")], ["a", [1], {"a": 1}, 3]),
+        (Sequence[Any], ["a", [1]], [3, None]),
+        (tuple[float, float], [(0, 1), [0.5, 1]], [(0,), ("a", "b"), "ab"]),
+        (Mapping[str, int], [{"a": 1}], [[("a", 1)], "a", None]),
+        (Callable[[str], str], [plain, str.upper, functools.partial(plain), Mock()], [3, awaited, AsyncMock()]),
+        (Callable[[str], str | Awaitable[str]], [plain, awaited], ["plain"]),
+        (Callable[..., Speaker], [plain, Speaker], [Loud, Speaks]),
+        (Speaker, [Speaker(), Loud(), Mock()], [Speaker, "a", 3, None]),
+        (Speaks, [Speaker(), Mock()], [Speaker, plain]),
+        (type[Speaker], [Speaker], [Speaker()]),
+    ],
+)
+def test_a_kind_takes_what_could_be_right(annotation: Any, right: list[Any], wrong: list[Any]) -> None:
+    """And nothing that cannot be meant."""
+    found = kind(annotation)
+    assert [each for each in right if not found.takes(each)] == []
+    assert [each for each in wrong if found.takes(each)] == []
+
+
+@pytest.mark.parametrize("annotation", [Any, object, int | Any])
+def test_what_may_be_anything_has_no_kind(annotation: Any) -> None:
+    """There is nothing to refuse."""
+    assert kind_of(annotation) is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "wrong", "repair"),
+    [
+        (int, "3", "; write 3"),
+        (int, 2.0, "; write 2"),
+        (int, 2.5, ""),
+        (int, "three", ""),
+        (float | None, "0.5", "; write 0.5"),
+        (bool, 1, "; write True"),
+        (bool, "False", "; write False"),
+        (Iterable[str], "a", "; write ['a']"),
+        (Iterable[str], ["a", 3], "; [1] of it is 3"),
+        (Literal["random", "given"] | None, "Random", "; did you mean 'random'?"),
+        (Speaker, Speaker, "; give an instance of it: Speaker(...)"),
+        (Callable[[str], str], awaited, "; nobody awaits it: write `def`"),
+    ],
+)
+def test_a_repair_is_what_was_likely_meant(annotation: Any, wrong: Any, repair: str) -> None:
+    """Nothing is said where nobody knows."""
+    found = kind(annotation)
+    assert not found.takes(wrong)
+    assert found.repair(wrong) == repair
+
+
+def test_words_say_all_that_is_taken() -> None:
+    """As a person would list it."""
+    assert kind(Literal["a", "b", "c"] | None).words[0] == "'a', 'b', 'c' or None"
+    assert kind(Sequence[int | str] | None).words[0] == "a sequence of whole numbers or texts, or None"
+    assert kind(Speaks).words[0] == "an object with speak(), as a Speaks has"
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers())))
+def test_a_union_takes_what_one_of_its_parts_takes(value: Any) -> None:
+    """And has no other say."""
+    for parts in ((int, str), (float, None), (bool, Sequence[int])):
+        union = kind(parts[0] | parts[1])  # type: ignore[operator]
+        assert union.takes(value) == any(kind(part).takes(value) for part in parts)
+
+
+@given(st.text() | st.lists(st.text()) | st.binary() | st.integers())
+def test_what_is_told_of_a_value_is_short(value: Any) -> None:
+    """However long it is, but for a number."""
+    assert isinstance(value, int) or len(told(value)) < 80
