@@ -6,6 +6,7 @@ time for it: that is checked where it is used.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import operator
@@ -28,21 +29,25 @@ class Range:
     names: tuple[str, ...]
 
 
+@functools.cache
 def at_least(least: float, *names: str) -> Range:
     """Numbers from `least` on."""
     return Range(f"at least {least:g}", lambda value: value >= least, names)
 
 
+@functools.cache
 def above(limit: float, *names: str) -> Range:
     """Numbers above `limit`."""
     return Range(f"above {limit:g}", lambda value: value > limit, names)
 
 
+@functools.cache
 def between(lowest: float, highest: float, *names: str) -> Range:
     """Numbers from `lowest` to `highest`, both included."""
     return Range(f"between {lowest:g} and {highest:g}", lambda value: lowest <= value <= highest, names)
 
 
+@functools.cache
 def finite(*names: str) -> Range:
     """All numbers but infinite ones."""
     return Range("finite", math.isfinite, names)
@@ -80,7 +85,7 @@ def check(function: Callable[..., Any], given: Mapping[str, Any], *ranges: Range
     if kinds is None:
         kinds = _KINDS[function] = _kinds_of(function)
     for name, kind in kinds:
-        if name in given and not kind.takes(value := given[name]):
+        if name in given and type(value := given[name]) not in kind.classes and not kind.takes(value):
             text = f"{_owner(function)}: {name} must be {kind.words[0]}, got {told(value)}{kind.repair(value)}"
             unknown = any(type(value) is type(each) for each in kind.known)
             raise (ValueError if unknown or _holds_nan(value) else TypeError)(text)

@@ -32,12 +32,14 @@ class Kind:
         takes: whether a value is one of them.
         repair: what to write instead of one that is not; "" where nobody knows.
         known: the values that it names one by one.
+        classes: those of which all values are taken, so that these need no look.
     """
 
     words: tuple[str, str]
     takes: Callable[[Any], bool]
     repair: Callable[[Any], str] = lambda value: ""
     known: tuple[Any, ...] = ()
+    classes: frozenset[type] = frozenset()
 
 
 def is_flag(value: Any) -> bool:
@@ -149,13 +151,15 @@ def _read(value: Any, kind: Callable[[Any], Any]) -> str:
 
 
 _SEQUENCES = (list, set, frozenset, tuple, abc.Iterable, abc.Iterator, abc.Collection, abc.Sequence, abc.Set)
-_TEXTS = Kind(("a text", "texts"), lambda value: isinstance(value, str))
+_TEXTS = Kind(("a text", "texts"), lambda value: isinstance(value, str), classes=frozenset({str}))
+
+_NONE = Kind(("None", "None"), lambda value: value is None, classes=frozenset({type(None)}))
 
 _PLAIN: dict[Any, Kind | None] = {
     Any: None,
     object: None,
-    None: Kind(("None", "None"), lambda value: value is None),
-    type(None): Kind(("None", "None"), lambda value: value is None),
+    None: _NONE,
+    type(None): _NONE,
     str: _TEXTS,
     bytes: Kind(("bytes", "bytes"), lambda value: isinstance(value, bytes)),
     bool: Kind(
@@ -164,9 +168,10 @@ _PLAIN: dict[Any, Kind | None] = {
         lambda value: {"true": "; write True", "1": "; write True", "false": "; write False", "0": "; write False"}.get(
             str(value).lower() if isinstance(value, str | int) else "", ""
         ),
+        classes=frozenset({bool}),
     ),
-    int: Kind(("a whole number", "whole numbers"), is_whole, lambda value: _read(value, int)),
-    float: Kind(("a number", "numbers"), is_number, lambda value: _read(value, float)),
+    int: Kind(("a whole number", "whole numbers"), is_whole, lambda value: _read(value, int), classes=frozenset({int})),
+    float: Kind(("a number", "numbers"), is_number, lambda value: _read(value, float), classes=frozenset({int})),
     abc.Sized: Kind(("something with a length", "things with a length"), lambda value: _has(value, "__len__")),
 }
 
@@ -182,6 +187,7 @@ def _any_of(kinds: list[Kind | None]) -> Kind | None:
         lambda value: any(kind.takes(value) for kind in known),
         lambda value: next(filter(None, (kind.repair(value) for kind in known)), ""),
         named,
+        frozenset().union(*(kind.classes for kind in known)),
     )
 
 
