@@ -349,11 +349,12 @@ AWAITED = {("autograd.once_differentiable", "backward"), ("func.pmap", "function
 """Functions that may be coroutine functions."""
 
 WORDS = {
-    "grad_variables": "a gradient", "grad_outputs": "gradient", "inputs": "inputs|GradientEdges|wants feedback",
-    "outputs": "begins at a Variable", "variables": "variables|begins at a Variable", "module": "nn.Module", "overrides": "a mapping of names",
-    "override": "the name of a model", "prediction": "this loss scores one Variable", "eval_fn_purpose": "purpose",
-    "answer": "a field of a Variable", "kept": "names of slots", "value": "value|a number is scaled|takes a text", "values": "takes a list|values", "sep": "sep|a value is",
-    "template": "a value is a text",
+    "answer": "a field of a Variable", "eval_fn_purpose": "purpose", "grad_outputs": "gradient",
+    "grad_variables": "a gradient", "inputs": "inputs|GradientEdges|wants feedback", "kept": "names of slots",
+    "module": "nn.Module", "outputs": "begins at a Variable", "overrides": "a mapping of names",
+    "override": "the name of a model", "prediction": "this loss scores one Variable", "sep": "sep|a value is",
+    "template": "a value is a text", "value": "value|a number is scaled|takes a text", "values": "takes a list|values",
+    "variables": "variables|begins at a Variable",
 }  # fmt: skip
 """What is said of some arguments instead of their names."""
 
