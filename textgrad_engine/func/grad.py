@@ -164,7 +164,7 @@ def grad_and_value(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
     """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``."""
-    check(grad_and_value, locals())
+    check(grad_and_value, {"has_aux": has_aux})
     call = called("grad", function)
     numbers = numbers_of(argnums, call)
 
@@ -207,7 +207,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
         >>> "hallo!" in grad(loss)("hallo").data
         True
     """
-    check(grad, locals())
+    check(grad, {"has_aux": has_aux})
     both = grad_and_value(function, argnums, has_aux)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
@@ -235,7 +235,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         >>> out.data, [gradient.data for gradient in feedback("too loud")]
         ('hello!', ['too loud'])
     """
-    check(vjp, {"function": function, "has_aux": has_aux})
+    check(vjp, {"has_aux": has_aux})
     call = called("vjp", function)
     layer, targets, outputs = at_level(function, primals, {}, tuple(range(len(primals))), call)
     results, aux = outputs if has_aux else (outputs, None)

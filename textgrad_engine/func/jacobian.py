@@ -66,7 +66,7 @@ def jacrev(
         >>> [gradient.data != "" for gradient in jacrev(losses)("hi")]
         [False, True]
     """
-    check(jacrev, locals())
+    check(jacrev, {"has_aux": has_aux, "feedback": feedback})
     call = called("jacrev", function)
     numbers = numbers_of(argnums, call)
 
@@ -181,7 +181,7 @@ def jacfwd(
         >>> [change.data for change in changes]
         ['In part 1 of 2: is said twice', 'In part 2 of 2: is said twice']
     """
-    check(jacfwd, locals())
+    check(jacfwd, {"has_aux": has_aux})
     call = called("jacfwd", function)
     numbers = numbers_of(argnums, call)
 

@@ -185,7 +185,7 @@ def jvp(
         >>> out.data, change.data
         ('Hello Ann!', "In {x}: becomes 'Bob'")
     """
-    check(jvp, {"function": function, "has_aux": has_aux})
+    check(jvp, {"has_aux": has_aux})
     call = called("jvp", function)
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
