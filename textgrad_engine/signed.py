@@ -18,29 +18,44 @@ NOTE [Signed addresses]
     - ``access_token``; ``token``, ``jwt`` or ``auth`` that is a JSON web token, and ``token`` of 16 characters or more
       in the address of an image, a recording, a film or a PDF, or with ``alt=media`` (Firebase).
 
-    Also the password in ``https://user:password@host``. Everything else is left: what else a query says, such as
-    ``?token=2`` for a page, tells one file from another.
+    Also the password in ``https://user:password@host``, and all this in an address that is a parameter of another one,
+    as of services that scale pictures. Everything else is left: what else a query says, such as ``?token=2`` for a
+    page, tells one file from another. Where nothing else does, as in ``https://host/download?token=…``, a digest stands
+    in the place of the token.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
+from urllib.parse import quote, unquote
 
 __all__ = ["resigned", "unsigned"]
 
 T = TypeVar("T")
 
-_ADDRESS = re.compile(
-    r"(?i)(?<![a-z0-9+.-])(?P<file>[a-z0-9+.-]++://[^\s?#<>\"\\:]++(?::(?!//)[^\s?#<>\"\\:]*+)*+)\?"
-    r"(?P<query>[a-z0-9%+/=_~.:;@!$*,-]+(?:(?:&(?:amp;)?|\\u0026)[a-z0-9%+/=_~.:;@!$*,-]+)*)"
+_QUERY = (
+    r"(?:[a-z0-9%+/=_~.:;@!$*,-]|\\+u003d)+"
+    r"(?:(?:&(?:amp;|#38;)?|\\+u0026)(?:[a-z0-9%+/=_~.:;@!$*,-]|\\+u003d)+)*"
 )
-_BETWEEN = re.compile(r"(&(?:amp;)?|\\u0026)")
-_PASSWORD = re.compile(r"(?<=://)([^/\s@\"'<>:?#\\]*):[^/\s@\"'<>?#\\]+@")
+_ADDRESS = re.compile(  # as it is, or as JSON may have it: with "\/" and "\u0026"
+    r"(?i)(?<![a-z0-9+.-])(?P<file>[a-z0-9+.-]++:\\*+/\\*+/"
+    r"(?:[^\s?#<>\"\\:]++|\\++/|:(?!\\*/\\*/))++)"
+    rf"(?P<queries>(?:\?{_QUERY})+)"  # several, so that what is behind one that is taken out is not read again
+)
+_BETWEEN = re.compile(r"(?i)(&(?:amp;|#38;)?|\\+u0026)")
+_EQUALS = re.compile(r"(?i)=|\\+u003d")
+_PASSWORD = re.compile(r"(:\\*/\\*/)([^/\s@\"'<>:?#\\]*):[^/\s\"'<>?#\\]+@")
+_INSIDE_ADDRESS = re.compile(r"(?i)(?<==)[a-z0-9+.-]++%3A%2F%2F.*")
 _VALUE = re.compile(r"[A-Za-z0-9%+/=_~-]*(?:\.[A-Za-z0-9%_-]{16,})*")
 """What a signature or the like is made of: in a text, what follows it without a space is no part of it."""
 _JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
+_BEGINS = re.compile(r"(?<![\w+.-])(?=[a-zA-Z0-9+.-]+:\\*/\\*/)")
+_GOES_ON = re.compile(r"[\w?&=/%~+-]|[.:;,@!$*][\w?&=/%~+-]")
+_TOKENS = {"token", "jwt", "auth"}
+_SAYS_WHICH = re.compile(r"//[^/]+/.*(?:\d\d|\.\w+$|[\w-]{16})")
 _TIME = re.compile(r"\d{9,}")
 _MEDIA = re.compile(r"(?i)\.(?:png|jpe?g|gif|webp|bmp|tiff?|svg|avif|heic|pdf|mp3|wav|m4a|ogg|flac|mp4|mov|webm)$")
 _LONG = 16
@@ -108,7 +123,7 @@ def unsigned(value: T) -> T:
     """
     found: Any = value
     if isinstance(value, str):
-        found = _without(value) if "://" in value else value
+        found = _without(value) if _may_hold(value) else value
     elif isinstance(value, Mapping):
         bare = {unsigned(key): unsigned(inside) for key, inside in value.items()}
         found = value if bare == value else bare
@@ -132,37 +147,54 @@ def resigned(value: T, *seen: Any) -> T:
         >>> resigned("Get https://h/a.png, please", "Look at https://h/a.png?access_token=0123456789abcdef")
         'Get https://h/a.png?access_token=0123456789abcdef, please'
     """
-    if not any("://" in text for text in _texts_in(value)):
+    if not any(map(_may_hold, _texts_in(value))):
         return value
     whole: dict[str, str] = {}
-    for text in _texts_in(seen):
-        if "://" in text:
-            for match in _ADDRESS.finditer(text):
-                if (bare := _without(match[0])) != match[0]:
-                    tail = _tail(match["query"])
-                    whole.setdefault(bare.removesuffix(tail), match[0].removesuffix(tail))
-    for bare in [bare for bare in whole if any(_standing(bare).search(text) for text in _texts_in(seen))]:
+    for text in filter(_may_hold, _texts_in(seen)):
+        for match in _ADDRESS.finditer(text):
+            if (bare := _without(match[0])) != match[0]:
+                tail = _tail(match["queries"].rpartition("?")[2])
+                whole.setdefault(bare.removesuffix(tail), match[0].removesuffix(tail))
+    sizes = sorted({len(bare) for bare in whole}, reverse=True)
+    for bare in {text[start:end] for text in _texts_in(seen) for start, end in _standing(text, whole, sizes)}:
         del whole[bare]
-    if not whole:
-        return value
-    pattern = re.compile("|".join(_standing(bare).pattern for bare in sorted(whole, key=len, reverse=True)))
-    return cast("T", _changed(value, pattern, whole))
+    return cast("T", _changed(value, whole, sizes)) if whole else value
 
 
-def _standing(bare: str) -> re.Pattern[str]:
-    """An address that stands by itself, and is not the beginning of a longer one."""
-    return re.compile(rf"(?<![\w+.-]){re.escape(bare)}(?![\w?&=/%~+-]|[.:;,@!$*][\w?&=/%~+-])")
+def _standing(text: str, addresses: Collection[str], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where addresses stand by themselves, and are not the beginning of longer ones.
+
+    Args:
+        text: where they stand.
+        addresses: as they stand there.
+        sizes: how many characters they have, largest first.
+    """
+    for match in _BEGINS.finditer(text):
+        start = match.start()
+        for end in [start + size for size in sizes]:
+            if text[start:end] in addresses and not _GOES_ON.match(text, end):
+                yield start, end
+                break
 
 
-def _changed(value: Any, pattern: re.Pattern[str], whole: Mapping[str, str]) -> Any:
+def _changed(value: Any, whole: Mapping[str, str], sizes: Sequence[int]) -> Any:
     if isinstance(value, str):
-        return pattern.sub(lambda match: whole[match[0]], value)
+        pieces, done = list[str](), 0
+        for start, end in _standing(value, whole, sizes):
+            if start >= done:
+                pieces += [value[done:start], whole[value[start:end]]]
+                done = end
+        return "".join([*pieces, value[done:]])
     if isinstance(value, Mapping):
-        return {name: _changed(inside, pattern, whole) for name, inside in value.items()}
+        return {name: _changed(inside, whole, sizes) for name, inside in value.items()}
     if isinstance(value, list | tuple):
-        items = [_changed(each, pattern, whole) for each in value]
+        items = [_changed(each, whole, sizes) for each in value]
         return tuple(items) if isinstance(value, tuple) else items
     return value
+
+
+def _may_hold(text: str) -> bool:
+    return "://" in text or ":\\" in text
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -180,37 +212,64 @@ def _without(text: str) -> str:
 
 
 def _user(match: re.Match[str]) -> str:
-    return f"{match[1]}@" if match[1] else ""
+    return f"{match[1]}{match[2]}@" if match[2] else match[1]
 
 
 def _tail(query: str) -> str:
     """What stands behind the last value of a query, and is no part of it."""
-    last = _BETWEEN.split(query)[-1].partition("=")[2]
+    last = "".join(_EQUALS.split(_BETWEEN.split(query)[-1], maxsplit=1)[1:])
     return last[_VALUE.match(last).end() :]  # type: ignore[union-attr]  # it matches the empty text
 
 
 def _bare(match: re.Match[str]) -> str:
-    pieces = _BETWEEN.split(match["query"])
-    tail = _tail(match["query"])
-    pieces[-1] = pieces[-1].removesuffix(tail)
+    file = match["file"]
+    is_media, says_which = _MEDIA.search(file) is not None, _SAYS_WHICH.search(file) is not None
+    found = [file]
+    for query in match["queries"][1:].split("?"):
+        tail = _tail(query)
+        kept = _kept(query.removesuffix(tail), is_media=is_media, says_which=says_which)
+        found.append(f"{kept and '?'}{kept}{tail}")
+    return "".join(found)
+
+
+def _kept(query: str, *, is_media: bool, says_which: bool) -> str:
+    """What is left of a query.
+
+    Args:
+        query: its parameters.
+        is_media: whether the address before it is that of an image or the like.
+        says_which: whether that tells one file from another, as ``.../download`` does not: a token may do so then.
+    """
+    pieces = _BETWEEN.split(query)
+    named = [_EQUALS.split(piece, maxsplit=1) for piece in pieces[::2]]
     values: dict[str, str] = {}
-    for piece in pieces[::2]:
-        name, _, value = piece.partition("=")
-        values.setdefault(name.lower(), value)
-    taken = _signing(values, match["file"])
-    kept = [at for at in range(0, len(pieces), 2) if pieces[at].partition("=")[0].lower() not in taken]
-    if 2 * len(kept) > len(pieces):
+    for name, *value in named:
+        values.setdefault(name.lower(), "".join(value))
+    taken = _signing(values, is_media=is_media)
+    kept = [number for number, (name, *_) in enumerate(named) if name.lower() not in taken]
+    if not kept and not says_which:
+        tokens = [(name, *value) for name, *value in named if name.lower() in _TOKENS]
+        return "&".join([f"{name}={hashlib.sha256(value.encode()).hexdigest()[:8]}" for name, value in tokens])
+    query = ""
+    for number in kept:
+        query += f"{query and pieces[2 * number - 1]}{_INSIDE_ADDRESS.sub(_inside, pieces[2 * number])}"
+    return query
+
+
+def _inside(match: re.Match[str]) -> str:
+    """An address that is the value of a parameter, as services have it that scale pictures."""
+    whole = unquote(match[0])
+    if _INSIDE_ADDRESS.search(whole) or (bare := _without(whole)) == whole:  # one inside of it is left
         return match[0]
-    query = "".join([pieces[at - 1] + pieces[at] if number else pieces[at] for number, at in enumerate(kept)])
-    return f"{match['file']}{query and '?'}{query}{tail}"
+    return quote(bare, safe="")
 
 
-def _signing(values: Mapping[str, str], file: str) -> set[str]:
+def _signing(values: Mapping[str, str], *, is_media: bool) -> set[str]:
     """The names of the parameters of an address that sign it.
 
     Args:
         values: of its parameters, by their names in small letters.
-        file: the address without them.
+        is_media: whether the address is that of an image or the like.
     """
     names, found = values.keys(), set[str]()
     for name in names:
@@ -224,10 +283,10 @@ def _signing(values: Mapping[str, str], file: str) -> set[str]:
     if _TIME.fullmatch(values.get("expires", "")):
         by = {name for name in ("signature", "sig", "hmac", "md5", "token") if _is_long(values, name)}
         found |= by and {*by, "expires"}
-    found |= {name for name in ("token", "jwt", "auth") if _JWT.match(values.get(name, ""))}
+    found |= {name for name in _TOKENS if _JWT.match(values.get(name, ""))}
     if _is_long(values, "access_token"):
         found.add("access_token")
-    if _is_long(values, "token") and (_MEDIA.search(file) or values.get("alt") == "media"):
+    if _is_long(values, "token") and (is_media or values.get("alt") == "media"):
         found.add("token")
     return found & names
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import nn, optim, use_models
+from textgrad_engine.cli import run_data
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import RunFolder, read_run
 from textgrad_engine.store.lock import Lock
@@ -563,3 +564,24 @@ def test_the_help_fits_and_names_what_it_does(cli: Any) -> None:
     assert "--seed" not in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert "resume" in cli("--help").stdout
+
+
+def test_data_with_signed_addresses_is_that_of_a_run_of_before(
+    cli: Any, small: Any, tmp_path: Path, dying: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those were told apart by whole addresses; the test set that such a run has opened is opened."""
+    folder, path = small(), tmp_path / "runs" / "before"
+    for split in ("train", "val", "test"):
+        file = folder / f"{split}.jsonl"
+        signed = "See https://files.example/a.png?access_token=f00dfacef00dface. "
+        file.write_text(file.read_text(encoding="utf-8").replace('"ticket": "', f'"ticket": "{signed}'), "utf-8")
+    with monkeypatch.context() as before:
+        before.setattr(run_data, "unsigned", lambda value: value)
+        dying(60)
+        assert killed(cli, "train", folder, "--run-dir", path)
+        dying(0)
+    assert cli("resume", path, "--quiet").exit_code == 0
+    entry = cli("eval", path, "--data", folder / "test.jsonl", "--json")
+    assert json.loads(entry.stdout)["split"] == "test"
+    assert cli("train", folder, "--run-dir", path.parent / "now", "--quiet").exit_code == 0
+    assert json.loads((path.parent / "now" / "config.json").read_text(encoding="utf-8"))["looks_before"] >= 1

@@ -35,7 +35,8 @@ def fn(request: Request) -> Any:
         cases = request.config.response_format.json_schema["properties"]
         return {case: dict.fromkeys(schema["properties"], "Say red.") for case, schema in cases.items()}
     if request.purpose == "optimizer":
-        return {"edits": [{"op": "add", "line": 1, "text": "Say red.", "reason": "It is.", "feedback": [1]}]}
+        reason = f"As {address(5, 1)} is."
+        return {"edits": [{"op": "add", "line": 1, "text": "Say red.", "reason": reason, "feedback": [1]}]}
     if request.config.tools and request.messages[-1].role != "tool":
         text = request.messages[-1].text
         arguments = json.dumps({"address": text[text.index("https") :]})

@@ -20,7 +20,7 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import foreseen_of_folds
 from textgrad_engine.cli.output import FAILED, WRONG, checking, colors, complain, say, width, write, write_json
 from textgrad_engine.cli.progress import progress_for
-from textgrad_engine.cli.run_data import digest_of, looks_at, row_digests
+from textgrad_engine.cli.run_data import digest_of, digests_of, looks_at, row_digests
 from textgrad_engine.cli.running import CODES, Job, refusing_changes
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
@@ -148,9 +148,12 @@ def check_as_before(folds: Folds, every: Dataset, parts: Sequence[Part]) -> None
     for part in parts:
         if same and part.name in folds.runs:
             splits = {"train": part.train, "val": part.val, "test": part.test}
-            digests = {name: digest_of(Dataset(rows)) for name, rows in splits.items() if rows is not None}
+            digests = {name: digests_of(Dataset(rows)) for name, rows in splits.items() if rows is not None}
             config = folds.runs[part.name].config
-            same = config is None or config.get("digests") == digests  # killed before it could be written
+            known = {} if config is None else config.get("digests", {})
+            same = config is None or (  # killed before it could be written
+                known.keys() == digests.keys() and all(known[name] in digests[name] for name in known)
+            )
     if not same:
         raise RunError(f"{folds.path}: these are not the examples that it was begun with; put data and config back")
 

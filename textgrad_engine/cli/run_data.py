@@ -22,6 +22,7 @@ __all__ = [
     "SPLITS",
     "check_splits",
     "digest_of",
+    "digests_of",
     "kept_of",
     "openings",
     "looks_at",
@@ -44,8 +45,14 @@ def digest_of(dataset: Dataset) -> str:
 
     Addresses that were signed anew make no other dataset.
     """
-    content = b"\n".join(dumps(unsigned(dict(row))) for row in dataset)
-    return hashlib.sha256(content).hexdigest()[:16]
+    return digests_of(dataset)[0]
+
+
+def digests_of(dataset: Dataset) -> list[str]:
+    """Its digest, and that by which versions of before know it, which took addresses whole."""
+    rows = [dict(row) for row in dataset]
+    contents = [b"\n".join(map(dumps, form)) for form in (map(unsigned, rows), rows)]
+    return [hashlib.sha256(content).hexdigest()[:16] for content in contents]
 
 
 def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None]) -> None:
@@ -61,7 +68,7 @@ def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None])
     """
     known: Mapping[str, str] = (run.config or {}).get("digests", {})
     for name, rows in splits.items():
-        if rows is not None and digest_of(rows) != known.get(name):
+        if rows is not None and known.get(name) not in digests_of(rows):
             file = config.file(getattr(config.data, name) or config.data.train)
             raise RunError(
                 f"{file}: these are not the {SPLITS[name]} examples that {run.path} had; put them back as they were"
@@ -80,8 +87,8 @@ def kept_of(splits: Mapping[str, Dataset | None]) -> dict[str, dict[str, str]]:
 def split_of(kept: Mapping[str, Any], dataset: Dataset) -> str | None:
     """Which split a dataset is, of those of which `kept_of` was kept: "train", "val", "test", or None."""
     known: Mapping[str, str] = kept.get("digests", {})
-    digest = digest_of(dataset)
-    return next((name for name, its in known.items() if its == digest), None)
+    digests = digests_of(dataset)
+    return next((name for name, its in known.items() if its in digests), None)
 
 
 def rows_of_splits(kept: Mapping[str, Any], dataset: Dataset) -> dict[str, int]:
@@ -91,17 +98,22 @@ def rows_of_splits(kept: Mapping[str, Any], dataset: Dataset) -> dict[str, int]:
     """
     if (split := split_of(kept, dataset)) is not None:
         return {split: len(dataset)}
-    asked = row_digests(dataset)
+    asked = list(zip(row_digests(dataset), row_digests(dataset, as_before=True)))
     rows: Mapping[str, str] = kept.get("rows", {})
     known = {name: set(digests.split()) for name, digests in rows.items()}
-    counts = {name: sum(digest in digests for digest in asked) for name, digests in known.items()}
+    counts = {name: sum(not digests.isdisjoint(row) for row in asked) for name, digests in known.items()}
     return {name: number for name, number in counts.items() if number}
 
 
-def row_digests(dataset: Dataset) -> list[str]:
-    """Of each row what tells it apart by its content, whatever its id and the order of its columns in a file."""
-    contents = [unsigned({name: row[name] for name in sorted(row) if name != "id"}) for row in dataset]
-    return [hashlib.sha256(dumps(content)).hexdigest()[:12] for content in contents]
+def row_digests(dataset: Dataset, *, as_before: bool = False) -> list[str]:
+    """Of each row what tells it apart by its content, whatever its id and the order of its columns in a file.
+
+    Args:
+        dataset: the rows.
+        as_before: as versions of before know them, which took addresses whole.
+    """
+    rows = [{name: row[name] for name in sorted(row) if name != "id"} for row in dataset]
+    return [hashlib.sha256(dumps(row if as_before else unsigned(row))).hexdigest()[:12] for row in rows]
 
 
 def openings(run: Run) -> int:
@@ -128,7 +140,7 @@ def looks_at(test: Dataset | None, path: Path) -> int:
         others += [each for each in path.absolute().parent.iterdir() if each.name != path.name]
     if test is None or not others:
         return 0
-    own, looks = set(row_digests(test)), 0
+    forms, looks = [set(row_digests(test, as_before=as_before)) for as_before in (False, True)], 0
     for other in others:
         with contextlib.suppress(
             RunError, OSError, ValueError, TypeError, LookupError, AttributeError
@@ -136,7 +148,7 @@ def looks_at(test: Dataset | None, path: Path) -> int:
             folds = (other / "folds.json").is_file()
             runs = [each for each in sorted(other.glob("fold-*")) if each.is_dir()] if folds else [other]
             theirs = set().union(*(_test_rows(each) for each in runs))
-            if 2 * len(own & theirs) >= len(own):
+            if any(2 * len(own & theirs) >= len(own) for own in forms):
                 found = [openings(read_run(each)) for each in runs]
                 looks += max(map(bool, found)) if folds else found[0]
     return looks

@@ -361,7 +361,7 @@ def result_from_json(body: Mapping[str, Any]) -> TrainResult:
     return found
 
 
-_PROMPTS = frozenset({"parameters", "seed", "best", "before", "after", "edits", "texts"})
+_PROMPTS = frozenset({"parameters", "seed", "best", "before", "after", "texts"})
 """Under these names are texts of prompts. They stay as they are, for they are loaded again."""
 
 
@@ -371,6 +371,8 @@ def _told(body: Mapping[str, Any]) -> dict[str, Any]:
     def told(name: str, inside: Any) -> Any:
         if name in _PROMPTS:
             return inside
+        if name == "edits":  # their texts are lines of prompts
+            return [{**unsigned(each), "text": each["text"]} for each in inside]
         if isinstance(inside, Mapping) and name != "predictions":
             return _told(inside)
         if isinstance(inside, list | tuple) and name != "predictions":
