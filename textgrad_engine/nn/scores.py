@@ -159,7 +159,6 @@ class Weighted(OneVariable):
         weights: Mapping[str, float] | None = None,
         targets: Mapping[str, str] | None = None,
     ) -> None:
-        check(Weighted.__init__, locals())
         super().__init__()
         check(Weighted.__init__, locals())
         weights = dict.fromkeys(losses, 1.0) if weights is None else weights
