@@ -218,10 +218,11 @@ def test_columns_are_named_in_either_form_of_unicode(init: Init) -> None:
     assert done.exit_code == 0, done.stderr
 
 
-def test_too_few_for_folds_are_told_so(init: Init) -> None:
+@pytest.mark.parametrize(("number", "said"), [(3, "3 examples"), (1, "1 example")])
+def test_too_few_for_folds_are_told_so(init: Init, number: int, said: str) -> None:
     """And not only by the command that is named."""
-    done = init(tickets(3), "--target", "queue", *MODEL)
-    assert "But --folds 5: 3 examples with inputs of their own cannot be dealt" in " ".join(done.stdout.split())
+    done = init(tickets(number), "--target", "queue", *MODEL)
+    assert f"But --folds 5: {said} with inputs of their own cannot be dealt" in " ".join(done.stdout.split())
 
 
 def test_what_is_said_fits_a_narrow_terminal(init: Init, monkeypatch: pytest.MonkeyPatch) -> None:

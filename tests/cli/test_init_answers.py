@@ -179,6 +179,29 @@ def test_labels_with_commas_are_told_apart() -> None:
     assert "- kind, which is one of: food, drink; other\n" in Path("task/prompt.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (["a", "", " ", "b"], "In 2 rows the column 'kind' is empty."),
+        (["a", "", "b"], "In 1 row the column 'kind' is empty."),
+        (['{"a": 1}', "{}"], "The column 'kind' has JSON objects as texts"),
+    ],
+)
+def test_texts_that_are_hardly_ever_right_are_told_of(answers: list[str], said: str) -> None:
+    """A table may be half done, and a cell of a CSV holds no object."""
+    assert said in " ".join(init_of_kinds(answers).stdout.split())
+
+
+@pytest.mark.parametrize("answers", [["a", "b"], ['{"a": 1}', "none"], ["[1]", "[2]"], ["{" * 5000] * 2])
+def test_other_texts_are_not_told_of(answers: list[str]) -> None:
+    """An answer may well begin with a brace."""
+    assert "column 'kind'" not in " ".join(init_of_kinds(answers).stdout.split())
+
+
+def init_of_kinds(answers: list[str]) -> Result:
+    return init([{"mail": f"m{n}", "kind": answer} for n, answer in enumerate(answers)], "--target", "kind")
+
+
 def test_long_answers_are_told_of() -> None:
     """Of any field."""
     rows = [{"mail": f"m{n}", "target": {"why": f"because {n} " * 20, "n": n}} for n in range(9)]
@@ -196,6 +219,8 @@ def test_long_answers_are_told_of() -> None:
         (("1", "2.50", "-1e3"), True, {"type": "number"}),
         (("007", "12"), True, {"type": "string"}),
         (("1,5", "2"), True, {"type": "string"}),
+        (("1e400", "2"), True, {"type": "string"}),
+        (("9" * 5000, "2"), True, {"type": "string"}),
         ((1, "a"), False, {"type": ["integer", "string"]}),
         ((1, None), False, {"type": ["integer", "null"]}),
         (("a", "b", "a", "b"), False, {"type": "string", "enum": ["a", "b"]}),

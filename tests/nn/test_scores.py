@@ -241,6 +241,7 @@ def by_column(**columns: str) -> nn.Weighted:
         ),
         ({"label": "team"}, ValueError, "the loss 'why' needs a target; say in targets which field holds it"),
         ({"label": "team", "why": None}, TypeError, "the target of 'why', such as 'label'; got NoneType"),
+        ("team", TypeError, "Weighted: targets must be a dict or None, got 'team'"),
     ],
 )
 def test_targets_that_do_not_go_with_the_losses_are_refused(targets: Any, error: Any, said: str) -> None:
@@ -248,6 +249,16 @@ def test_targets_that_do_not_go_with_the_losses_are_refused(targets: Any, error:
     losses = {name: nn.OnField(nn.ExactMatch(), name) for name in ("label", "why")}
     with pytest.raises(error, match=said):
         nn.Weighted({**losses, "kind": nn.Judge("Is it kind?")}, targets=targets)
+
+
+def test_losses_and_weights_have_names() -> None:
+    """A list of them is a natural mistake."""
+    losses: Any = [nn.ExactMatch(), nn.ExactMatch()]
+    weights: Any = [1, 2]
+    with pytest.raises(TypeError, match="Weighted: losses must be a dict, got the list"):
+        nn.Weighted(losses)
+    with pytest.raises(TypeError, match="Weighted: weights must be a dict or None, got the list"):
+        nn.Weighted({"a": losses[0], "b": losses[1]}, weights)
 
 
 def test_targets_are_said_by_the_outermost_loss() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import sys
 import threading
 from pathlib import Path
@@ -413,6 +414,11 @@ def test_exact_match_scores_and_explains() -> None:
         (-0.0, 0, 1),
         (10**30, "1e30", 1),
         (12.0, " 12\n", 1),
+        (json.loads("0.12345678901234567890"), "0.12345678901234567890", 1),
+        ("0.12345678901234567890", 0.12345678901234568, 1),
+        (2**53 + 1, str(2**53), 0),
+        (0.1, "0.10000000000000003", 0),
+        (math.inf, "1e400", 0),
         ("12.0", "12", 0),
         (7, "007", 0),
         (1200, "1,200", 0),

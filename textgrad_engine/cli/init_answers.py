@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,6 +14,7 @@ from textgrad_engine.cli.config_data import not_compared
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import DataError
 from textgrad_engine.ops.evaluators import written
+from textgrad_engine.report.words import plural
 from textgrad_engine.slots import slots_of
 
 __all__ = ["Answer", "Answers", "answers_of"]
@@ -84,9 +87,9 @@ def _type_of(value: Any, *, texts_alone: bool) -> str:
     if isinstance(value, bool):
         return "boolean"
     text = value if texts_alone and isinstance(value, str) else "" if isinstance(value, str) else written(value)
-    if _WHOLE.fullmatch(text):
-        return "integer"
-    return "number" if _NUMBER.fullmatch(text) else "string"
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):  # larger ones are no numbers when they are read
+        return "string"
+    return "integer" if _WHOLE.fullmatch(text) else "number"
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class Answers:
 
     def remarks(self) -> Iterator[str]:
         """What is to be known of it, in sentences."""
+        if not self.fields:
+            yield from _of_texts(self.each[0])
         for name in self.left_out:
             yield (
                 f"The field {name!r} of the answers is a list or an object, which exact match does not compare: it is "
@@ -131,6 +136,27 @@ class Answers:
             )
         if any(each.is_long for each in self.each):
             yield "Exact match wants an answer to the letter, and these are long: see [metric] in config.toml."
+
+
+def _of_texts(answer: Answer) -> Iterator[str]:
+    """What is to be known of answers that are texts, in sentences."""
+    if empty := sum(not str(value).strip() for value in answer.values):
+        yield (
+            f"In {plural(empty, 'row')} the column {answer.column!r} is empty. No model answers with nothing, so they "
+            "would never be right: write what is expected, or take them out."
+        )
+    if all(isinstance(value, str) and _is_object(value) for value in answer.values):
+        yield (
+            f"The column {answer.column!r} has JSON objects as texts, which exact match compares to the letter. In a "
+            ".jsonl table they can be objects, and each field is scored by itself."
+        )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def answers_of(table: Dataset, columns: Sequence[str]) -> Answers:

@@ -136,7 +136,7 @@ class Weighted(OneVariable):
         ValueError: there are none; a weight is missing, not above 0, or of no loss; or a loss does not say from where
             to where its scores go, so nobody knows what part of that one is: nn.Metric and nn.Judge take ``scale=``.
             Or a target is of no loss, a loss that needs one has none, or a loss is itself a `Weighted` with targets.
-        TypeError: a name in `targets` is no text.
+        TypeError: losses, weights or targets are no dict, or a name in `targets` is no text.
 
     Example:
         >>> from textgrad_engine.nn import Metric

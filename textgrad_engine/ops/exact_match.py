@@ -104,11 +104,17 @@ def _are_one_number(got: Any, wanted: Any) -> bool:
     Example:
         >>> _are_one_number(12.0, "12"), _are_one_number("12.0", "12"), _are_one_number(1, True)
         (True, False, False)
+        >>> _are_one_number(3.141592653589793, "3.14159265358979323846")
+        True
     """
     if isinstance(got, str) and isinstance(wanted, str):
         return False
     one, other = _number(got), _number(wanted)
-    return one is not None and one == other
+    if one is None or other is None:
+        return False
+    if isinstance(got, float) or isinstance(wanted, float):
+        return float(one) == float(other)  # what reads JSON has rounded the one, so the other is rounded, too
+    return one == other
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -165,8 +171,8 @@ def exact_match_evaluator(
     Where either is a number by its type, as a field of a JSON answer and a target in a ``.jsonl`` file may be, both are
     compared as numbers, if the other is one, too, or a text that JSON would read as one: 12, 12.0 and 1.2e1 are the
     same, and so are 12 in an answer and "12" in a ``.csv`` file, whose columns are texts. Two texts are compared as
-    they are written: "12.0" is not "12", and "007" not 7, as JSON has no such number. A truth value is compared as JSON
-    writes it ("true", "false"): true is neither 1 nor "True".
+    they are written: "12.0" is not "12", and "007" not 7, as JSON has no such number. A float stands for all numbers
+    that are read as it. A truth value is compared as JSON writes it ("true", "false"): true is neither 1 nor "True".
 
     Args:
         prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.ops.parts import said_of_in_words
@@ -28,6 +28,7 @@ class FeedbackItem:
             the highest is the best.
         direct: whether evaluators said it of this very text, so that the text itself is what is to be right, not what a
             model makes of it.
+        about: what the text begins with, before what was said: the metric and the place that it was said of.
     """
 
     text: str
@@ -36,6 +37,7 @@ class FeedbackItem:
     examples: tuple[str, ...]
     scores: tuple[float, ...] = ()
     direct: bool = False
+    about: str = field(default="", repr=False)
 
     @property
     def evidence(self) -> Evidence:
@@ -45,18 +47,16 @@ class FeedbackItem:
 
 def item_of(feedback: Variable) -> FeedbackItem:
     """The item of one piece of feedback."""
-    text = str(feedback.data).strip()
-    if text:
-        text = said_of_in_words(feedback) + text
-    source = feedback.source
+    said, source = str(feedback.data).strip(), feedback.source
     if source is None:
-        return FeedbackItem(text, 1, "", ())
+        return FeedbackItem(said, 1, "", ())
+    about = said_of_in_words(feedback) if said else ""
     answer = source.output
     if len(answer) > ANSWER_LENGTH:
         answer = f"{answer[:ANSWER_LENGTH]} […{len(answer) - ANSWER_LENGTH:,} more characters]"
     examples = (source.example,) if source.example else ()
     scores = () if source.score is None else (source.score,)
-    return FeedbackItem(text, 1, answer, examples, scores, source.direct)
+    return FeedbackItem(about + said, 1, answer, examples, scores, source.direct, about)
 
 
 def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackItem:
@@ -67,14 +67,17 @@ def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackIt
         text: what the item says; None takes the first one's words.
     """
     first, *others = items
+    said = first.text if text is None else text
+    about = first.about if said.startswith(first.about) else ""
     if not others:
-        return first if text is None else replace(first, text=text)
+        return replace(first, text=said, about=about)
     members = (first, *others)
     return FeedbackItem(
-        text=first.text if text is None else text,
+        text=said,
         times=sum(item.times for item in members),
         answer="",
         examples=tuple(dict.fromkeys(example for item in members for example in item.examples)),
         scores=tuple(score for item in members for score in item.scores),
         direct=all(item.direct for item in members),
+        about=about,
     )

@@ -71,7 +71,8 @@ def parts_of(
         members.setdefault(name, []).append(position)
     units = list(members.values())
     random.Random(seed).shuffle(units)
-    what = "examples with inputs of their own" if clusters is None else f"clusters by {clusters!r}"
+    s = "" if len(units) == 1 else "s"
+    what = f"example{s} with inputs of their own" if clusters is None else f"cluster{s} by {clusters!r}"
     if len(units) < folds:
         raise ValueError(f"{len(units)} {what} cannot be dealt to {folds} folds; take fewer folds, or more examples")
     if clusters is not None and len(units) < 2 * folds:

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.gather import collect
 from textgrad_engine.optim.transforms import Gathered, cluster
 from textgrad_engine.optim.transforms.cluster import Cluster
 from textgrad_engine.optim.words import grams, words_of
@@ -53,6 +55,21 @@ def test_by_default_a_different_word_keeps_texts_apart() -> None:
     """Feedback that names another queue is other feedback."""
     texts = ["Route refund requests to billing.", "Route refund requests to sales."]
     assert [each.text for each in cluster().apply(Gathered(tuple(map(item, texts)))).items] == texts
+
+
+def test_for_which_metric_it_was_said_makes_nothing_alike() -> None:
+    """These words are longer than what is said, which would be lost."""
+    queue, tone = ((("exact_match of queue", 0.5),), (("tone", 0.5),))
+    said = [("Say billing.", queue), ("Say trust.", queue), ("Say trust.", queue), ("Say trust.", tone)]
+    feedback = [Variable(text) for text, _ in said]
+    for each, (_, shares) in zip(feedback, said):
+        each.source = Source(shares=shares)
+    found = cluster().apply(collect(feedback)).items
+    assert [(each.text.splitlines(), each.times) for each in found] == [
+        (["Of the score, exact_match of queue counts for 50%:", "Say billing."], 1),
+        (["Of the score, exact_match of queue counts for 50%:", "Say trust."], 2),
+        (["Of the score, tone counts for 50%:", "Say trust."], 1),
+    ]
 
 
 @pytest.mark.parametrize(("texts", "count"), [(["?!", "?!", "..."], 2), (["", " "], 2), (["不要喊", "不要喊!"], 1)])

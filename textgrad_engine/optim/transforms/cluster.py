@@ -57,12 +57,15 @@ class Cluster(FeedbackTransform):
         return replace(gathered, items=tuple(item for _, item in sorted(found, key=lambda pair: pair[0])))
 
     def _alike(self, items: Sequence[FeedbackItem]) -> list[Likeness]:
-        """For each item those that share enough of its runs of words (Jaccard), found by the runs that they share."""
+        """For each item those that share enough of its runs of words (Jaccard), found by the runs that they share.
+
+        What is said of different things is not alike, and that it is of the same says nothing about how alike it is.
+        """
         runs = []
         for item in items:
-            words = words_of(item.text)
+            words = words_of(item.text.removeprefix(item.about))
             # A text without a word, such as "?!", is like its equals only.
-            runs.append(set(grams(words, self.n)) or {("", item.text)})
+            runs.append({(item.about, *run) for run in grams(words, self.n)} or {("", item.text)})
         # Two texts that are like enough share one of the rarest runs of both, of as many as a text may have of its own
         # (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", 2007).
         seen = Counter(run for own in runs for run in own)
