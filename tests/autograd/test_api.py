@@ -103,6 +103,15 @@ def test_what_holds_no_roots_is_refused(roots):
         tg.backward(roots)
 
 
+def test_losses_may_come_from_a_generator():
+    """It computes them where the pass lists them, and they are recorded there."""
+    prompt = leaf()
+    tg.backward((ops.exact_match_evaluator(prompt, word)[0] for word in ("one", "two")), (None for _ in range(2)))
+    assert len(prompt.grad) == 2
+    losses = (ops.exact_match_evaluator(prompt, word)[0] for word in ("one", "two"))
+    assert [len(items) for items in tg.autograd.grad(losses, [prompt])] == [2]
+
+
 def test_no_roots_are_refused():
     """A pass from nowhere would end as if all had been well."""
     for go in (lambda: tg.backward([]), lambda: tg.autograd.grad([], leaf(), allow_unused=True)):

@@ -278,6 +278,14 @@ def test_a_multi_grad_hook_says_what_it_needs():
         register_multi_grad_hook([leaf(), tg.Variable("c", role="c")], print)
 
 
+def test_a_hook_on_several_takes_them_from_a_generator():
+    """Which is gone through once."""
+    one, two, seen = leaf(), leaf(), []
+    register_multi_grad_hook((each for each in (one, two)), seen.append)
+    (one + two).backward("shorter")
+    assert [gradient.data for gradient in seen[0]] == ["shorter", "shorter"]
+
+
 def test_a_multi_grad_hook_that_raises_fails_the_pass():
     """It runs while feedback flows, so nothing is written."""
     a, b = leaf(), leaf()

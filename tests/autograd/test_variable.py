@@ -456,6 +456,12 @@ def test_requires_grad_is_true_or_false(given):
     assert leaf.requires_grad is False
 
 
+def test_a_truth_value_of_numpy_is_a_flag():
+    """It is what a comparison of numpy's gives; the Variable keeps Python's."""
+    of_numpy = type("bool", (), {"__module__": "numpy", "__bool__": lambda self: True})()
+    assert tg.Variable("x", requires_grad=of_numpy).requires_grad is True
+
+
 def test_a_leaf_that_requires_grad_cannot_be_changed_in_place():
     """Unless nothing is recorded; then it stays the leaf that it was."""
     prompt = tg.Variable("p", role="prompt", requires_grad=True)

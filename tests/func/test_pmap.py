@@ -23,7 +23,7 @@ PATIENCE = 60.0
 def test_the_bound_must_be_positive(concurrency: int) -> None:
     """Refused when the function is made, not when it is called."""
     for given in ("2", 1.5, True):
-        with pytest.raises(TypeError, match="concurrency is a whole number or None"):
+        with pytest.raises(TypeError, match="pmap: concurrency must be a whole number or None"):
             pmap(str.upper, concurrency=given)
     with pytest.raises(TypeError, match="takes a function, got NoneType"):
         pmap(None)

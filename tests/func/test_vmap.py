@@ -144,12 +144,12 @@ def test_reading_a_value_inside_says_what_to_do_instead(read: Any) -> None:
 
 def test_settings_out_of_range_are_refused_at_once() -> None:
     """Before there is anything to run."""
-    with pytest.raises(ValueError, match="'error', 'same', 'different' or None, got 'maybe'"):
+    with pytest.raises(ValueError, match="must be 'error', 'same', 'different' or None, got 'maybe'"):
         func.vmap(shout, randomness="maybe")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="names is a list with a name for each example, got the text 'ab'"):
+    with pytest.raises(TypeError, match="vmap: names must be a sequence of texts, or None, got 'ab'"):
         func.vmap(shout, names="ab")
     for size in ("2", 1.5, True):
-        with pytest.raises(TypeError, match="chunk_size is a whole number or None"):
+        with pytest.raises(TypeError, match="vmap: chunk_size must be a whole number or None"):
             func.vmap(shout, chunk_size=size)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
         func.vmap(shout, chunk_size=0)

@@ -120,7 +120,12 @@ def test_repr_shows_what_a_module_says_of_itself() -> None:
         def extra_repr(self) -> str:
             return "at=3"
 
+    class Split(nn.Module):
+        def extra_repr(self) -> str:
+            return "at=3\nby=' '"
+
     assert repr(Cut()) == "Cut(at=3)"
+    assert repr(Split()) == "Split(\n  at=3\n  by=' '\n)"
     assert repr(Cut("hello")) == "Cut(\n  at=3\n  (prompt): Parameter('hello', requires_grad=True)\n)"
 
 

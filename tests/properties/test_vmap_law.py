@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from hypothesis import given, settings
@@ -185,16 +185,20 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-def weighed(answer: Any, target: Any) -> tg.Variable:
+def scaled(answer: Any, target: Any) -> tg.Variable:
     exact = ops.exact_match_evaluator(answer, target)[0]
     return 0.75 * exact + ops.judge(answer, "Is it right?", target=target)[0] / 4
+
+
+WEIGHTED = nn.Weighted({"right": nn.ExactMatch(), "judged": nn.Judge("Is it right?")}, {"right": 3, "judged": 1})
 
 
 LOSSES: dict[str, Callable[[Any, Any], tg.Variable]] = {
     "criticism": lambda answer, target: ops.text_loss(answer, "What is wrong?", target=target),
     "exact": lambda answer, target: ops.exact_match_evaluator(answer, target)[0],
     "judge": lambda answer, target: ops.judge(answer, "Is it right?", target=target)[0],
-    "weighted": weighed,
+    "scaled": scaled,
+    "weighted": WEIGHTED,
 }
 
 
@@ -249,7 +253,7 @@ def source_of(item: tg.Variable) -> Any:
     if source is None:
         return None
     told = tuple([told_of(reason) for reason in source.because])
-    return source.example, source.node, source.output, source.score, source.places, source.direct, told
+    return *[getattr(source, field.name) for field in fields(source) if field.name != "because"], told
 
 
 def told_of(item: tg.Variable) -> Any:

@@ -58,8 +58,7 @@ def backward(
     """
     if type(create_graph) is not bool or retain_graph not in (None, True, False):  # a pass may be about one call alone
         check(backward, {"retain_graph": retain_graph, "create_graph": create_graph})
-    with set_grad_enabled(create_graph):
-        roots = _roots(variables, grad_variables)
+    roots = _roots(variables, grad_variables, create_graph)
     captures = None
     if inputs is not None:
         targets = _targets(inputs, "backward(inputs=…)")
@@ -124,8 +123,7 @@ def grad(
     check(grad, {"retain_graph": retain_graph, "create_graph": create_graph, "allow_unused": allow_unused})
     targets = _targets(inputs, "grad")
     edges = [get_gradient_edge(target) if isinstance(target, Variable) else target for target in targets]
-    with set_grad_enabled(create_graph):
-        roots = _roots(outputs, grad_outputs)
+    roots = _roots(outputs, grad_outputs, create_graph)
     behind = _behind([GradientEdge(*root) for root in zip(roots.nodes, roots.outputs)])
     for position, (edge, target) in enumerate(zip(edges, targets)):
         if edge not in behind and not allow_unused:
@@ -174,7 +172,7 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
     return variable._gradient_edge()
 
 
-def _roots(variables: Any, gradients: Any) -> Roots:
+def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
     single = isinstance(variables, Variable | GradientEdge)  # an edge is a pair, and no sequence of roots
     if not single and (isinstance(variables, str | Mapping) or not isinstance(variables, Iterable)):
         raise TypeError(
@@ -209,7 +207,8 @@ def _roots(variables: Any, gradients: Any) -> Roots:
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad(). A "
                 "loss speaks to its prediction alone: are loss(prediction, target) in that order?"
             )
-        found.add(root, starting_items(root, "the caller", gradient))
+        with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed
+            found.add(root, starting_items(root, "the caller", gradient))
     return found
 
 
@@ -234,7 +233,7 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
             return [Variable(texts_for(data, gradient, root), role=f"feedback on the {root.role or 'batch'}")]
         if isinstance(data, list) and len(gradient) == len(data) > 1 and not any(map(_is_of_batch, gradient)):
             raise AutogradError(
-                f"feedback on {label_of(root)}: {len(data)} Variables for a batch of {len(data)} entries may say one "
+                f"feedback on {label_of(root)}: a list of {len(data)} for a batch of {len(data)} entries may say one "
                 f"thing to each entry, or {len(data)} things to every entry. Write Variable([…]), or a list of texts, "
                 'for a text for each entry; ops.join([…], "\\n") for one text to every entry.'
             )

@@ -192,6 +192,7 @@ def register_multi_grad_hook(
         ['put a comma in between', 'put a comma in between']
     """
     check(register_multi_grad_hook, locals())
+    variables = list(variables)  # several rounds
     if not variables:
         raise ValueError("register_multi_grad_hook: there are no variables to wait for")
     for variable in variables:

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeAlias
 
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import is_flag
 
 __all__ = [
     "LoneEntry",
@@ -253,7 +254,7 @@ def as_flag(given: Any, what: str) -> bool:
     Raises:
         TypeError: it is neither True nor False.
     """
-    if given is True or given is False:
+    if is_flag(given):
         return bool(given)
     raise TypeError(f"{what} is True or False, got {type(given).__name__} {given!r:.40}")
 

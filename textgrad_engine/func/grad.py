@@ -6,6 +6,7 @@ The shape is that of `torch.func`; gradients are Variables whose `data` is the f
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from contextvars import Token
 from typing import Any, Self
@@ -23,6 +24,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.dispatch import joint
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
+from textgrad_engine.kinds import is_whole
 
 __all__ = ["GradLayer", "at_level", "grad", "grad_and_value", "gradients_at", "numbers_of", "vjp"]
 
@@ -145,19 +147,19 @@ def gradients_at(layer: GradLayer, roots: list[tuple[Variable, Items]], targets:
     return [pytree.map_leaves(lambda leaf: by_leaf.get(id(leaf)), target) for target in targets]
 
 
-def numbers_of(argnums: int | Sequence[int], call: str) -> tuple[int, ...]:
+def numbers_of(argnums: Any, call: str) -> tuple[int, ...]:
     """The positions that argnums names.
 
     Raises:
         TypeError: it is neither a number nor several.
     """
-    numbers = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
-    if not numbers or any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
+    numbers = (argnums,) if isinstance(argnums, str) or not isinstance(argnums, Sequence) else argnums
+    if not numbers or not all(map(is_whole, numbers)):
         raise TypeError(
             f"{call}: argnums is the position of an argument, such as 0, or a tuple of positions, got "
             f"{type(argnums).__name__} {argnums!r:.40}"
         )
-    return numbers
+    return tuple(map(operator.index, numbers))
 
 
 def grad_and_value(
@@ -174,7 +176,7 @@ def grad_and_value(
         if not isinstance(value, Variable):
             raise AutogradError(f"{call}: expected the function to return one Variable, got {kind_of(value)}")
         gradients = gradients_at(layer, [(value, layer.start(value, call))], targets)
-        gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        gradient = gradients[0] if is_whole(argnums) else tuple(gradients)
         plain = below(layer, value)
         return gradient, ((plain, map_variables(lambda v: below(layer, v), aux)) if has_aux else plain)
 

@@ -23,6 +23,7 @@ from textgrad_engine.func.jvp import check_edit, jvp
 from textgrad_engine.func.levels import below, called, lift, map_variables
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
+from textgrad_engine.kinds import is_whole
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -76,7 +77,7 @@ def jacrev(
 
         def gradient_from(start: _Start) -> Any:
             gradients = gradients_at(layer, [(start.root, start.items)], targets)
-            return gradients[0] if isinstance(argnums, int) else tuple(gradients)
+            return gradients[0] if is_whole(argnums) else tuple(gradients)
 
         starts, spec = pytree.flatten(pytree.map_leaves(lambda leaf: _starts(layer, leaf, feedback, call), results))
         rows = pmap(gradient_from)(starts) if len(starts) > 1 else [gradient_from(start) for start in starts]
@@ -191,7 +192,7 @@ def jacfwd(
                 raise AutogradError(f"{call}: argnums names argument {number}, and the call has {len(args)}")
         asked = templates.load("unit_edit").render() if edit is None else edit
         chosen = tuple([args[number] for number in numbers])
-        slots, spec = pytree.flatten(_slots(chosen, (asked,) if isinstance(argnums, int) else asked, call))
+        slots, spec = pytree.flatten(_slots(chosen, (asked,) if is_whole(argnums) else asked, call))
         starts, count = _starts_of(slots)
         if not count:
             raise AutogradError(f"{call}: the arguments that argnums names hold no text or Variable to edit")
@@ -218,7 +219,7 @@ def jacfwd(
             entries = unbound(change, count, call)
             placed = [_placed(slot, entries, start) for slot, start in zip(slots, starts)]
             tree = pytree.unflatten(spec, placed)
-            return tree[0] if isinstance(argnums, int) else tree
+            return tree[0] if is_whole(argnums) else tree
 
         table = map_variables(by_argument, changed)
         return (table, aux) if has_aux else table

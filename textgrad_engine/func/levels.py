@@ -16,7 +16,7 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["below", "called", "check_count", "check_function", "is_of", "kind_of", "lift", "separate_style", "wrapped"]
+__all__ = ["below", "called", "check_function", "is_of", "kind_of", "lift", "separate_style", "wrapped"]
 
 
 def wrapped(layer: Layer, inner: Any, shown: Variable) -> Variable:
@@ -79,21 +79,6 @@ def check_function(transform: str, function: object) -> None:
     if not callable(function):
         hint = f"; write func.{transform}(f)(x), not func.{transform}(f(x))" if isinstance(function, Variable) else ""
         raise TypeError(f"func.{transform} takes a function, got {kind_of(function)}{hint}")
-
-
-def check_count(name: str, count: object) -> None:
-    """Check how many something may be at once; None is any number.
-
-    Raises:
-        TypeError: it is no whole number.
-        ValueError: it is below 1.
-    """
-    if count is None:
-        return
-    if isinstance(count, bool) or not isinstance(count, int):
-        raise TypeError(f"{name} is a whole number or None, got {type(count).__name__} {count!r:.40}")
-    if count < 1:
-        raise ValueError(f"{name} must be at least 1, got {count}")
 
 
 def kind_of(value: object) -> str:

@@ -9,7 +9,8 @@ from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from textgrad_engine import dispatch
-from textgrad_engine.func.levels import check_count, check_function
+from textgrad_engine.checks import at_least, check
+from textgrad_engine.func.levels import check_function
 from textgrad_engine.llm.usage import call_item
 
 __all__ = ["DEFAULT_CONCURRENCY", "Place", "in_threads", "next_place", "pmap"]
@@ -56,7 +57,7 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         ['A', 'B']
     """
     check_function("pmap", function)
-    check_count("concurrency", concurrency)
+    check(pmap, {"concurrency": concurrency}, at_least(1, "concurrency"))
     return lambda items: in_threads(function, items, concurrency)
 
 

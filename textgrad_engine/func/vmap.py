@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -22,7 +23,7 @@ from textgrad_engine.autograd.examples import EXAMPLE, entry_name, numbered_name
 from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.autograd.value import LoneEntry
-from textgrad_engine.checks import check
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import (
     Column,
@@ -33,7 +34,7 @@ from textgrad_engine.func.columns import (
     made_of,
     size_of_columns,
 )
-from textgrad_engine.func.levels import called, check_count, is_of, kind_of, separate_style
+from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
 from textgrad_engine.func.own_rule import Randomness, VmapInfo, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.asking import SHARED, SharedSamples
@@ -252,20 +253,17 @@ def vmap(
         >>> vmap(vmap(score, (None, 0)), (0, None))(["x", "y"], ["x", "z"]).data
         [[1, 0], [0, 0]]
     """
-    if randomness not in ("error", "same", "different", None):
-        raise ValueError(f"randomness is 'error', 'same', 'different' or None, got {randomness!r}")
-    check_count("chunk_size", chunk_size)
-    check(vmap, {"names": None if isinstance(names, str) else names})
     call = called("vmap", function, [f"in_dims={in_dims!r}"])
-    if isinstance(names, str):
-        raise TypeError(f"{call}: names is a list with a name for each example, got the text {names!r:.40}")
+    given = {"randomness": randomness, "chunk_size": chunk_size, "names": names}
+    check(vmap, given, at_least(1, "chunk_size"))
+    names = None if names is None else tuple(names)
 
     def batched(*args: Any, **kwargs: Any) -> Any:
         columns = columns_of(args, in_dims, call)
         size = size_of_columns(columns, call)
         if names is not None and len(names) != size:
             raise AutogradError(f"{call}: there are {len(names)} names for {size} examples")
-        step = size if chunk_size is None else chunk_size
+        step = size if chunk_size is None else operator.index(chunk_size)
         chunks: list[tuple[VmapLayer, Any]] = []
         shared: dict[Any, Any] = {}
         for start in range(0, size, step):

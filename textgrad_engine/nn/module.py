@@ -350,7 +350,7 @@ class Module:
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
-        if not lines:
+        if not lines and "\n" not in extra:
             return f"{type(self).__name__}({extra})"
         lines = [extra, *lines] if extra else lines
         inside = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
