@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any, Literal, Protocol
 from unittest.mock import AsyncMock, Mock
@@ -18,6 +20,13 @@ from textgrad_engine.kinds import Kind, kind_of, told
 class Speaker:
     def speak(self) -> str:
         return "a"
+
+
+class Indexed:
+    """As an array without dimensions: a position, but no number to count with."""
+
+    def __index__(self) -> int:
+        return 3
 
 
 class Speaks(Protocol):
@@ -46,8 +55,9 @@ def kind(annotation: Any) -> Kind:
 @pytest.mark.parametrize(
     ("annotation", "right", "wrong"),
     [
-        (int, [3, -1], [True, 3.0, "3", None, [3]]),
-        (float, [3, 0.5, float("inf")], [True, float("nan"), "0.5", None]),
+        (int, [3, -1], [True, 3.0, "3", None, [3], Indexed()]),
+        (float, [3, 0.5, float("inf"), Fraction(1, 2)], [True, float("nan"), "0.5", None, Decimal("0.5")]),
+        (float | Decimal, [0.5, Decimal("0.5")], [Decimal("nan"), Decimal("inf")]),
         (bool, [True], [1, "true", None]),
         (str | None, ["a", None], [b"a", ["a"], 3]),
         (Path | str, ["a", PurePath("a")], [b"a", 3]),
@@ -85,6 +95,8 @@ def test_what_may_be_anything_has_no_kind(annotation: Any) -> None:
         (int, 2.5, ""),
         (int, "three", ""),
         (float | None, "0.5", "; write 0.5"),
+        (float, Decimal("0.1"), "; write 0.1"),
+        (int, Decimal("2.5"), ""),
         (bool, 1, "; write True"),
         (bool, "False", "; write False"),
         (Iterable[str], "a", "; write ['a']"),
@@ -116,7 +128,13 @@ def test_a_union_takes_what_one_of_its_parts_takes(value: Any) -> None:
         assert union.takes(value) == any(kind(part).takes(value) for part in parts)
 
 
-@given(st.text() | st.lists(st.text()) | st.binary() | st.integers())
+def test_what_stands_in_a_dict_is_not_told() -> None:
+    """A model's settings may be given in the place of a model, its key among them."""
+    assert told({"model": "m", "api_key": "k-0123"}) == "the dict with 'model', 'api_key'"
+    assert told({}) == "the dict with nothing"
+
+
+@given(st.text() | st.lists(st.text()) | st.binary() | st.dictionaries(st.text(), st.text()) | st.integers())
 def test_what_is_told_of_a_value_is_short(value: Any) -> None:
     """However long it is, but for a number."""
     assert isinstance(value, int) or len(told(value)) < 80

@@ -9,6 +9,7 @@ import functools
 import importlib
 import inspect
 import math
+import numbers
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -373,6 +374,7 @@ class Named(enum.StrEnum):
 def numpy_like(number: int) -> Any:
     """A whole number of another library."""
 
+    @numbers.Integral.register
     class Whole:
         def __index__(self) -> int:
             return number
@@ -497,9 +499,9 @@ def test_everything_public_is_in_the_table(part: str) -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("Trainer", {"max_epochs": numpy_like(2), "tokens_weight": Decimal("0.5"), "run_dir": PurePath("run")}),
+        ("Trainer", {"max_epochs": numpy_like(2), "tokens_weight": Fraction(1, 2), "run_dir": PurePath("run")}),
         ("Trainer", {"callbacks": iter([Mock(spec=["on_event"])]), "target": Named.A}),
-        ("budget", {"tokens": 1e6, "calls": 3.0, "dollars": Fraction(1, 3)}),
+        ("budget", {"tokens": 1e6, "calls": 3.0, "dollars": Decimal("0.5")}),
         ("data.random_split", {"fractions": (each for each in (0.5, 0.5)), "together": {"text": 1}.keys()}),
         ("data.DataLoader", {"batch_size": numpy_like(2)}),
         ("func.grad", {"argnums": numpy_like(0)}),
@@ -542,6 +544,12 @@ def test_the_message_names_what_was_wrong_and_the_repair(wrong: Right, error: ty
     with pytest.raises(error) as caught:
         tg.Trainer(**wrong)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [tg.Trainer, lambda seed: optim.PatchSearch([prompt()], seed=seed)])
+def test_a_seed_of_another_library_is_kept_as_a_plain_number(make: Callable[..., Any]) -> None:
+    """The generators of `random` take no other."""
+    assert type(make(seed=numpy_like(3)).seed) is int
 
 
 def test_a_subclass_hands_on_its_arguments() -> None:

@@ -12,12 +12,13 @@ import collections.abc as abc
 import difflib
 import functools
 import inspect
-import operator
+import numbers
 import os
 import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 __all__ = ["Kind", "is_coroutine_function", "is_flag", "is_number", "is_whole", "kind_of", "nearest", "told"]
@@ -50,19 +51,15 @@ def is_flag(value: Any) -> bool:
 
 def is_whole(value: Any) -> bool:
     """Whether a value counts as a whole number; True and False do not."""
-    try:
-        operator.index(value)
-    except TypeError:
-        return False
-    return not isinstance(value, bool)
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value counts as a number; True, False and NaN do not."""
+    """Whether a value counts as a number; True, False and NaN do not, nor what cannot be added to a float (Decimal)."""
     if isinstance(value, bool) or not hasattr(type(value), "__abs__"):  # a Variable gives a float, too, and may wait
         return False
     try:
-        number = float(value)
+        number = float(value + 0.0)
     except (TypeError, ValueError, OverflowError):
         return False
     return number == number
@@ -77,11 +74,13 @@ def told(value: Any) -> str:
     """
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | int | float | Decimal):
         return f"{value!r}"
     if inspect.isroutine(value):
         return f"the {'coroutine ' if inspect.iscoroutinefunction(value) else ''}function {_named(value)}()"
-    if isinstance(value, str | list | tuple | dict | set | bytes):
+    if isinstance(value, dict):  # a model's settings, given as its name, have its key among them
+        return f"the dict with {', '.join(f'{name!r:.40}' for name in value) or 'nothing':.60}"
+    if isinstance(value, str | list | tuple | set | bytes):
         shown = f"{value!r:.61}"
         kind = "" if isinstance(value, str) else f"the {type(value).__name__} "
         return f"{kind}{shown if len(shown) <= 60 else shown[:57] + '...'}"
@@ -142,12 +141,13 @@ def _has(value: Any, *names: str) -> bool:
 
 
 def _read(value: Any, kind: Callable[[Any], Any]) -> str:
-    """The repair of a number that was given as a text, or as a float without a fraction."""
+    """The repair of a number that was given as a text or Decimal, or as a float without a fraction."""
+    given = str(value) if isinstance(value, Decimal) else value
     try:
-        number = kind(value)
+        number = kind(given)
     except (TypeError, ValueError, OverflowError):
         return ""
-    return f"; write {number!r}" if isinstance(value, str) or (isinstance(value, float) and number == value) else ""
+    return f"; write {number!r}" if isinstance(given, str) or (isinstance(given, float) and number == given) else ""
 
 
 _SEQUENCES = (list, set, frozenset, tuple, abc.Iterable, abc.Iterator, abc.Collection, abc.Sequence, abc.Set)
@@ -172,6 +172,7 @@ _PLAIN: dict[Any, Kind | None] = {
     ),
     int: Kind(("a whole number", "whole numbers"), is_whole, lambda value: _read(value, int), classes=frozenset({int})),
     float: Kind(("a number", "numbers"), is_number, lambda value: _read(value, float), classes=frozenset({int})),
+    Decimal: Kind(("a number", "numbers"), lambda value: isinstance(value, Decimal) and value.is_finite()),
     abc.Sized: Kind(("something with a length", "things with a length"), lambda value: _has(value, "__len__")),
 }
 

@@ -75,6 +75,14 @@ def test_no_frame_of_an_error_about_a_secret_shows_it(make, value):
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize("wrong", [b"k-0123", ["k-0123"], {"key": "k-0123"}])
+@pytest.mark.parametrize("make", [OpenAIModel, resolve])
+def test_a_key_of_a_wrong_kind_is_refused_without_being_shown(make, wrong):
+    """Errors are logged, and sent to trackers."""
+    with pytest.raises(TypeError, match=r"^api_key must be a text, a SecretStr or None, got a value of type \w+$"):
+        make("openai/m", api_key=wrong)
+
+
 def test_headers_belong_to_an_endpoint():
     """An option that means nothing is refused, not ignored."""
     with pytest.raises(TypeError, match="headers belong to a model's name"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from textgrad_engine import func, nn, use_models
+from textgrad_engine import Variable, func, nn, use_models
 from textgrad_engine.errors import AuthenticationFailed, ModelError, ServerFailed, TruncatedResponse
 from textgrad_engine.llm import CallRecord, Completion, GenerateConfig, Message, Request, Usage, observe
 from textgrad_engine.llm.answers import entry_of
@@ -201,3 +203,16 @@ def test_a_call_keeps_its_item_of_a_pmap() -> None:
     entries = [json.loads(dumps(completion_to_json(CallEnded(1, record), Place(1)))) for record in records]
     assert sorted(answer_from_json(entry, nth=0, line=1, source=0).item for entry in entries) == [(), (0,), (1,)]
     assert len({identity_of(entry) for entry in entries}) == 1
+
+
+def test_numbers_of_other_libraries_are_written_as_numbers() -> None:
+    """A run with `max_steps` from numpy has a folder, too."""
+
+    @Integral.register
+    class Whole:
+        def __index__(self) -> int:
+            return 3
+
+    assert dumps({"steps": Whole(), "weight": Fraction(1, 2)}) == b'{"steps": 3, "weight": 0.5}'
+    with pytest.raises(TypeError, match="a Variable cannot be written"):
+        dumps({"weight": Variable(0.5)})

@@ -82,14 +82,15 @@ class Budget:
         tokens: the most tokens, input and output together.
     """
 
-    def __init__(self, dollars: float | None = None, calls: float | None = None, tokens: float | None = None) -> None:
+    def __init__(
+        self, dollars: float | Decimal | None = None, calls: float | None = None, tokens: float | None = None
+    ) -> None:
         limits = "dollars", "calls", "tokens"
         check(Budget.__init__, locals(), at_least(0, *limits), finite(*limits), _COUNTS)
-        self.dollars = dollars
+        self.dollars = None if dollars is None else float(dollars)
         self.calls, self.tokens = (None if limit is None else int(limit) for limit in (calls, tokens))
-        self._pico = (
-            None if dollars is None else math.floor(Decimal(str(float(dollars))) * PICO)
-        )  # 0.57 is 0.57, not less
+        exact = None if dollars is None else Decimal(str(self.dollars))  # 0.57 is 0.57, not less
+        self._pico = None if exact is None else math.floor(exact * PICO)
         self._most = Amount(
             *[UNLIMITED if limit is None else math.floor(limit) for limit in (calls, tokens, self._pico)]
         )

@@ -41,7 +41,9 @@ _log = logging.getLogger("textgrad_engine.llm.budget")
 
 
 @contextlib.contextmanager
-def budget(dollars: float | None = None, calls: float | None = None, tokens: float | None = None) -> Iterator[Budget]:
+def budget(
+    dollars: float | Decimal | None = None, calls: float | None = None, tokens: float | None = None
+) -> Iterator[Budget]:
     """Inside the block, no call is sent that could pass a limit; of nested blocks every one applies.
 
     Args:

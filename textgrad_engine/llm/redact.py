@@ -86,11 +86,18 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
 def concealed(key: str | SecretStr | None) -> SecretStr | None:
     """A key in a type that shows it in no repr, and so in no listing of a frame's local variables.
 
+    Raises:
+        TypeError: it is of another kind, which is not shown: there may be a key in it.
+
     Example:
         >>> concealed("sk-0123")
         SecretStr('**********')
     """
-    return SecretStr(key) if isinstance(key, str) else key
+    if key is None or isinstance(key, SecretStr):
+        return key
+    if not isinstance(key, str):
+        raise TypeError(f"api_key must be a text, a SecretStr or None, got a value of type {type(key).__name__}")
+    return SecretStr(key)
 
 
 def conceal_frames(error: BaseException) -> None:

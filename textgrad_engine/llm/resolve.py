@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import UnknownModelError
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cache import Cache, Cached, open_cache
 from textgrad_engine.llm.check import Check
@@ -129,7 +130,7 @@ def resolve(
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
             return model if _holds(model, Metered) else _outer(model)
         if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
-            raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {model!r}")
+            raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {told(model)}")
         inside = Defaults(model, GenerateConfig(**given)) if given else model
     check(resolve, locals())
     if context is not None:

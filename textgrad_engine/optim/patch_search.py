@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -169,7 +170,7 @@ class PatchSearch(BoardSearcher):
         check(PatchSearch.__init__, locals(), counts, tries, at_least(0, "momentum"))
         self.batch_size, self.max_edits, self.momentum = batch_size, max_edits, momentum
         self.feedback_batch_size, self.pool = feedback_batch_size, pool
-        self.most_tries, self.ablate_every, self.seed = most_tries, ablate_every, seed
+        self.most_tries, self.ablate_every, self.seed = most_tries, ablate_every, operator.index(seed)
         self._lanes: Lanes[Found] = Lanes(lanes, ahead=AHEAD if lanes > 1 else 1)
         self._base: Texts = ()
         self._round = 0  # the last proposal that was begun when the first one after the round before was settled

@@ -18,7 +18,7 @@ from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.lock import check_unlocked
 from textgrad_engine.store.paid import OnRecord, Paid, paid_for
 from textgrad_engine.store.reader import Run
-from textgrad_engine.store.records import event_from_json, result_to_json
+from textgrad_engine.store.records import dumps, event_from_json, result_to_json
 from textgrad_engine.store.resume import answer_of, in_order, tools_of, when
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
@@ -140,7 +140,7 @@ class FinishedRun:
     def _comparable(self, body: Mapping[str, Any]) -> Any:
         """What is compared, as plain JSON without secrets, which the run folder has not either."""
         secrets = secrets_named(key.get_secret_value() for key in self._keys)
-        return redacted(_compared(json.loads(json.dumps(body))), secrets)
+        return redacted(_compared(json.loads(dumps(body))), secrets)
 
 
 def _compared(value: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import numbers
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -84,7 +86,14 @@ def dumps(value: Any, indent: int | None = None) -> bytes:
         >>> dumps({"text": "é\udc80"})
         b'{"text": "\xc3\xa9\\udc80"}'
     """
-    return json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=_plain).encode("utf-8", "backslashreplace")
+
+
+def _plain(value: Any) -> int | float:
+    """A number of another library, such as numpy's, as JSON has numbers."""
+    if isinstance(value, numbers.Real):
+        return operator.index(value) if isinstance(value, numbers.Integral) else float(value)
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
 def timestamp(seconds: float, precision: str = "milliseconds") -> str:

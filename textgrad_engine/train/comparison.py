@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -153,6 +154,7 @@ def compare(
     names = before.clusters or after.clusters
     clusters = [names[position] for position in kept] if names else None
     limits = known_limits(_limits(before, after), old, new)
+    seed = operator.index(seed)  # `random` takes no other
     found = _difference(old, new, clusters, confidence, limits, seed)
     count = len(tried) + all(each.scores != after.scores for each in tried)
     adjusted = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -242,7 +243,7 @@ class _Races:
         seed: int,
     ) -> None:
         self.objective, self.start, self.before = objective, start, before
-        self.doubt, self.allowance, self.seed = doubt, allowance, seed
+        self.doubt, self.allowance, self.seed = doubt, allowance, operator.index(seed)
         known = {n: score for n, score in enumerate(before.scores) if score is not None}
         self.board = Board(start, (), known, limits=objective.scale)
         self.records: dict[Texts, RaceRecord] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ class Trainer:
         self.patience = patience
         self.feedback_batch_size = feedback_batch_size
         self.target = target
-        self.seed = seed
+        self.seed = operator.index(seed)
         self.concurrency = concurrency
         self.guards = guards
         self.clusters = clusters
