@@ -134,11 +134,11 @@ def test_a_loader_without_minibatches_is_refused(world: Any, rows: Any) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("program", lambda word: word, "program should be an nn.Module.*; got a value of type function"),
+        ("program", lambda word: word, "program should be an nn.Module.*; got the function <lambda>"),
         ("program", nn.ChatCompletion, "program should be .*; got the class ChatCompletion"),
-        ("loss", None, r"loss should be .*nn\.ExactMatch\(\); got a value of type NoneType"),
+        ("loss", None, r"loss should be .*nn\.ExactMatch\(\); got None"),
         ("loss", nn.ExactMatch, "loss should be .*; got the class ExactMatch"),
-        ("optimizer", [], "optimizer should be one, as .*; got a value of type list"),
+        ("optimizer", [], "optimizer should be one, as .*; got the list"),
         ("optimizer", TGD, "optimizer should be one, as .*; got the class TGD"),
     ],
 )
@@ -153,10 +153,10 @@ def test_what_is_no_part_of_a_run_is_refused(world: Any, rows: Any, place: str, 
 @pytest.mark.parametrize(
     ("callbacks", "message"),
     [
-        ([print], r"callbacks\[0\] is a value of type builtin_function_or_method, .*on_event\(event\); write a class"),
+        ([print], r"callbacks\[0\] is the function print, .*on_event\(event\); write a class"),
         ([Silent(), Silent], r"callbacks\[1\] is the class Silent.* an instance"),
         ([Waiting()], r"callbacks\[0\] \(Waiting\) has an `async def on_event`, .*write `def on_event`"),
-        (print, r"callbacks should be a list of them, got a value .*; write callbacks=\[\.\.\.\]"),
+        (print, r"callbacks should be a list of them, got the function .*; write callbacks=\[\.\.\.\]"),
     ],
 )
 def test_what_is_no_callback_is_refused(callbacks: Any, message: str) -> None:
