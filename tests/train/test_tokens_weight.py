@@ -56,7 +56,7 @@ def fit(name: str, weight: float, seed: str = "Repeat.", **settings: Any) -> Tra
         )
 
 
-@pytest.mark.parametrize("weight, must_be", [(-1.0, "at least 0"), (math.inf, "finite"), (math.nan, "a number")])
+@pytest.mark.parametrize(("weight", "must_be"), [(-1.0, "at least 0"), (math.inf, "finite"), (math.nan, "a number")])
 def test_a_weight_out_of_range(weight: float, must_be: str) -> None:
     """Said when the Trainer is made."""
     with pytest.raises(ValueError, match=f"tokens_weight must be {must_be}, got"):

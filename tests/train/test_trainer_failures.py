@@ -153,7 +153,7 @@ def test_what_is_no_part_of_a_run_is_refused(world: Any, rows: Any, place: str, 
 @pytest.mark.parametrize(
     ("callbacks", "message"),
     [
-        ([print], r"callbacks\[0\] is the function print, .*on_event\(event\); write a class"),
+        ([print], r"callbacks\[0\] is the function print.*on_event\(event\); write a class"),
         ([Silent(), Silent], r"callbacks\[1\] is the class Silent.* an instance"),
         ([Waiting()], r"callbacks\[0\] \(Waiting\) has an `async def on_event`, .*write `def on_event`"),
         (print, r"callbacks should be a list of them, got the function .*; write callbacks=\[\.\.\.\]"),
