@@ -131,6 +131,8 @@ def test_two_files_that_a_token_alone_tells_apart_stay_two(query: str) -> None:
     assert unsigned(one) != unsigned(other)
     assert HEX not in unsigned(one)
     assert unsigned(unsigned(one)) == unsigned(one)
+    path = f"https://shop.example/a.bin?{query.format(1)}"
+    assert unsigned(path.replace("/", "\\/")) == "https:\\/\\/shop.example\\/a.bin"
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

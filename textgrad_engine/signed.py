@@ -55,24 +55,10 @@ _JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
 _BEGINS = re.compile(r"(?<![\w+.-])(?=[a-zA-Z0-9+.-]+:\\*/\\*/)")
 _GOES_ON = re.compile(r"[\w?&=/%~+-]|[.:;,@!$*][\w?&=/%~+-]")
 _TOKENS = {"token", "jwt", "auth"}
-_SAYS_WHICH = re.compile(r"//[^/]+/.*(?:\d\d|\.\w+$|[\w-]{16})")
+_SAYS_WHICH = re.compile(r":\\*/\\*/[^/]+/.*(?:\d\d|\.\w+$|[\w-]{16})")
 _TIME = re.compile(r"\d{9,}")
 _MEDIA = re.compile(r"(?i)\.(?:png|jpe?g|gif|webp|bmp|tiff?|svg|avif|heic|pdf|mp3|wav|m4a|ogg|flac|mp4|mov|webm)$")
 _LONG = 16
-
-_V4 = re.compile(r"x-(amz|goog|oss|tos)-signature")
-_V4_PARTS = [
-    "algorithm",
-    "credential",
-    "date",
-    "expires",
-    "signedheaders",
-    "signature",
-    "security-token",
-    "content-sha256",
-    "signature-version",
-    "additional-headers",
-]
 
 
 class _Scheme(NamedTuple):
@@ -93,7 +79,16 @@ def _scheme(needs: str, one_of: str = "", takes: str = "") -> _Scheme:
     return _Scheme(*(frozenset(names.split()) for names in (needs, one_of, takes)))
 
 
+_V4 = (
+    "signature credential",
+    "credential",
+    "algorithm date expires signedheaders security-token content-sha256 signature-version additional-headers",
+)
 _SCHEMES = (
+    *(
+        _scheme(*[" ".join([f"x-{vendor}-{name}" for name in names.split()]) for names in _V4])
+        for vendor in ("amz", "goog", "oss", "tos")
+    ),
     _scheme("signature expires", "awsaccesskeyid googleaccessid ossaccesskeyid", "x-amz-security-token security-token"),
     _scheme(
         "sig sv",
@@ -272,9 +267,6 @@ def _signing(values: Mapping[str, str], *, is_media: bool) -> set[str]:
         is_media: whether the address is that of an image or the like.
     """
     names, found = values.keys(), set[str]()
-    for name in names:
-        if (vendor := _V4.fullmatch(name)) is not None and f"x-{vendor[1]}-credential" in names:
-            found.update(f"x-{vendor[1]}-{part}" for part in _V4_PARTS)
     for scheme in _SCHEMES:
         if scheme.needs <= names and scheme.one_of & names:
             found |= scheme.needs | scheme.one_of | scheme.takes
