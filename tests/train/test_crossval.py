@@ -22,6 +22,7 @@ from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Evaluation, Guards, Trainer, cross_validate
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.folds import parts_of
+from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.pooled import pooled
 
 
@@ -120,6 +121,22 @@ def test_the_interval_holds_the_mean_gain_of_the_folds_prompts() -> None:
         wins += found.verdict == "better" and sum(gains) <= 0
     assert held / 400 >= 0.93
     assert wins / 400 <= 0.025
+
+
+@pytest.mark.parametrize("known", [(True, True), (True, False), (False, True)])
+def test_what_each_metric_gave_is_told_where_all_folds_say_it(known: tuple[bool, bool]) -> None:
+    """A fold that an older version ran does not, beside one that was run since."""
+    parts = parts_of(program(), rows(4), folds=2, val=0)
+    results: list[Any] = []
+    for part, says in zip(parts, known):
+        assert part.test is not None
+        ids = tuple(row["id"] for row in part.test)
+        score = MetricScores("kind", (0.5,) * len(ids), (0, 1), 1.0)
+        each = Evaluation(ids, score.scores, (None,) * len(ids), {}, parts=(score,) if says else ())
+        results.append(SimpleNamespace(seed_test=each, best_test=each, controls=None))
+    found = pooled([*zip(parts, results)], [row["id"] for row in rows(4)], (), 0.0).best
+    assert found is not None
+    assert [part.n for part in found.parts] == ([4] if all(known) else [])
 
 
 def test_clusters_count_over_all_folds() -> None:

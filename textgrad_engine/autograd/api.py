@@ -192,22 +192,24 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
             f"got {len(given)} gradients for {len(roots)} variables: give one for each, None for a loss"
         )
     found = Roots([], [], [])
-    for position, (root, gradient) in enumerate(zip(roots, given)):
-        if not isinstance(root, Variable):
-            whose = "; give the Variable that it is the edge of" if isinstance(root, GradientEdge) else ""
-            raise TypeError(f"backward begins at Variables, got {type(root).__name__} at position {position}{whose}")
-        if isinstance(root._inner, list):
-            raise AutogradError(
-                f"{label_of(root)} is a value inside vmap, where no pass begins. Return it and call backward on the "
-                "batch that vmap gives, or use func.grad inside."
-            )
-        if not root._requires_grad:
-            raise AutogradError(
-                f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
-                "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad(). A "
-                "loss speaks to its prediction alone: are loss(prediction, target) in that order?"
-            )
-        with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed
+    with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed
+        for position, (root, gradient) in enumerate(zip(roots, given)):
+            if not isinstance(root, Variable):
+                whose = "; give the Variable that it is the edge of" if isinstance(root, GradientEdge) else ""
+                raise TypeError(
+                    f"backward begins at Variables, got {type(root).__name__} at position {position}{whose}"
+                )
+            if isinstance(root._inner, list):
+                raise AutogradError(
+                    f"{label_of(root)} is a value inside vmap, where no pass begins. Return it and call backward on "
+                    "the batch that vmap gives, or use func.grad inside."
+                )
+            if not root._requires_grad:
+                raise AutogradError(
+                    f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants "
+                    "feedback. Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of "
+                    "no_grad(). A loss speaks to its prediction alone: are loss(prediction, target) in that order?"
+                )
             found.add(root, starting_items(root, "the caller", gradient))
     return found
 

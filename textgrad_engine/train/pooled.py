@@ -181,6 +181,8 @@ def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequenc
     def part_of(at: int) -> MetricScores:
         return replace(each[0].parts[at], scores=joined(lambda one: one.parts[at].scores))
 
+    # Folds of before have none beside those that were run since.
+    everywhere = len({tuple(part.name for part in one.parts) for one in each}) == 1
     made = Evaluation(
         joined(lambda one: one.ids),
         joined(lambda one: one.scores),
@@ -188,6 +190,6 @@ def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequenc
         {name: error for one in each for name, error in one.failures.items()},
         scale=each[0].scale,
         latency=joined(lambda one: one.latency),
-        parts=tuple([part_of(at) for at in range(len(each[0].parts))]),
+        parts=tuple([part_of(at) for at in range(len(each[0].parts))]) if everywhere else (),
     )
     return replace(made, clusters=tuple(clusters[place[name]] for name in made.ids)) if clusters else made
