@@ -239,7 +239,11 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
             )
     if isinstance(gradient, str):
         return as_items(gradient, call)
-    return [entered(item) for item in as_items(gradient, call)]
+    items = as_items(gradient, call)
+    for item in items:
+        if isinstance(item._data, list) and isinstance(data := first_data(root), list) and len(item._data) != len(data):
+            texts_for(data, item._data, root)  # says so
+    return [entered(item) for item in items]
 
 
 def _single(root: Any, gradients: Any) -> Any:
