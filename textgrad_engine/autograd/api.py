@@ -191,8 +191,7 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
         raise AutogradError(
             f"got {len(given)} gradients for {len(roots)} variables: give one for each, None for a loss"
         )
-    found = Roots([], [], [])
-    for position, (root, gradient) in enumerate(zip(roots, given)):
+    for position, root in enumerate(roots):
         if not isinstance(root, Variable):
             whose = "; give the Variable that it is the edge of" if isinstance(root, GradientEdge) else ""
             raise TypeError(f"backward begins at Variables, got {type(root).__name__} at position {position}{whose}")
@@ -207,7 +206,9 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad(). A "
                 "loss speaks to its prediction alone: are loss(prediction, target) in that order?"
             )
-        with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed
+    found = Roots([], [], [])
+    with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed
+        for root, gradient in zip(roots, given):
             found.add(root, starting_items(root, "the caller", gradient))
     return found
 
