@@ -606,6 +606,15 @@ def test_feedback_on_a_batch_has_a_text_for_each_entry(words):
     assert batch.grad == []
 
 
+@pytest.mark.parametrize("gradient", [tg.Variable(["one"]), [tg.Variable("all"), tg.Variable(["1", "2", "3"])]])
+def test_a_variable_that_is_feedback_on_a_batch_has_as_many_entries(gradient):
+    """As a plain list has."""
+    batch = tg.Variable(["a", "b"], role="answers", requires_grad=True)
+    with pytest.raises(AutogradError, match=r"feedback on Variable 'answers.*Give one text for each entry"):
+        (batch + "!").backward(gradient)
+    assert batch.grad == []
+
+
 def test_feedback_on_batches_of_batches_has_their_shape():
     """Rows of texts; one text for a row is about every entry of it."""
     batch = tg.Variable([["a", "b"], ["c", "d"]], requires_grad=True)

@@ -191,25 +191,24 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
         raise AutogradError(
             f"got {len(given)} gradients for {len(roots)} variables: give one for each, None for a loss"
         )
+    for position, root in enumerate(roots):
+        if not isinstance(root, Variable):
+            whose = "; give the Variable that it is the edge of" if isinstance(root, GradientEdge) else ""
+            raise TypeError(f"backward begins at Variables, got {type(root).__name__} at position {position}{whose}")
+        if isinstance(root._inner, list):
+            raise AutogradError(
+                f"{label_of(root)} is a value inside vmap, where no pass begins. Return it and call backward on the "
+                "batch that vmap gives, or use func.grad inside."
+            )
+        if not root._requires_grad:
+            raise AutogradError(
+                f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
+                "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad(). A "
+                "loss speaks to its prediction alone: are loss(prediction, target) in that order?"
+            )
     found = Roots([], [], [])
     with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed
-        for position, (root, gradient) in enumerate(zip(roots, given)):
-            if not isinstance(root, Variable):
-                whose = "; give the Variable that it is the edge of" if isinstance(root, GradientEdge) else ""
-                raise TypeError(
-                    f"backward begins at Variables, got {type(root).__name__} at position {position}{whose}"
-                )
-            if isinstance(root._inner, list):
-                raise AutogradError(
-                    f"{label_of(root)} is a value inside vmap, where no pass begins. Return it and call backward on "
-                    "the batch that vmap gives, or use func.grad inside."
-                )
-            if not root._requires_grad:
-                raise AutogradError(
-                    f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants "
-                    "feedback. Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of "
-                    "no_grad(). A loss speaks to its prediction alone: are loss(prediction, target) in that order?"
-                )
+        for root, gradient in zip(roots, given):
             found.add(root, starting_items(root, "the caller", gradient))
     return found
 
@@ -241,7 +240,11 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
             )
     if isinstance(gradient, str):
         return as_items(gradient, call)
-    return [entered(item) for item in as_items(gradient, call)]
+    items = as_items(gradient, call)
+    for item in items:
+        if isinstance(item._data, list) and isinstance(data := first_data(root), list) and len(item._data) != len(data):
+            texts_for(data, item._data, root)  # says so
+    return [entered(item) for item in items]
 
 
 def _single(root: Any, gradients: Any) -> Any:
