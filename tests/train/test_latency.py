@@ -74,7 +74,7 @@ def fit(name: str, weight: float | None, fn: Callable[[Request], Any] = answer, 
 
 
 @pytest.mark.parametrize(
-    "weight, must_be", [(-1.0, "at least 0"), (math.inf, "finite"), (math.nan, "a number or None")]
+    ("weight", "must_be"), [(-1.0, "at least 0"), (math.inf, "finite"), (math.nan, "a number or None")]
 )
 def test_a_weight_out_of_range(weight: float, must_be: str) -> None:
     """Said when the Trainer is made."""
