@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 import operator
-import sys
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -104,17 +104,13 @@ _KINDS: dict[Callable[..., Any], list[tuple[str, Kind]]] = {}
 
 
 def _kinds_of(function: Any) -> list[tuple[str, Kind]]:
-    if isinstance(function, type):
-        scope, several = vars(sys.modules[function.__module__]), set()
-    else:
+    several = set()
+    if not isinstance(function, type):
         function = inspect.unwrap(function)
-        scope = function.__globals__
         parameters = inspect.signature(function).parameters.values()
         several = {each.name for each in parameters if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
     found = []
-    for name, annotation in inspect.get_annotations(function).items():
-        while isinstance(annotation, str):  # what a text names may be an alias, and a text itself
-            annotation = eval(annotation, scope)
+    for name, annotation in typing.get_type_hints(function).items():
         if name not in {"return", *several} and (kind := kind_of(annotation)) is not None:
             found.append((name, kind))
     return found
