@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import itertools
 import logging
 import os
 import signal
@@ -555,6 +556,37 @@ def test_a_call_starts_when_all_that_it_waits_for_is_there():
         assert not total.done
         gates[number].set_result(number)
     assert total.result() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_of_several_that_fail_the_first_in_order_is_told(order):
+    """Whichever failed first in time; as soon as those before it are there, and not only when all are."""
+    gates, calls = zip(*[held() for _ in range(4)], strict=True)
+    total = dispatch.submit(lambda: "never", calls)
+    both = dispatch.joint(calls)
+    ended = []
+    for number in order:
+        ended.append(number)
+        if number in (1, 2):
+            gates[number].set_exception(ConnectionError(f"{number} is down"))
+        else:
+            gates[number].set_result(number)
+        assert calls[number].wait(60)
+        for call in (total, both):
+            if {0, 1} <= set(ended):
+                with pytest.raises(ConnectionError, match="1 is down"):
+                    call.result()
+            else:
+                assert not call.done
+
+
+def test_a_call_behind_a_hundred_thousand_others():
+    """They are waited for without recursion, those that are there already and those that are not."""
+    gate, last = held()
+    calls = [dispatch.submit(lambda: 1) for _ in range(100_000)]
+    total = dispatch.submit(lambda: sum(call.result() for call in calls), [last, *calls])
+    gate.set_result(1)
+    assert total.result() == 100_000
 
 
 def test_the_context_is_that_of_the_moment_of_dispatch():

@@ -36,7 +36,7 @@ class Critic:
 
     async def answer(self, name, said):
         self.asked.append(name)
-        if self.order is not None:
+        if self.order is not None and name in self.order:
             await self._turn(name)
         self.finished.append(name)
         if name in self.down:
@@ -208,6 +208,77 @@ def test_a_failure_after_a_neighbours_success(critic, ask):
         total.backward("f")
     assert critic.finished == ["good", "bad"]
     assert one.grad == []
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["a", "b", "c"])))
+def test_of_several_rules_that_fail_the_first_in_order_is_blamed(critic, ask, order):
+    """Whoever answers first: of losses that of the first one, of the inputs of a value the first one's."""
+    prompt = leaf()
+    critic.down = {"b", "c"}
+    for roots in ([ask(name, prompt) for name in "abc"], [ops.sum([ask(name, prompt) for name in "abc"])]):
+        critic.asked.clear()
+        critic.finish_in(order)
+        with pytest.raises(ConnectionError, match="b is down"):
+            tg.backward(roots, ["f"] * len(roots))
+    assert prompt.grad == []
+
+
+def test_what_comes_behind_a_failure_is_not_asked_about(critic, ask):
+    """And what comes before it is, as it may fail, too, and would be the first."""
+    one, two = leaf(), leaf()
+    before, behind = ask("first", ask("under the first", one)), ask("last", ask("under the last", two))
+    critic.finish_in(["middle", "last", "first"])
+    critic.down = {"middle", "under the first"}
+    with pytest.raises(ConnectionError, match="under the first is down"):
+        tg.backward([before, ask("middle", leaf()), behind], ["f"] * 3)
+    assert "under the last" not in critic.asked
+
+
+def test_rules_that_share_a_call_are_not_asked_when_something_has_failed(critic, ask):
+    """They wait for all others, of which one has ended the pass."""
+    prompt = leaf()
+    critic.down = {"down"}
+    with pytest.raises(ConnectionError, match="down is down"):
+        tg.backward([Grouped.apply("a1", prompt), ask("down", prompt)], ["f", "f"])
+    assert Grouped.together == []
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")))
+def test_of_several_losses_that_failed_the_first_is_blamed(critic, order):
+    """Whoever failed first, and whatever rules say that had begun by then."""
+
+    class Later(tg.Function):
+        @staticmethod
+        async def forward(ctx, name, text):
+            return tg.Variable(await critic.answer(name, text.data))
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            raise LookupError("said of the first")
+
+    prompt = leaf()
+    critic.down = {"b", "c"}
+    critic.finish_in(order)
+    with pytest.raises(ConnectionError, match="b is down"):
+        tg.backward([Later.apply(name, prompt) for name in "abc"], ["f"] * 3)
+    assert prompt.grad == []
+
+
+def test_a_loss_that_failed_has_no_rule_begin(critic, ask):
+    """It would be paid for, and nobody would hear what it says."""
+
+    class Broken(tg.Function):
+        @staticmethod
+        async def forward(ctx, text):
+            raise ConnectionError("down")
+
+    prompt = leaf()
+    failed = Broken.apply(prompt)
+    for roots in ([ask("a", prompt), failed], [failed, ask("b", prompt)]):
+        assert failed._call.wait(60)
+        with pytest.raises(ConnectionError, match="down"):
+            tg.backward(roots, ["f", "f"])
+    assert critic.asked == []
 
 
 def test_a_failed_forward_is_what_backward_raises():

@@ -250,6 +250,37 @@ def test_one_example_that_fails_fails_what_depends_on_it(loss: Any) -> None:
             scores.data  # noqa: B018  reading is the test
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations("abcd")))
+def test_of_several_examples_that_fail_the_first_is_told(loss: Any, order: tuple[str, ...]) -> None:
+    """Whichever fails first; in values, and in the feedback of a pass."""
+    ended: list[str] = []
+    turns: dict[str, asyncio.Event] = {}
+
+    async def answer(request: Any) -> str:
+        text = request.messages[-1].text
+        turns.setdefault(text, asyncio.Event())
+        if len(turns) == len(order):
+            turns[order[0]].set()
+        async with asyncio.timeout(60):
+            await turns[text].wait()
+        ended.append(text)
+        if (after := order.index(text) + 1) < len(order):
+            turns[order[after]].set()
+        if text in "bd":
+            raise ConnectionError(f"no answer for {text}")
+        return "fine"
+
+    with tg.use_models(forward=FunctionModel(answer)):
+        scores = func.vmap(lambda text: loss("P", text, "fine"))(list("abcd"))
+        with pytest.raises(ConnectionError, match="no answer for b"):
+            scores.data  # noqa: B018  reading is the test
+        assert tuple(ended) == order[: len(ended)]
+        turns.clear()
+        told = func.vmap(func.grad(lambda prompt, text: loss(prompt, text, "fine")), (None, 0))
+        with pytest.raises(ConnectionError, match="no answer for b"):
+            told("P", list("abcd"))
+
+
 def test_in_dims_for_all_for_each_and_for_parts() -> None:
     """One value, one for each argument, or a container in the shape of an argument."""
     assert func.vmap(lambda a, b: a + b)(["a", "b"], tg.Variable(["x", "y"])).data == ["ax", "by"]

@@ -20,6 +20,7 @@ class Step:
     inputs: tuple[int, ...]
     patience: int
     silent: bool
+    down: str
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,11 @@ OPERATIONS = {
 }
 
 
+KINDS = ["ask", "ask", "now", "shared", *sorted(OPERATIONS)]
+
+
 @st.composite
-def programs(draw):
+def programs(draw, kinds=KINDS):
     """Random graphs: asynchronous critics, immediate ones and plain operations, over leaves that may be constants."""
     leaves = draw(st.lists(st.booleans(), min_size=1, max_size=3).map(lambda flags: (True, *flags)))
     steps = []
@@ -71,10 +75,11 @@ def programs(draw):
         size = len(leaves) + number
         steps.append(
             Step(
-                draw(st.sampled_from(["ask", "ask", "now", *sorted(OPERATIONS)])),
+                draw(st.sampled_from(kinds)),
                 tuple(draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=3))),
                 draw(st.integers(0, 5)),
                 draw(st.sampled_from([False] * 5 + [True])),
+                draw(st.sampled_from(["", "", "", "rule", "forward"])),
             )
         )
     size = len(leaves) + len(steps)
@@ -85,12 +90,14 @@ def programs(draw):
 class Run:
     """A program that was run, with the questions that its backward passes asked."""
 
-    def __init__(self, program, *, dispatched=True, patient=True):
+    def __init__(self, program, *, dispatched=True, patient=True, down=(), turned=False):
         self.program, self.asked = program, []
+        self.down, self.turned = down, turned
         self._lock = threading.Lock()
         self.leaves = [tg.Variable(f"leaf {n}", f"leaf {n}", flag) for n, flag in enumerate(program.leaves)]
         self.values = list(self.leaves)
         rules = {"ask": self._rule(dispatched, patient), "now": self._rule(False, False)}
+        rules["shared"] = type("Shared", (rules["now"],), {"backward_group": staticmethod(lambda ctx: "all")})
         for number, step in enumerate(program.steps):
             inputs = [self.values[index] for index in step.inputs]
             if step.kind in OPERATIONS:
@@ -104,11 +111,14 @@ class Run:
         def note(ctx, said):
             with self._lock:
                 self.asked.append(ctx.name)
+            if ctx.down == "rule" and "rule" in self.down:
+                raise ConnectionError(f"the rule of {ctx.name}")
             answer = "" if ctx.silent else f"{ctx.name}({said})"
             return (None, None, *[f"{answer}@{n}" if answer else "" for n in range(ctx.count)])
 
         def start(ctx, name, step, *inputs):
-            ctx.name, ctx.silent, ctx.count, ctx.patience = name, step.silent, len(inputs), step.patience
+            ctx.name, ctx.silent, ctx.count, ctx.down = name, step.silent, len(inputs), step.down
+            ctx.patience = 5 - step.patience if self.turned else step.patience
             return tg.Variable(name)
 
         async def wait(ctx):
@@ -118,15 +128,20 @@ class Run:
         async def forward(ctx, name, step, *inputs):
             result = start(ctx, name, step, *inputs)
             await wait(ctx)
+            if ctx.down == "forward" and "forward" in self.down:
+                raise ConnectionError(f"the forward of {ctx.name}")
             return result
 
         async def backward(ctx, grad_out):
             await wait(ctx)
             return note(ctx, grad_out.data)
 
+        def together(ctxs, grad_outs):
+            return [note(ctx, grad_out.data) for ctx, (grad_out,) in zip(ctxs, grad_outs, strict=True)]
+
         if not dispatched:
-            return rule(start, lambda ctx, grad_out: note(ctx, grad_out.data))
-        return rule(forward, backward)
+            return rule(start, lambda ctx, grad_out: note(ctx, grad_out.data), together)
+        return rule(forward, backward, together)
 
     def gradients(self):
         return [str(root_number) for root_number in range(len(self.roots))]
@@ -140,8 +155,22 @@ class Run:
         return [[item.data for item in leaf.grad] for leaf in self.leaves]
 
 
-def rule(forward, backward):
-    return type("Rule", (tg.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+def rule(forward, backward, together):
+    rules = {"forward": forward, "backward": backward, "backward_many": together}
+    return type("Rule", (tg.Function,), {name: staticmethod(function) for name, function in rules.items()})
+
+
+def blamed(program, **options):
+    """The error that a program or its backward pass ends with; no leaf has changed, if there is one."""
+    leaves = []
+    try:
+        run = Run(program, **options)
+        leaves = run.leaves
+        run.backward()
+    except ConnectionError as error:
+        assert not any(leaf.grad for leaf in leaves)
+        return str(error)
+    return None
 
 
 @FEW
@@ -225,6 +254,16 @@ def test_a_pass_that_failed_at_any_question_counts_for_nothing(program, number):
     assert run.feedback() == [[] for _ in run.leaves]
     down.clear()
     assert run.backward().feedback() == whole.feedback()
+
+
+@settings(FEW, max_examples=200)
+@given(programs(["ask", "ask", "now", "shared", "join"]))
+def test_which_failure_is_blamed_does_not_depend_on_when_anything_fails(program):
+    """Of several forwards and rules that fail, at any order of completion."""
+    both, rules = ("forward", "rule"), ("rule",)
+    orders = [{"turned": False}, {"turned": True}, {"patient": False}]
+    assert len({blamed(program, down=both, **order) for order in orders}) == 1
+    assert len({blamed(program, down=rules, **order) for order in [*orders, {"dispatched": False}]}) == 1
 
 
 @FEW

@@ -251,6 +251,30 @@ def test_scores_are_in_dataset_order_whatever_ends_first() -> None:
     assert found.predictions == ("no", "1", "no", "3", "no", "5")
 
 
+def test_of_several_failures_the_first_in_order_is_raised() -> None:
+    """The last answer comes first, and so on back to the first: bugs, and answers that most examples lack."""
+
+    def backwards(kind: Callable[[str], Exception], wrong: str) -> FunctionModel:
+        done = {str(n): asyncio.Event() for n in range(6)}
+
+        async def answer(request: Request) -> str:
+            said = word(request)
+            if said != "5":
+                await done[str(int(said) + 1)].wait()
+            done[said].set()
+            if said in wrong:
+                raise kind(f"no {said}")
+            return said
+
+        return FunctionModel(answer)
+
+    with pytest.raises(KeyError, match="no 2"):
+        scores(backwards(KeyError, "24"), 6)
+    with pytest.raises(ContentFiltered, match="no 1"):
+        scores(backwards(ContentFiltered, "12345"), 6)
+    assert list(scores(backwards(ContentFiltered, "24"), 6).failures) == ["2", "4"]
+
+
 def test_concurrency_bounds_the_examples_under_way() -> None:
     """Also for a program that only dispatches."""
     model = FunctionModel(lambda request: word(request), latency=0.001)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,13 +15,13 @@ from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import BadRequest, ModelError
 from textgrad_engine.testing import FunctionModel
 
-ROWS = [{"word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
+ROWS = [{"id": word, "word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
 
 
 def fit(respond: Any, **settings: Any) -> tg.TrainResult:
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     with tg.use_models(forward=FunctionModel(respond)):
-        trainer = tg.Trainer(batch_size=2, **settings)
+        trainer = tg.Trainer(**{"batch_size": 2, **settings})
         return trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS, ROWS)
 
 
@@ -49,6 +51,29 @@ def test_one_lost_feedback_is_noted_and_the_step_goes_on() -> None:
     assert len(problems) == 1
     assert "ChatCompletionBackward" in problems[0]
     assert "filtered" in problems[0]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("one", "three", "four"))))
+def test_lost_feedback_is_noted_in_the_order_of_the_examples(order: tuple[str, ...]) -> None:
+    """Whichever was lost first: events are the same in every run."""
+    turns = {word: asyncio.Event() for word in order}
+    turns[order[0]].set()
+
+    async def respond(request: llm.Request) -> Any:
+        if request.purpose == "backward":
+            (word,) = [word for word in ("one", "two", "three", "four") if word in request.messages[-1].text.split()]
+            if word in turns:
+                async with asyncio.timeout(60):
+                    await turns[word].wait()
+                if (after := order.index(word) + 1) < len(order):
+                    turns[order[after]].set()
+                raise BadRequest(f"filtered: {word}", status=400)
+        return answer(request)
+
+    result = fit(respond, max_epochs=1, batch_size=4)
+    (step,) = result.steps
+    lost = [name for name in step.examples if name != "two"]
+    assert [problem.rpartition(" ")[2] for problem in step.problems] == lost
 
 
 def test_a_lost_proposal_leaves_the_texts_and_is_noted() -> None:

@@ -37,6 +37,7 @@ from typing import Any
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import needs_by_argument
+from textgrad_engine.autograd.blame import Blame
 from textgrad_engine.autograd.context import FREED, Context, any_context
 from textgrad_engine.autograd.forgiving import FORGIVING
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
@@ -100,17 +101,21 @@ class Pass:
         self._ready: list[Visit] = []
         self._events: queue.SimpleQueue[Visit] = queue.SimpleQueue()
         self._put = self._events.put
-        self._outstanding = 0
+        self._outstanding: set[Visit] = set()
         self._taken: deque[Visit] = deque()
         self._groups: dict[Any, list[Visit]] = {}
         self._wave: list[Visit] = []
-        self._forgives = FORGIVING.get()
+        self._forgiving = FORGIVING.get()
+        self._forgiven: list[tuple[Visit, BaseException]] = []
+        self._blame: Blame | None = None
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
+        self._roots = roots.nodes
+        self._first: dict[Visit, None] = {}
         self._begin_at(roots)
 
     def _begin_at(self, roots: Roots) -> None:
-        first: dict[Visit, None] = {}
+        first = self._first
         for position, (node, output_nr, item) in enumerate(zip(*roots)):
             visit = self._visits[node]
             if visit.gradients is not None:
@@ -127,8 +132,9 @@ class Pass:
         if call is None:
             self._ready.append(visit)
         elif not call.done:
-            self._outstanding += 1
-            call.on_done(functools.partial(self._may_begin, visit))
+            if self._blame is None or self._blame.still_waits(visit):
+                self._outstanding.add(visit)
+                call.on_done(functools.partial(self._may_begin, visit))
         elif call._error is None:
             visit.node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
             self._ready.append(visit)
@@ -140,18 +146,32 @@ class Pass:
         self._put(visit)
 
     def run(self) -> None:
-        """Run every needed node once."""
+        """Run every needed node once.
+
+        Raises:
+            BaseException: what a rule, a hook or a forward raised; of several, see NOTE [Blame] in `blame.py`.
+        """
         token = dispatch.asked_from.set(dispatch.caller_line())
         try:
             self._run()
         finally:
             dispatch.asked_from.reset(token)
+        if self._forgiving is not None and self._forgiven:
+            place = self._blaming().place
+            in_order = sorted(self._forgiven, key=lambda each: place(each[0]))
+            self._forgiving.forgiven += [(visit.node, error) for visit, error in in_order]
 
     def _run(self) -> None:
         blocking_is_wrong = dispatch.in_loop_thread()
         while True:
             while self._ready:
-                self._begin(self._ready.pop())
+                visit = self._ready.pop()
+                if self._blame is not None and not self._blame.may_begin(visit):
+                    continue
+                try:
+                    self._begin(visit)
+                except Exception as error:
+                    self._fail(error, visit)
                 if len(self._wave) >= _WAVE:
                     self._begin_wave()
                 if not self._events.empty():
@@ -159,7 +179,9 @@ class Pass:
             if self._wave:
                 self._begin_wave()
                 continue
-            if self._outstanding == 0:
+            if not self._outstanding:
+                if self._blame is not None:
+                    self._blame.end()
                 if not self._groups:
                     return
                 self._flush_groups()
@@ -170,7 +192,9 @@ class Pass:
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
             visit = self._next_event()
-            self._outstanding -= 1
+            if visit not in self._outstanding:  # it comes behind what has failed
+                continue
+            self._outstanding.remove(visit)
             if visit.error is not None:
                 self._failed(visit, visit.error)
             elif visit.outcome is _BEGIN:
@@ -277,7 +301,11 @@ class Pass:
 
     def _call_rule(self, visits: list[Visit], *, together: bool) -> None:
         """Run the rule of a node, or of several that share a call."""
-        outcome = run_rule(Backward([self._rule_call(visit) for visit in visits], together))
+        try:
+            outcome = run_rule(Backward([self._rule_call(visit) for visit in visits], together))
+        except Exception as error:
+            self._fail(error, *visits)
+            return
         for visit in visits:
             if isinstance(outcome, Call):
                 self._expect(outcome, visit)
@@ -287,13 +315,20 @@ class Pass:
     def _begin_wave(self) -> None:
         """Run the rules of nodes that share no call: of many at once each takes fewer steps."""
         wave, self._wave = self._wave, []
+        if self._blame is not None:
+            wave = list(filter(self._blame.may_begin, wave))
         if LAYERS.get():
             for visit in wave:
                 self._call_rule([visit], together=True)
             return
         for _, visits in itertools.groupby(wave, key=attrgetter("node.function")):
             part = list(visits)
-            for visit, returned in zip(part, run_together([self._rule_call(visit) for visit in part])):
+            try:
+                found = run_together([self._rule_call(visit) for visit in part])
+            except Exception as error:
+                self._fail(error, *part)
+                continue
+            for visit, returned in zip(part, found):
                 self._receive(visit, returned)
 
     def _rule_call(self, visit: Visit) -> RuleCall:
@@ -306,7 +341,7 @@ class Pass:
         return RuleCall(node, node.ctx, visit.arrived, visit.targets, needs)
 
     def _expect(self, call: Call, visit: Visit) -> None:
-        self._outstanding += 1
+        self._outstanding.add(visit)
         call.on_done(functools.partial(self._has_returned, visit))
 
     def _has_returned(self, visit: Visit, call: Call) -> None:
@@ -328,7 +363,7 @@ class Pass:
                 elif item._call is not None:
                     pending += item._pending()
         if len(pending) == 1:
-            self._outstanding += 1
+            self._outstanding.add(visit)
             visit.tell = self._put
             pending[0].on_done(visit)
         elif pending:
@@ -341,7 +376,7 @@ class Pass:
     def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
         calls = list(dict.fromkeys(pending))
         left = iter(range(len(calls) - 1, -1, -1))  # counts down atomically: calls end on another thread
-        self._outstanding += 1
+        self._outstanding.add(visit)
 
         def one_done(_: Call) -> None:
             if next(left) == 0:
@@ -353,13 +388,24 @@ class Pass:
             call.on_done(one_done)
 
     def _failed(self, visit: Visit, error: BaseException) -> None:
-        """A rule, or the forward of a root, has failed: so does the pass, unless somebody forgives it.
+        """What a node waited for has failed, and so does the pass, unless somebody forgives it.
 
         When it is forgiven, nothing is said behind this node.
         """
-        if self._forgives is None or not self._forgives(visit.node, error):
-            raise error
-        self._pass_zeros(visit)
+        if self._forgiving is not None and self._forgiving.passes_over(visit.node, error):
+            self._forgiven.append((visit, error))
+            self._pass_zeros(visit)
+        else:
+            self._fail(error, visit)
+
+    def _fail(self, error: BaseException, *visits: Visit) -> None:
+        blame = self._blame = self._blaming()
+        for visit in visits:
+            blame.note(visit, error)
+        self._outstanding = set(filter(blame.still_waits, self._outstanding))
+
+    def _blaming(self) -> Blame:
+        return self._blame or Blame(self._roots, self._first)
 
     def _pass_zeros(self, visit: Visit) -> None:
         visit.returned = [[] for _ in visit.node.edges]
@@ -369,7 +415,11 @@ class Pass:
         """The gradients of a rule are there: the node's hooks see them before they go on."""
         node = visit.node
         if isinstance(node, FunctionNode) and node.hooks is not None and node.hooks.get(POST):
-            visit.returned = after_rule(node, visit.returned, visit.arrived)
+            try:
+                visit.returned = after_rule(node, visit.returned, visit.arrived)
+            except Exception as error:
+                self._fail(error, visit)
+                return
         self._deliver(visit)
 
     def _deliver(self, visit: Visit) -> None:

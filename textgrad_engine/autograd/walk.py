@@ -14,7 +14,17 @@ from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Gradien
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 
-__all__ = ["SETTLED", "Contribution", "ExampleOrders", "Inside", "Roots", "Visit", "place_of", "plan"]
+__all__ = [
+    "SETTLED",
+    "Contribution",
+    "ExampleOrders",
+    "Inside",
+    "Roots",
+    "Visit",
+    "in_order_of_turns",
+    "place_of",
+    "plan",
+]
 
 Contribution: TypeAlias = tuple[int, int, int, int, Variable]
 """An item that was sent to a node, and its place: the rank of the node that sent it, the position of the edge, the
@@ -271,7 +281,17 @@ def _layer_of(node: Node) -> Any:
     return getattr(node.ctx, "layer", None) if type(node) is FunctionNode else None
 
 
-def _in_postorder(roots: list[Node], leads_to: Callable[[Node], Iterator[Node]]) -> Iterator[Node]:
+def in_order_of_turns(roots: Sequence[Node]) -> dict[Node, int]:
+    """For each node behind the roots its place in a pass that goes from node to node, the first root and edge first."""
+
+    def leads_to(node: Node) -> Iterator[Node]:
+        return (edge.node for edge in reversed(node.edges) if edge is not None)
+
+    last_first = list(_in_postorder(roots[::-1], leads_to))
+    return {node: place for place, node in enumerate(reversed(last_first))}
+
+
+def _in_postorder(roots: Sequence[Node], leads_to: Callable[[Node], Iterator[Node]]) -> Iterator[Node]:
     """All nodes behind the roots, each after what it leads to."""
     seen: set[Node] = set()
     for root in roots:

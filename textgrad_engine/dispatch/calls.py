@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 import os
 import threading
@@ -53,8 +54,8 @@ class Call(Step):
     """
 
     __slots__ = (
-        "__weakref__", "_callbacks", "_context", "_error", "_label", "_scope", "_start", "_task", "_thread", "_trace",
-        "_value", "_waiting", "_where", "_work", "done",
+        "__weakref__", "_ahead", "_callbacks", "_context", "_error", "_label", "_scope", "_start", "_task", "_thread",
+        "_trace", "_value", "_where", "_work", "done",
     )  # fmt: skip
 
     def __init__(self, start: Callable[[], Any], label: str | tuple[str, ...], where: Line | str) -> None:
@@ -68,7 +69,7 @@ class Call(Step):
         self._value: Any = None
         self._error: BaseException | None = None
         self._trace: TracebackType | None = None
-        self._waiting = 0
+        self._ahead: list[Call] | None = None  # those that it still waits for, the first of them last
         self.done = False
         self._label = label
         self._where = where
@@ -179,7 +180,7 @@ class Call(Step):
                 return
             self._value, self._error = value, error
             self._trace = error.__traceback__ if error is not None else None
-            self._start = self._context = self._task = self._work = None
+            self._start = self._context = self._task = self._work = self._ahead = None
             self.done = True
             callbacks, self._callbacks = self._callbacks, None
         if self._scope is not None:
@@ -201,16 +202,26 @@ class Call(Step):
             error.add_note(note)
         self._finish(None, error)
 
-    def _dependency_done(self, call: Call) -> None:
-        error = call._error
-        if error is not None:
-            self._thread.post(lambda: self._finish(None, error))  # posted: a long chain would fail recursively
-            return
-        with _lock:
-            self._waiting -= 1
-            ready = self._waiting == 0
-        if ready:
-            self._thread.post(self)
+    def _begin_behind(self, call: Call) -> None:
+        """Wait for a call that is ahead of this one, and then for the others, one after the other; then be begun.
+
+        They are done at the same time however they are waited for. So of several that fail it is the first in order
+        whose error this one has, and not the quickest.
+        """
+        while call.done:
+            error = call._error
+            if error is not None:
+                self._thread.post(functools.partial(self._finish, None, error))  # a long chain would fail recursively
+                return
+            ahead = self._ahead
+            if not ahead:
+                self._thread.post(self)
+                return
+            call = ahead.pop()
+        if call._thread.alive:
+            call.on_done(self._begin_behind)
+        else:
+            self._fail(call._lost())
 
     def begin(self) -> Any:
         """See `Step.begin`."""
@@ -391,24 +402,23 @@ def submit(
     Args:
         start: called there when everything it waits for is done, in a copy of the context of this moment; returns the
             value, or a coroutine for it.
-        waits_for: calls that must be done first; if one fails, this one fails with the same error and never starts.
+        waits_for: calls that must be done first; if some fail, this one never starts and fails with the error of the
+            first of them in this order.
         label: what is computed, for messages; or its role and the Function's name, put together where one is wanted.
         where: the line of user code, for messages.
     """
     call = Call(start, label, where)
     if waits_for:
-        call._waiting = len(waits_for)
-        for other in waits_for:
-            if not other.done and not other._thread.alive:
-                call._fail(other._lost())
-            other.on_done(call._dependency_done)
+        if len(waits_for) > 1:
+            call._ahead = list(waits_for[:0:-1])
+        call._begin_behind(waits_for[0])
     else:
         call._thread.post(call)
     return call
 
 
 def joint(calls: Sequence[Call]) -> Call | None:
-    """One call that is done when all of these are, and fails if one does; None when there is nothing to wait for."""
+    """One call that is done when all of these are, and fails as in `submit`; None when there is nothing to wait for."""
     left = [call for call in dict.fromkeys(calls) if not call.done or call.failed]
     if len(left) < 2:
         return left[0] if left else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from textgrad_engine.autograd import Node, Variable, backward
@@ -20,32 +19,23 @@ def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = N
         inputs: the texts that feedback is wanted on; None for all leaves.
 
     Returns:
-        The answers of the critic that were not to be had, in words.
+        The answers of the critic that were not to be had, in words and in the order of the losses.
 
     Raises:
         ModelError: the models cannot be asked at all, or the budget is spent.
     """
-    problems: list[str] = []
-    if roots:
-        with forgiving(functools.partial(_note_lost, problems)):
-            backward(roots, inputs=inputs)
-    return problems
+    if not roots:
+        return []
+    with forgiving(_is_lost) as lost:
+        backward(roots, inputs=inputs)
+    return [
+        f"no feedback from {node.name()}: {type(error).__name__}: {error}"
+        for node, error in lost
+        if node.call is None
+        or not node.call.failed  # of an example whose own answer was lost there is no score, either
+    ]
 
 
-def _note_lost(problems: list[str], node: Node, error: BaseException) -> bool:
-    """Pass over a lost answer of the critic, or an example whose own answer was lost (it has no score).
-
-    Args:
-        problems: gets the lost answers of the critic, in words.
-        node: whose rule failed.
-        error: what it raised.
-
-    Returns:
-        Whether it is passed over.
-    """
-    if not isinstance(error, UNANSWERED):
-        return False
-    if node.call is not None and node.call.failed:
-        return True
-    problems.append(f"no feedback from {node.name()}: {type(error).__name__}: {error}")
-    return True
+def _is_lost(node: Node, error: BaseException) -> bool:
+    """Whether it is an answer that is lost: of the critic, or of the program for one example."""
+    return isinstance(error, UNANSWERED)
