@@ -576,7 +576,8 @@ def test_a_judge_is_asked_what_it_would_say(model: FunctionModel) -> None:
     assert score.data.startswith("What falls on the score of this edit of the whole: change ")
     assert explanation.data.startswith("What falls on the explanation")
     request = next(r for r in model.requests if r.config.response_format.name == "what_if")
-    assert "- `prediction`: an input, which reads:" in request.messages[1].text
+    assert "- `prediction`: an input, shown below between tags <prediction-...> that" in request.messages[1].text
+    assert request.messages[1].text.count(">text</prediction-") == request.messages[1].text.count("text</") == 1
     assert ">\nadd thanks\n</edit-" in request.messages[1].text
     assert func.jvp(lambda p: ops.text_loss(p, "be kind"), ("text",), ("add thanks",))[1].data.startswith("change ")
 

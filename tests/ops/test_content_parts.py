@@ -89,19 +89,17 @@ def test_the_bytes_of_an_image_are_not_put_into_the_critics_prompt() -> None:
     question = wanting("What is it?", "question")
     said, shown = feedback([{"type": "text", "text": "Look:"}, IMAGE, question], question)
     assert said == [["about user"]]
-    assert re.search(r"Look:\n<image_1-\w{8}/>\nWhat is it\?", shown)
+    assert re.search(r"Look:\n<image_1-\w{8}/>\n<(user-\w+)>What is it\?</\1>", shown)
     assert "AAAA" not in shown
 
 
 def test_a_variable_in_a_text_part_gets_feedback() -> None:
-    """Alone in its message it is not shown twice; beside others it is."""
-    text = wanting("What is it?", "question")
-    said, shown = feedback([{"type": "text", "text": text}], text)
-    assert (said, shown.count("What is it?")) == ([["about user"]], 1)
-    text = wanting("What is it?", "question")
-    said, shown = feedback([{"type": "text", "text": text}, IMAGE], text)
-    assert (said, shown.count("What is it?")) == ([["about user"]], 2)
-    assert "user message (contains `user`)" in shown
+    """It is shown once, alone in its message and beside others."""
+    for beside in ([], [IMAGE]):
+        text = wanting("What is it?", "question")
+        said, shown = feedback([{"type": "text", "text": text}, *beside], text)
+        assert (said, shown.count("What is it?")) == ([["about user"]], 1)
+        assert "user message (contains `user`)" in shown
 
 
 def test_a_variable_in_an_image_url_gets_feedback_and_is_shown() -> None:

@@ -275,6 +275,23 @@ def test_the_example_of_an_answer_about_many_cases_names_the_first_and_the_last(
     assert text.splitlines()[-1] == f'{{"case_1": {{"system": "{first}"}}, ..., "case_5": {{"system": "..."}}}}'
 
 
+def test_nothing_in_the_request_is_set_off_by_more_than_one_blank_line() -> None:
+    """Whatever is in it: inputs beside the messages, a schema, several cases."""
+    form = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+    model = FunctionModel(lambda request: answering(request) if request.purpose == "backward" else {"a": "wrong"})
+    for schema in (None, form):
+        prompts = [nn.Parameter(text, role=text) for text in ("Obey {word}.", "Say {word}.")]
+        chat = nn.ChatCompletion(prompts[1], system=prompts[0], response_format=schema)
+        for size in (1, 2):
+            for text in run(chat, model, ["boo", "moo"], size=size):
+                assert "\n\n\n" not in text
+                inputs = text.partition("Inputs to give feedback on:\n")[2].partition("\n\n")[0]
+                assert [line for line in inputs.splitlines() if line.startswith("- ")] == [
+                    "- `system`: Obey {word}., which reads:",
+                    "- `user`: Say {word}., which reads:",
+                ]
+
+
 def test_a_trained_template_is_shown_with_its_slots() -> None:
     """Feedback on a template needs to see what is template and what a value: the filled message alone does not say."""
     model = FunctionModel(answering)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, nn, ops
+from textgrad_engine import Variable, nn, ops, templates
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm import Request
 from textgrad_engine.templates import fence
@@ -228,11 +228,20 @@ def test_the_critic_of_a_judge_is_told_each_trained_text_with_its_role(model: Fu
     score.backward("too strict")
     assert (said(criteria), said(topic)) == (["instructions: judge better"], ["topic: judge better"])
     shown = model.requests[-1].messages[-1].text
-    assert "- `instructions`: grading rules, which reads:" in shown
-    assert "- `topic`: what it is about, which reads:" in shown
+    assert "- `instructions`: grading rules, shown below between tags <instructions-...> that" in shown
+    assert "- `topic`: what it is about, shown below between tags <topic-...> that" in shown
     assert "user message (contains `instructions`, `topic`)" in shown
     assert "Monday" in shown
-    assert model.requests[0].messages[-1].text in shown
+    for text, key in (("Is it kind?", "instructions"), ("An essay.", "topic")):
+        assert shown.count(text) == shown.count(templates.mark(text, key)) == 1
+
+
+def test_what_a_judge_is_shown_has_tags_that_are_not_its_own(model: FunctionModel) -> None:
+    """It is told that its criteria stand between <criteria-...>; an input of that name is another text."""
+    criteria, rule = wanting("Is it kind?"), wanting("Be kind.", "rule")
+    ops.judge("bad", criteria, inputs={"criteria": rule}, eval_mode=False)[0].backward("too strict")
+    assert said(rule) == ["criteria_input: judge better"]
+    assert templates.mark("Be kind.", "criteria_input") in model.requests[-1].messages[-1].text
 
 
 def test_a_judge_may_be_shown_what_is_no_text(model: FunctionModel) -> None:

@@ -31,8 +31,8 @@ class Part:
         key: its key in the critic's answer.
         position: its position among the values of the call.
         role: what it is for.
-        shown: where its text is: it is a whole message; or it stands between tags in the messages; or it is shown
-            beside the message that was made of it.
+        shown: where its text is: it is a whole message; or it stands between tags in the messages; or, as a template
+            with slots does, it is shown beside the message that was made of it.
     """
 
     key: str
@@ -147,7 +147,20 @@ def _offered(config: GenerateConfig) -> Offered:
 
 
 _TAGS = frozenset(
-    ("answer", "edit", "expected", "explanation", "feedback", "got", "input", "message", "schema", "tools")
+    [
+        "answer",
+        "criteria",
+        "edit",
+        "expected",
+        "explanation",
+        "feedback",
+        "got",
+        "input",
+        "message",
+        "reference",
+        "schema",
+        "tools",
+    ]
 )
 """What tags are called in requests that show calls, and in feedback by the library: an input is called otherwise."""
 
@@ -177,13 +190,20 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
             parts[same] = Part(key, position, role, shown)
         return parts[same].key
 
+    marks: list[tuple[int, str]] = []
+
+    def tagged(wish: str, position: int) -> str:
+        """The key of a value that is a part of a message; there are tags around it, unless it is a whole one, too."""
+        key = key_of(f"{wish}_input" if wish in _TAGS else wish, position, "tags")
+        if parts[known[position][0]].shown == "tags":
+            marks.append((position, key))
+        return key
+
     with_slot = {name for slots_of_text in slots for name in slots_of_text}
-    marks = []
     by_input = {}
     for name, index in plan.inputs:
         if index in known and name in with_slot:
-            by_input[name] = key = key_of(f"{name}_input" if name in _TAGS else name, index, "tags")
-            marks.append((index, key))
+            by_input[name] = tagged(name, index)
         elif index in known:
             by_input[name] = key_of(name, index, "beside")
     names = [name for name, _ in plan.inputs]
@@ -192,16 +212,17 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
         inside: list[str] = []
         for piece in pieces:
             if isinstance(piece, Rendered):
-                shown: Shown = "message" if piece.whole else "beside"
-                inside += [key_of(name, at, shown) for name, at in piece.values if at in known]
+                asked_about = [(name, at) for name, at in piece.values if at in known]
+                inside += [key_of(*each, "message") if piece.whole else tagged(*each) for each in asked_about]
                 continue
             text = text_of(piece)
             for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:
                 # A template with slots is shown as it is, besides the message made of it; and so is what is no text.
                 filled = [name for name in slots_at.get(hole.at, ()) if name in names]
-                if hole.at in known:
-                    is_whole = hole is text and len(pieces) == 1 and not filled
-                    inside.append(key_of(role, hole.at, "message" if is_whole else "beside"))
+                if hole.at in known and (filled or hole is not text):
+                    inside.append(key_of(role, hole.at, "beside"))
+                elif hole.at in known:
+                    inside.append(tagged(role, hole.at) if len(pieces) > 1 else key_of(role, hole.at, "message"))
                 inside += [by_input[name] for name in filled if name in by_input]
         heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
     found = tuple(parts.values())
