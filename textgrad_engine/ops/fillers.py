@@ -61,8 +61,10 @@ def unfit(value: Any) -> str:
     """
     if isinstance(value, ContentPart):
         return part_problem(value.part)
+    if is_nan(value):
+        return f"{value}, as tables have it in an empty field; give it a value, '' for none"
     if isinstance(value, _PLAIN) or _is_written(value):
-        return "nan, as tables have it in an empty field; give it a value, '' for none" if is_nan(value) else ""
+        return ""
     if is_part(value):
         if any(isinstance(leaf, Variable) for leaf in pytree.leaves(value)):
             return "a content part with a Variable in it; put it among the content of a message: ops.chat_completion"
@@ -88,7 +90,9 @@ def is_nan(value: Any) -> bool:
         return math.isnan(value)
     if isinstance(value, decimal.Decimal):
         return value.is_nan()
-    return _is_written(value) and bool(value != value)
+    return type(value).__name__ == "NAType" or (
+        _is_written(value) and bool(value != value)
+    )  # pandas' NA equals nothing
 
 
 def _is_written(value: Any) -> bool:
