@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+import functools
 import numbers
 import uuid
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,7 +19,7 @@ import pytest
 from pydantic import BaseModel
 
 import textgrad_engine as tg
-from textgrad_engine import data, nn
+from textgrad_engine import data, llm, nn, ops, testing
 from textgrad_engine.data import DataLoader, Dataset, Subset, check_splits, ids_of, random_split
 from textgrad_engine.errors import DataError
 from textgrad_engine.testing import FunctionModel
@@ -29,11 +34,16 @@ class Scalar:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    shape = ()
+
     def tolist(self) -> Any:
         return self.value
 
     def __bool__(self) -> bool:
         return bool(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 class Whole(Scalar):
@@ -232,3 +242,67 @@ def test_flags_and_counts_of_another_library_are_plain_in_a_loader() -> None:
     assert (loader.state_dict()["batch_size"], loader.state_dict()["drop_last"]) == (2, False)
     assert type(data.WeightedRandomSampler([1.0], Whole(3)).num_samples) is int  # type: ignore[arg-type]
     assert [len(part) for part in random_split(ROWS, [Whole(4), Whole(2)], seed=0)] == [4, 2]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("scale", [[0, 10], (Whole(0), Real(10.0)), UserList([0, 10])])
+def test_a_scale_is_any_pair_of_numbers(scale: Any) -> None:
+    """It is kept as Python's own, as it goes into schemas and run folders."""
+    for loss in (nn.Metric(lambda a, b: 5, "marks", scale=scale), nn.Judge("Be kind.", scale=scale)):
+        assert loss.scale == (0, 10)
+        assert all(type(end) in (int, float) for end in loss.scale or ())
+
+
+@pytest.mark.parametrize("scale", [None, (0, 10, 20), "01", {0: 0, 1: 10}, (0, "10")])
+def test_a_judge_without_a_scale_says_what_one_is(scale: Any) -> None:
+    """None, too: a judge has to know where its scores end."""
+    for make in (nn.Judge, functools.partial(ops.judge, tg.Variable("a"))):
+        with pytest.raises(TypeError, match=r"a scale is the lowest and the highest score, such as \(0, 10\), got"):
+            make("Be kind.", scale=scale)
+
+
+@pytest.mark.parametrize("number", [Whole(2), Real(2.0), Fraction(2), 2])
+def test_prices_and_weights_are_numbers_of_any_library(number: Any) -> None:
+    """They are kept as Python's own."""
+    price = llm.Price(number, number, number)
+    assert (price.input, price.output, price.cached) == (2, 2, 2)
+    assert type(price.input) in (int, float)
+    weighted = nn.Weighted({"a": nn.ExactMatch(), "b": nn.ExactMatch()}, {"a": number, "b": 1})
+    assert type(weighted.weights["a"]) in (int, float)
+    assert weighted.weights["a"] == 2
+
+
+def test_counts_of_another_library_are_counts() -> None:
+    """Also where a number may be one of several, or a sequence stand in its place."""
+    assert [part.data for part in ops.split("a,b,c", ",", Whole(1))] == ["a", "b,c"]  # type: ignore[arg-type]
+    assert testing.simulated_task(4, interactions=Whole(1), parameters=Whole(2)) is not None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("metric", [len, lambda text: 1.0, lambda text, *, least=1: least])
+def test_a_metric_that_takes_the_answer_alone_is_given_it_alone(metric: Callable[..., Any]) -> None:
+    """Examples may have targets, which other metrics of the run look at."""
+    loss = nn.Metric(metric, "at least one letter", scale=(0, 9))
+    assert loss(tg.Variable("a"), "a").data == 1
+    assert nn.Weighted({"short": loss, "right": nn.ExactMatch()})(tg.Variable("a"), "a").data > 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (Whole(3), 3), (Real(0.5), 0.5), (Fraction(1, 2), 0.5), (Decimal("0.5"), 0.5), (Flag(True), True),
+        (Series(["a", "b"]), ["a", "b"]), ([Whole(3), ["a", Real(0.5)]], [3, ["a", 0.5]]),
+    ],
+)  # fmt: skip
+def test_a_variable_holds_python_s_own_for_what_is_of_another_library(given: Any, kept: Any) -> None:
+    """A number, an array, a column; also where its data is assigned."""
+    made, assigned = tg.Variable(given), tg.Variable("a")
+    assigned.data = given
+    for each in (made, assigned):
+        assert each.data == kept
+        assert type(each.data) is type(kept)
+
+
+def test_what_fills_a_slot_of_a_call_is_text_for_operations_too() -> None:
+    """Dates, paths and ids are written in one way."""
+    day, name = datetime.date(2024, 2, 29), uuid.UUID(int=7)
+    assert ops.format("{day} {name} {seen}", day=day, name=name, seen=Flag(True)).data == f"2024-02-29 {name} True"
+    assert ops.join([tg.Variable("a"), day, PurePosixPath("b")], ",").data == "a,2024-02-29,b"

@@ -369,9 +369,9 @@ PROBLEMS = {
         change('name = "exact_match"', 'function = "json:__name__"\npurpose = "x"'),
         ":14: .*cannot be called",
     ),
-    "function of one argument": (
-        change('name = "exact_match"', 'function = "json:loads"\npurpose = "x"'),
-        r":14: .*'json:loads' is called with the answer and the target, and takes \(s, .*too many positional arguments",
+    "function of no argument": (
+        change('name = "exact_match"', 'function = "os:getcwd"\npurpose = "x"'),
+        r":14: .*'os:getcwd' is called with the answer and the target, and takes \(\): too many positional arguments",
     ),
     "no colon": (
         change('name = "exact_match"', 'function = "json.loads"\npurpose = "x"'),

@@ -205,7 +205,7 @@ class Config(Section):
         except TypeError as error:
             self.fail(
                 f"{named} is called with the answer and the target, and takes {signature}: {error}; write "
-                "(answer, target), or (answer, inputs) where there is no target",
+                "(answer, target), or (answer) or (answer, inputs) where there is no target",
                 *keys,
             )
         return function
@@ -240,7 +240,7 @@ class Config(Section):
 
     @property
     def may_lack_target(self) -> bool:
-        """Whether all metrics can do without targets: a judge, or a function of answer and ``inputs`` alone.
+        """Whether all metrics can do without targets: a judge, or a function of the answer, and ``inputs``, alone.
 
         Not where the file says which column holds them.
         """

@@ -356,9 +356,9 @@ def with_fields(loss: Callable[..., Any]) -> Score:
         {'land': 'Italy'}
     """
     called = getattr(loss, "forward", loss)
-    if not names_inputs(called):
-        return lambda prediction, wanted, fields: loss(prediction, wanted)
     targeted = takes_target(called)
+    if not names_inputs(called):
+        return lambda prediction, wanted, fields: loss(prediction, wanted) if targeted else loss(prediction)
 
     def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
         given = (prediction, wanted) if targeted else (prediction,)
