@@ -39,6 +39,7 @@ from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.slots import slots_of
@@ -229,8 +230,8 @@ class Config(Section):
         named = isinstance(getattr(found, "name", None), str)
         if inspect.isclass(found) or not (named and callable(getattr(found, "complete", None))):
             raise TypeError(
-                f"that is no model but {found!r}; a model has a name and `async def complete(self, request)`, such as "
-                "testing.FunctionModel(function)"
+                f"that is no model but {told(found)}; a model has a name and `async def complete(self, request)`, such "
+                f"as testing.FunctionModel(function){user_code.instead_of(found)}"
             )
         return found
 

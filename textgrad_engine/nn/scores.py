@@ -176,6 +176,13 @@ class Weighted(OneVariable):
         for place, loss in enumerate(losses.values()):  # so that what is trained in them is found
             setattr(self, f"loss{place}", loss)
 
+    def extra_repr(self) -> str:
+        """The weights."""
+        return f"weights={self.weights!r}"
+
+    def _shown_parts(self) -> dict[str, Any]:
+        return dict(self.by_name)
+
     @property
     def losses(self) -> tuple[Callable[..., Any], ...]:
         """The losses inside, in the order of their names in `weights` and `scales`."""
