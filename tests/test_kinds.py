@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PurePath
@@ -97,6 +99,10 @@ def test_what_may_be_anything_has_no_kind(annotation: Any) -> None:
         (float | None, "0.5", "; write 0.5"),
         (float, Decimal("0.1"), "; write 0.1"),
         (int, Decimal("2.5"), ""),
+        (int, Indexed(), "; write 3"),
+        (float, timedelta(minutes=1), "; write 60.0"),
+        (int | None, math.inf, "; write None"),
+        (int, math.inf, ""),
         (bool, 1, "; write True"),
         (bool, "False", "; write False"),
         (Iterable[str], "a", "; write ['a']"),

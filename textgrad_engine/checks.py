@@ -92,7 +92,12 @@ def check(function: Callable[..., Any], given: Mapping[str, Any], *ranges: Range
     for each in ranges:
         for name in each.names:
             if (value := given[name]) is not None and not each.holds(value):
-                raise ValueError(f"{_owner(function)}: {name} must be {each.words}, got {value}")
+                text = f"{_owner(function)}: {name} must be {each.words}, got {value}"
+                raise ValueError(text + (dict(kinds)[name].repair(value) if _is_endless(value) else ""))
+
+
+def _is_endless(value: Any) -> bool:
+    return isinstance(value, float) and math.isinf(value)
 
 
 def _holds_nan(value: Any) -> bool:

@@ -12,16 +12,19 @@ import collections.abc as abc
 import difflib
 import functools
 import inspect
+import math
 import numbers
+import operator
 import os
 import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["Kind", "is_coroutine_function", "is_flag", "is_number", "is_whole", "kind_of", "nearest", "told"]
+__all__ = ["Kind", "is_coroutine_function", "is_flag", "is_number", "is_whole", "kind_of", "nearest", "plain", "told"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,17 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return number == number
+
+
+def plain(number: Any) -> int | float:
+    """Python's own number for one of another library, as what is written to JSON needs it.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> plain(3), plain(Fraction(1, 2))
+        (3, 0.5)
+    """
+    return operator.index(number) if is_whole(number) else float(number)
 
 
 def told(value: Any) -> str:
@@ -141,13 +155,18 @@ def _has(value: Any, *names: str) -> bool:
 
 
 def _read(value: Any, kind: Callable[[Any], Any]) -> str:
-    """The repair of a number that was given as a text or Decimal, or as a float without a fraction."""
+    """The repair of a number that was given as something that says one: a text, a float without a fraction, a time."""
     given = str(value) if isinstance(value, Decimal) else value
+    if isinstance(given, timedelta):
+        given = given.total_seconds()
+    if isinstance(given, bool) or not (isinstance(given, str | float) or hasattr(given, "__index__")):
+        return ""
     try:
         number = kind(given)
     except (TypeError, ValueError, OverflowError):
         return ""
-    return f"; write {number!r}" if isinstance(given, str) or (isinstance(given, float) and number == given) else ""
+    is_same = not isinstance(given, float) or (number == given and math.isfinite(number))
+    return f"; write {number!r}" if is_same else ""
 
 
 _SEQUENCES = (list, set, frozenset, tuple, abc.Iterable, abc.Iterator, abc.Collection, abc.Sequence, abc.Set)
@@ -186,7 +205,11 @@ def _any_of(kinds: list[Kind | None]) -> Kind | None:
     return Kind(
         (_either(one), _either(many)),
         lambda value: any(kind.takes(value) for kind in known),
-        lambda value: next(filter(None, (kind.repair(value) for kind in known)), ""),
+        lambda value: (
+            "; write None"
+            if _NONE in known and isinstance(value, float) and math.isinf(value)
+            else next(filter(None, (kind.repair(value) for kind in known)), "")
+        ),
         named,
         frozenset().union(*(kind.classes for kind in known)),
     )
@@ -203,7 +226,7 @@ def _literals(values: tuple[Any, ...]) -> Kind:
 
     def takes(given: Any) -> bool:
         alike = [each for each in values if isinstance(given, bool) == isinstance(each, bool)]
-        return any(isinstance(given, type(each)) and given == each for each in alike)
+        return any((isinstance(given, type(each)) or is_whole(given)) and given == each for each in alike)
 
     return Kind((words, words), takes, lambda given: nearest(given, values), values)
 

@@ -369,9 +369,9 @@ PROBLEMS = {
         change('name = "exact_match"', 'function = "json:__name__"\npurpose = "x"'),
         ":14: .*cannot be called",
     ),
-    "function of one argument": (
-        change('name = "exact_match"', 'function = "json:loads"\npurpose = "x"'),
-        r":14: .*'json:loads' is called with the answer and the target, and takes \(s, .*too many positional arguments",
+    "function of no argument": (
+        change('name = "exact_match"', 'function = "os:getcwd"\npurpose = "x"'),
+        r":14: .*'os:getcwd' is called with the answer and the target, and takes \(\): too many positional arguments",
     ),
     "no colon": (
         change('name = "exact_match"', 'function = "json.loads"\npurpose = "x"'),
@@ -874,3 +874,15 @@ def test_the_keys_with_a_line_are_those_that_tomllib_reads(parts: list[tuple[str
     assert set(lines) == paths(tomllib.loads(text))
     rows = text.split("\n")
     assert all(str(path[-1]) in rows[line - 1] for path, line in lines.items() if isinstance(path[-1], str))
+
+
+@pytest.mark.parametrize(("written", "read"), [("1e4", 10_000), ("20_000.0", 20_000), ("30", 30)])
+def test_a_budget_may_be_written_with_an_exponent(written: str, read: int, tmp_path: Path) -> None:
+    """As in Python; a part of a call is none."""
+    project(tmp_path, change("dollars = 1.5", f"calls = {written}\ntokens = {written}"))
+    budget = load_config(tmp_path).budget
+    assert (budget.calls, budget.tokens) == (read, read)
+    assert type(budget.calls) is int
+    project(tmp_path, change("dollars = 1.5", "calls = 2.5"))
+    with pytest.raises(ConfigError, match="calls"):
+        load_config(tmp_path)

@@ -87,10 +87,18 @@ def test_the_table_is_asked_for_by_its_option(tmp_path: Path, monkeypatch: pytes
     """Who names the table in the place of the folder is shown the whole command."""
     monkeypatch.chdir(tmp_path)
     Path("some.csv").write_text("ticket,target\na,b\n", encoding="utf-8")
-    for given, wanted in (("some.csv", "init some --data some.csv"), ("task", "init task --data TABLE")):
-        done = invoke("init", given)
+    for given, wanted in (
+        (["some.csv"], "init some --data some.csv"),
+        (["task"], "init task --data TABLE"),
+        (["task", "some.csv"], "init task --data some.csv"),
+    ):
+        done = invoke("init", *given)
         assert done.exit_code == 2
         assert f"--data is missing: the table of examples, as in `textgrad-engine {wanted}" in done.stderr
+    assert (
+        "b: one folder is made, and the table is that of --data"
+        in invoke("init", "a", "b", "--data", "some.csv").stderr
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["some.csv"]
 
 

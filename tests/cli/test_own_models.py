@@ -30,6 +30,9 @@ class Gateway:
         self.asked.append(request)
         return await self.inner.complete(request)
 
+def make():
+    return Gateway()
+
 model = Gateway()
 number = 7
 unnamed = Gateway()
@@ -54,9 +57,13 @@ def folder(small: Any) -> Path:
         ("llama3:latest", "there is no module 'llama3'.*--base-url http://localhost:11434/v1"),
         ("own:modle", "own.py has no 'modle'; did you mean 'model'?"),
         ("own:number", "is no model but 7; a model has a name and `async def complete"),
-        ("own:Gateway", "is no model but <class"),
-        ("own:unnamed", "is no model but <.*Gateway object"),
-        ("own:empty", "is no model but <.*Gateway object"),
+        ("own:Gateway", r"is no model but the class Gateway.*; name an instance of it: model = Gateway\(...\)"),
+        (
+            "own:make",
+            r"no model but the function make\(\).*; name what it makes, model = make\(\), or .*FunctionModel\(make\)",
+        ),
+        ("own:unnamed", "is no model but a value of type Gateway"),
+        ("own:empty", "is no model but a value of type Gateway"),
         ("broken:model", r"ZeroDivisionError: .*broken.py:1\)"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_subset_names_the_place_in_the_file() -> None:
 
 def test_rows_that_are_no_dicts_and_wrong_line_counts_are_refused() -> None:
     """A list of strings is not a dataset."""
-    with pytest.raises(DataError, match="example 1: a row is a dict of fields, got str"):
+    with pytest.raises(DataError, match="example 1: a row is a dict of fields, got a str; an example is a dict"):
         Dataset([{"a": 1}, "b"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="1 rows and 2 line numbers"):
         Dataset([{}], lines=[1, 2])

@@ -191,6 +191,8 @@ def test_what_is_trained_in_a_loss_is_found_and_a_loss_can_be_pickled() -> None:
     criteria = nn.Parameter("Is it kind?", role="criteria")
     loss = nn.Weighted({"a.b": nn.OnField(nn.Judge(criteria), "why"), "b": nn.ExactMatch()})
     assert [name for name, _ in loss.named_parameters()] == ["loss0.loss.instructions"]
+    assert repr(loss).startswith("Weighted(\n  weights={")
+    assert "loss0" not in repr(loss)
     again = pickle.loads(pickle.dumps(loss))
     assert (again.weights, again.scales) == (loss.weights, loss.scales)
     assert [type(each) for each in losses_in(again)] == [nn.Judge, nn.ExactMatch]

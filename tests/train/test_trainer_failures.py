@@ -585,3 +585,11 @@ def test_the_end_waits_for_calls_that_have_not_begun(monkeypatch: pytest.MonkeyP
         wait_for(used)
         assert (used.total.calls, answer.done()) == (2, True)
     assert waited
+
+
+def test_an_optimizer_that_was_left_out_is_named() -> None:
+    """And not the last argument, which Python misses when all have moved up."""
+    with pytest.raises(
+        TypeError, match=r"fit: there is no optimizer; write fit\(program, loss, optimizer, train, val\)"
+    ):
+        Trainer().fit(nn.ChatCompletion("{text}"), nn.ExactMatch(), [{"text": "a"}], [{"text": "a"}])  # type: ignore[call-arg, arg-type]

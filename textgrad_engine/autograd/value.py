@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Self, TypeAlias
 
 from textgrad_engine.dispatch import Call
@@ -260,11 +262,16 @@ def as_flag(given: Any, what: str) -> bool:
 
 
 def checked(data: Any) -> Any:
-    """The data of a Variable, a batch as a copy.
+    """The data of a Variable, a batch as a copy; numbers and arrays of other libraries as Python's own.
 
     Raises:
         TypeError: it is no text, number, or list of these.
         ValueError: a text holds a lone surrogate; the position is named.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> checked(["a", Fraction(1, 2)])
+        ['a', 0.5]
     """
     kind = type(data)
     if kind is str:
@@ -275,11 +282,14 @@ def checked(data: Any) -> Any:
         return data
     if kind is list:
         return checked_entries(data)
-    if isinstance(data, str | int | float):  # a subclass, such as an enum of strings
-        if isinstance(data, str):
-            _check_text(data)
-        return data
-    raise TypeError(f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}")
+    found = _as_own(data)
+    if isinstance(found, str):
+        _check_text(found)
+    elif isinstance(found, list):
+        return checked_entries(found)
+    elif not isinstance(found, int | float):
+        raise TypeError(f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}")
+    return found
 
 
 def checked_entries(entries: list[Any]) -> list[Any]:
@@ -290,16 +300,29 @@ def checked_entries(entries: list[Any]) -> list[Any]:
         ValueError: a text holds a lone surrogate.
     """
     checked: list[Any] = []
-    for item in entries:
+    for given in entries:
+        item = given if type(given) in _OWN else _as_own(given)
         if type(item) is list:
             checked.append(checked_entries(item))
             continue
         if not isinstance(item, str | int | float):
-            raise TypeError(f"a batch holds strings or numbers, got {type(item).__name__}: {item!r:.60}")
+            raise TypeError(f"a batch holds strings or numbers, got {type(given).__name__}: {given!r:.60}")
         if isinstance(item, str) and not item.isascii():
             _check_text(item)
         checked.append(item)
     return checked
+
+
+_OWN = frozenset({str, int, float, bool, list})
+
+
+def _as_own(value: Any) -> Any:
+    """Python's own for a number, an array or a column of another library; the rest as it is."""
+    if not isinstance(value, type) and callable(to_list := getattr(value, "tolist", None)):
+        return to_list()
+    if isinstance(value, str | int | float):
+        return value
+    return float(value) if isinstance(value, Real | Decimal) else value
 
 
 def shape_of(data: Any) -> Any:

@@ -39,6 +39,7 @@ from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.slots import slots_of
@@ -205,7 +206,7 @@ class Config(Section):
         except TypeError as error:
             self.fail(
                 f"{named} is called with the answer and the target, and takes {signature}: {error}; write "
-                "(answer, target), or (answer, inputs) where there is no target",
+                "(answer, target), or (answer) or (answer, inputs) where there is no target",
                 *keys,
             )
         return function
@@ -229,8 +230,8 @@ class Config(Section):
         named = isinstance(getattr(found, "name", None), str)
         if inspect.isclass(found) or not (named and callable(getattr(found, "complete", None))):
             raise TypeError(
-                f"that is no model but {found!r}; a model has a name and `async def complete(self, request)`, such as "
-                "testing.FunctionModel(function)"
+                f"that is no model but {told(found)}; a model has a name and `async def complete(self, request)`, such "
+                f"as testing.FunctionModel(function){user_code.instead_of(found)}"
             )
         return found
 
@@ -240,7 +241,7 @@ class Config(Section):
 
     @property
     def may_lack_target(self) -> bool:
-        """Whether all metrics can do without targets: a judge, or a function of answer and ``inputs`` alone.
+        """Whether all metrics can do without targets: a judge, or a function of the answer, and ``inputs``, alone.
 
         Not where the file says which column holds them.
         """

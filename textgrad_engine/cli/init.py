@@ -36,6 +36,7 @@ FOLDS = 5
 
 @command
 def init(
+    context: typer.Context,
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="The folder to make, or an empty one.", show_default=False)
     ],
@@ -97,7 +98,9 @@ def init(
     clusters = None if clusters is None else composed(clusters)
     with checking():
         if data is None:
-            raise ConfigError(_no_data(folder))
+            raise ConfigError(_no_data(folder, *context.args[:1]))
+        if context.args:
+            raise ConfigError(f"{typed(Path(context.args[0]))}: one folder is made, and the table is that of --data")
         table = load(data)
         check_named(table, data, targets, inputs, clusters)
         answers = answers_of(table, targets)
@@ -122,9 +125,10 @@ def init(
     raise typer.Exit(OK)
 
 
-def _no_data(folder: Path) -> str:
-    """The message where no table is named, or only in the place of the folder."""
-    made, table = (folder.with_suffix(""), typed(folder)) if folder.is_file() else (folder, "TABLE")
+def _no_data(folder: Path, second: str = "") -> str:
+    """The message where no table is named, or only in the place of the folder or behind it."""
+    table = typed(Path(second)) if second else "TABLE"
+    made, table = (folder.with_suffix(""), typed(folder)) if folder.is_file() else (folder, table)
     wanted = f"textgrad-engine init {typed(made)} --data {table} --target COLUMN"
     return f"--data is missing: the table of examples, as in `{wanted}`"
 

@@ -24,7 +24,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init", epilog=epilog_of_reading(wrong="wrong usage or data, or a file is in the way"))(init.init)
+app.command(
+    "init",
+    epilog=epilog_of_reading(wrong="wrong usage or data, or a file is in the way"),
+    context_settings={"allow_extra_args": True},  # a table behind the folder is told where it goes
+)(init.init)
 app.command("train", epilog=epilog())(train.train)
 app.command("resume", epilog=epilog())(resume.resume)
 app.command(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from textgrad_engine.llm.response import MOST_PRICE, Price
 from textgrad_engine.ops.images import MOST_IMAGES
@@ -318,9 +318,17 @@ class Guards(Section):
     floors: dict[_Column, dict[str, float]] = {}
 
 
+def _amount(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Amount = Annotated[int, BeforeValidator(_amount)]
+"""A whole number, which may be written as 1e6."""
+
+
 class Budget(Section):
     """Hard limits; None means no limit."""
 
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    calls: int | None = Field(default=None, gt=0)
-    tokens: int | None = Field(default=None, gt=0)
+    calls: _Amount | None = Field(default=None, gt=0)
+    tokens: _Amount | None = Field(default=None, gt=0)

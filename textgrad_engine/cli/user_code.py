@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["import_beside", "is_spec", "line_of_user", "path_restored"]
+__all__ = ["import_beside", "instead_of", "is_spec", "line_of_user", "path_restored"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OTHERS = tuple([os.path.join(folder, "") for folder in (_PACKAGE, *map(sysconfig.get_path, ("stdlib", "platstdlib")))])
@@ -105,3 +106,15 @@ def _execute(alias: str, file: Path) -> None:
     except BaseException:
         del sys.modules[alias]
         raise
+
+
+def instead_of(found: Any) -> str:
+    """The repair where a function or a class stands in the place of a model; "" for anything else."""
+    if inspect.isclass(found):
+        return f"; name an instance of it: model = {found.__name__}(...)"
+    if inspect.isroutine(found):
+        return (
+            f"; name what it makes, model = {found.__name__}(), or where it answers requests itself, "
+            f"model = FunctionModel({found.__name__})"
+        )
+    return ""

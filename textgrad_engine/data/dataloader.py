@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from textgrad_engine.checks import check
-from textgrad_engine.data.dataset import as_columns
+from textgrad_engine.data.dataset import by_position
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler
-from textgrad_engine.kinds import is_whole
+from textgrad_engine.kinds import is_flag, is_whole
 
 __all__ = ["DataLoader"]
 
@@ -54,19 +54,13 @@ class DataLoader(Generic[T]):
         if not is_whole(batch_size) or batch_size <= 0:
             raise ValueError(f"batch_size must be a positive integer, got batch_size={batch_size!r}")
         for name, flag in (("shuffle", shuffle), ("drop_last", drop_last)):
-            if not isinstance(flag, bool):
+            if not is_flag(flag):
                 raise ValueError(f"{name} must be True or False, got {name}={flag!r}")
-        if why := as_columns(dataset):
-            raise TypeError(f"a DataLoader takes a sequence of examples, and this is {why}")
         if sampler is not None and shuffle:
             raise ValueError("sampler and shuffle=True exclude each other, both say the order; drop one of them")
         if sampler is not None and seed is not None:
             raise ValueError("seed is of the loader's own shuffle; a sampler has its own seed, give it to that")
-        if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
-            raise TypeError(
-                "a dataset has a length, and an example at each position, as a list has; got "
-                f"{type(dataset).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
-            )
+        dataset = by_position(dataset)
         if sampler is None:
             sampler = RandomSampler(dataset, seed=seed) if shuffle else SequentialSampler(dataset)
         if not isinstance(sampler, Iterable) or not isinstance(sampler, Sized):
@@ -75,7 +69,7 @@ class DataLoader(Generic[T]):
         check(DataLoader.__init__, locals())
         self.dataset = dataset
         self.batch_size = operator.index(batch_size)  # a plain number, as its state is plain JSON
-        self.drop_last = drop_last
+        self.drop_last = bool(drop_last)
         self.sampler: Iterable[int] = sampler
         self._count: Sized = sampler
         self._epoch = 0

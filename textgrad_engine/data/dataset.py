@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import DataError
+from textgrad_engine.kinds import is_whole
 
-__all__ = ["Dataset", "Example", "Subset", "as_columns", "examples_of", "ids_of", "listed", "suggest"]
+__all__ = [
+    "Dataset",
+    "Example",
+    "Subset",
+    "as_columns",
+    "as_example",
+    "by_position",
+    "examples_of",
+    "ids_of",
+    "listed",
+    "suggest",
+]
 
 Example = dict[str, Any]
 """One example: its fields by name."""
@@ -30,7 +44,7 @@ class Dataset(Sequence[Example]):
         lines: the line (from 1) of each row in that file; by default rows are counted from 1.
 
     Raises:
-        DataError: a row is not a dict, an id is no string or whole number, or two rows have one id.
+        DataError: a row is no dict or other mapping, an id is no string, whole number or UUID, or two rows have one id.
 
     Example:
         >>> tickets = Dataset([{"id": "a", "text": "no signal"}, {"text": "wrong bill"}])
@@ -49,8 +63,8 @@ class Dataset(Sequence[Example]):
         if len(self._lines) != len(self._rows):
             raise ValueError(f"got {len(self._rows)} rows and {len(self._lines)} line numbers")
         for index, row in enumerate(self._rows):
-            if not isinstance(row, dict):
-                raise DataError(f"{self.where(index)}: a row is a dict of fields, got {type(row).__name__}")
+            if not isinstance(row, Mapping):
+                raise DataError(f"{self.where(index)}: a row is a dict of fields, got {as_example(row)}")
         self.columns: tuple[str, ...] = tuple(dict.fromkeys(name for row in self._rows for name in row))
         self.ids: tuple[str, ...] = self._make_ids()
 
@@ -105,7 +119,7 @@ class Dataset(Sequence[Example]):
         first: dict[str, int] = {}
         for index, row in enumerate(self._rows):
             given = row.get("id")
-            if isinstance(given, bool) or not isinstance(given, (str, int, type(None))):
+            if not isinstance(given, str | uuid.UUID | None) and not is_whole(given):
                 raise DataError(
                     f"{self.where(index)}: an id is a string or a whole number, got {type(given).__name__}; "
                     "repair it, or rename the column if it is no id"
@@ -149,7 +163,7 @@ class Subset(Sequence[T], Generic[T]):
 
     def __init__(self, dataset: Sequence[T], indices: Iterable[int]) -> None:
         check(Subset.__init__, locals())
-        self.dataset = dataset
+        self.dataset = dataset = by_position(dataset)
         self.indices = tuple(indices)
         for index in self.indices:
             if not 0 <= index < len(dataset):
@@ -175,7 +189,7 @@ class Subset(Sequence[T], Generic[T]):
     @property
     def columns(self) -> tuple[str, ...]:
         """The field names of its examples, in order of first appearance; none when they are not dicts."""
-        return tuple(dict.fromkeys(name for row in self if isinstance(row, dict) for name in row))
+        return tuple(dict.fromkeys(name for row in self if isinstance(row, Mapping) for name in row))
 
     @property
     def path(self) -> Path | None:
@@ -198,8 +212,10 @@ class Subset(Sequence[T], Generic[T]):
         """
         for column in columns:
             for index, row in enumerate(self):
-                if not isinstance(row, dict) or row.get(column) is None:
-                    names = listed(row) if isinstance(row, dict) else "no columns at all"
+                if not isinstance(row, Mapping):
+                    raise DataError(f"{self.where(index)}: there is no column {column!r} in {as_example(row)}")
+                if row.get(column) is None:
+                    names = listed(row)
                     raise DataError(
                         f"{self.where(index)}: there is no value in column {column!r}; this row has {names}"
                         f"{'' if column in self.columns else suggest(column, self.columns)}"
@@ -230,6 +246,48 @@ def examples_of(dataset: Iterable[T]) -> Iterator[T]:
     return itertools.islice(dataset, len(dataset)) if isinstance(dataset, Sized) else iter(dataset)
 
 
+def by_position(dataset: Sequence[T], named: str = "") -> Sequence[T]:
+    """A dataset that has its examples at 0, 1, …: itself, or a list of what is in a view of a dict or a pandas Series.
+
+    Args:
+        dataset: what was given.
+        named: how an error begins that names it.
+
+    Example:
+        >>> by_position({"t1": "no signal", "t2": "wrong bill"}.values())
+        ['no signal', 'wrong bill']
+
+    Raises:
+        TypeError: it has no length, or its examples are not there one by one.
+    """
+    if why := as_columns(dataset):
+        raise TypeError(f"{named}examples are a sequence of dicts, and this is {why}")
+    listed_first = isinstance(dataset, Collection) and not hasattr(dataset, "__getitem__")
+    if listed_first or hasattr(dataset, "iloc"):  # the positions of a Series are its index, which may be any
+        return list(examples_of(dataset))
+    if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
+        raise TypeError(
+            f"{named}a dataset has a length, and an example at each position, as a list has; got "
+            f"{type(dataset).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
+        )
+    return dataset
+
+
+def as_example(row: Any) -> str:
+    """What something is that is no dict of its fields, with the repair.
+
+    Example:
+        >>> from collections import namedtuple
+        >>> as_example(namedtuple("Row", "text target")("no signal", "technical"))
+        'a Row; give row._asdict()'
+    """
+    own = next((f"row.{name}()" for name in ("model_dump", "_asdict", "to_dict") if hasattr(row, name)), "")
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        own = own or "dataclasses.asdict(row)"
+    repair = f"give {own}" if own else 'an example is a dict of its fields, such as {"text": ..., "target": ...}'
+    return f"a {type(row).__name__}; {repair}"
+
+
 def as_columns(dataset: Any) -> str:
     """What something is that holds its examples by columns, with the repair; "" for what holds them one by one.
 
@@ -239,7 +297,9 @@ def as_columns(dataset: Any) -> str:
         >>> as_columns({"text": ["no signal"], "queue": ["technical"]})[:26]
         'a dict of text, queue; of '
     """
-    if isinstance(dataset, Mapping) and 0 not in dataset:  # with numbers as keys it may be a map-style dataset
+    if isinstance(dataset, Mapping) and 0 in dataset:
+        return "a dict of examples by their numbers; give them in a list: list(examples.values())"
+    if isinstance(dataset, Mapping):
         return (
             f"a dict of {listed(dataset)}; of several splits give one, "
             "and in the place of a slice of a `datasets` dataset its .select(range(...))"
@@ -274,7 +334,8 @@ def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
     """
     if isinstance(dataset, (Dataset, Subset)):
         return dataset.ids
-    rows = list(itertools.takewhile(lambda row: isinstance(row, dict), examples_of(dataset)))
+    dataset = by_position(dataset)
+    rows = list(itertools.takewhile(lambda row: isinstance(row, Mapping), examples_of(dataset)))
     if len(rows) == len(dataset):
         return Dataset(rows).ids
     return tuple(str(index) for index in range(len(dataset)))

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from textgrad_engine.checks import check
 from textgrad_engine.data.casefold import folded
-from textgrad_engine.data.dataset import examples_of, ids_of
+from textgrad_engine.data.dataset import by_position, examples_of, ids_of
 from textgrad_engine.data.sketch import Sketch
 from textgrad_engine.llm.images import is_part
 
@@ -125,8 +125,9 @@ def check_splits(
         >>> check_splits([{"q": "1 + 1?"}], [{"q": "1 + 2?"}], [{"q": " 1 + 1?"}])[0].second
         'test'
     """
-    check(check_splits, locals())
-    named = {"train": train, "val": val} | ({} if test is None else {"test": test})
+    given = {"train": train, "val": val} | ({} if test is None else {"test": test})
+    named = {name: by_position(rows, f"check_splits: {name}: ") for name, rows in given.items()}
+    check(check_splits, locals() | named)
     splits = {name: _Split(rows, fields) for name, rows in named.items()}
     return [
         found

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from textgrad_engine.checks import check
-from textgrad_engine.kinds import is_whole
+from textgrad_engine.kinds import is_flag, is_whole
 
 __all__ = ["RandomSampler", "Sampler", "SequentialSampler", "WeightedRandomSampler"]
 
@@ -120,8 +120,8 @@ class RandomSampler(_Seeded):
         if num_samples is not None and replacement and not len(data_source):
             raise ValueError(f"cannot draw num_samples={num_samples} from an empty dataset")
         self.data_source = data_source
-        self.replacement = replacement
-        self.num_samples = num_samples
+        self.replacement = bool(replacement)
+        self.num_samples = None if num_samples is None else operator.index(num_samples)
 
     def __iter__(self) -> Iterator[int]:
         source, n = self._random(), len(self.data_source)
@@ -174,8 +174,8 @@ class WeightedRandomSampler(_Seeded):
             raise ValueError(
                 f"cannot draw num_samples={num_samples} without replacement: only {positive} weights are above 0"
             )
-        self.num_samples = num_samples
-        self.replacement = replacement
+        self.num_samples = operator.index(num_samples)
+        self.replacement = bool(replacement)
 
     def __iter__(self) -> Iterator[int]:
         source = self._random()
@@ -209,5 +209,5 @@ def _check_count(name: str, value: int) -> None:
 
 
 def _check_flag(name: str, value: bool) -> None:
-    if not isinstance(value, bool):
+    if not is_flag(value):
         raise ValueError(f"{name} must be True or False, got {name}={value!r}")

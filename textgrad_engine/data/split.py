@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from textgrad_engine.checks import check
-from textgrad_engine.data.dataset import Dataset, Subset
+from textgrad_engine.data.dataset import Dataset, Subset, by_position
 from textgrad_engine.data.sampler import RandomSampler
+from textgrad_engine.kinds import is_whole
 
 __all__ = ["examples_in_both", "random_split"]
 
@@ -49,7 +50,7 @@ def random_split(
         [[1, 3], [0, 2]]
     """
     check(random_split, locals())
-    fractions, together = list(fractions), list(together)
+    dataset, fractions, together = by_position(dataset), list(fractions), list(together)
     if clusters is None and not together:
         return _drawn(dataset, fractions, seed, "examples")
     rows: Sequence[Any] = dataset
@@ -132,7 +133,7 @@ def _sizes(n: int, fractions: Sequence[float], of: str) -> list[int]:
     for index, fraction in enumerate(fractions):
         if isinstance(fraction, bool) or not math.isfinite(fraction) or fraction < 0:
             raise ValueError(f"fractions must be at least 0, got fractions[{index}]={fraction!r}")
-    if all(isinstance(fraction, int) for fraction in fractions) and sum(fractions) == n:
+    if all(is_whole(fraction) for fraction in fractions) and sum(fractions) == n:
         return [int(fraction) for fraction in fractions]
     if not math.isclose(math.fsum(fractions), 1.0, abs_tol=1e-6):
         raise ValueError(

@@ -49,7 +49,9 @@ class Bucket:
 
     def __init__(self, per_minute: float) -> None:
         if not 1 <= per_minute < math.inf:
-            raise ValueError(f"an amount per minute must be a number of at least 1, got {per_minute}")
+            raise ValueError(
+                f"an amount per minute must be a number of at least 1, or None for no limit, got {per_minute}"
+            )
         self.per_minute = per_minute
         self.size = max(1.0, float(per_minute // 10))
         # One comes back: a full bucket and what flows in during 60 s, that moment excluded, are then just the amount.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from textgrad_engine.kinds import is_number, plain
 from textgrad_engine.llm.request import Message
 
 __all__ = ["MOST_PRICE", "Completion", "FinishReason", "Price", "Usage"]
@@ -86,10 +87,11 @@ class Price:
             value = getattr(self, name)
             if value is None and name == "cached":
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_PRICE:
+            if not is_number(value) or not 0 <= value <= MOST_PRICE:
                 raise ValueError(
                     f"a price is US dollars per million tokens, from 0 to {MOST_PRICE:,}, got {name} = {value!r}"
                 )
+            object.__setattr__(self, name, plain(value))
 
     def of(self, usage: Usage) -> float:
         """What so many tokens cost, in US dollars."""

@@ -12,7 +12,7 @@ from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
-from textgrad_engine.ops.evaluators import check_purpose, check_scale, deterministic_evaluator
+from textgrad_engine.ops.evaluators import as_scale, check_purpose, deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.judges import judge_settings, judged_by
@@ -41,13 +41,22 @@ def names_inputs(function: Callable[..., Any]) -> bool:
 
 
 def takes_target(function: Callable[..., Any]) -> bool:
-    """Whether a metric's function is given a target: not where ``inputs`` is its second argument.
+    """Whether a metric's function is given a target: not where the prediction is all it takes, or ``inputs`` is second.
 
     Example:
         >>> takes_target(lambda prediction, target, inputs: 1), takes_target(lambda prediction, inputs: 1)
         (True, False)
+        >>> takes_target(len), takes_target(max)
+        (False, True)
     """
-    return _arguments_of(function)[1:2] != ["inputs"]
+    try:
+        parameters = list(signature_of(function).parameters.values())
+    except (TypeError, ValueError):  # a callable that does not say how it is called
+        return True
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    places = [parameter.name for parameter in parameters if parameter.kind in kinds]
+    several = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
+    return several or (len(places) != 1 and places[1:2] != ["inputs"])
 
 
 def needs_target(loss: Callable[..., Any]) -> bool:
@@ -104,8 +113,8 @@ class Metric(OneVariable):
         fn: ``fn(prediction, target)`` gives a number (1 is full marks, or the highest score of the scale), or (number,
             what is wrong in words). One that names ``inputs`` is given, by that name, a dict of the fields that the
             program was called with, as the Trainer and `evaluate` know them (of Variables their data, which is waited
-            for); ``fn(prediction, inputs)`` is given no target. The critic is told the target as what was expected, so
-            what must not be in an answer belongs into ``inputs``.
+            for); ``fn(prediction, inputs)`` and ``fn(prediction)`` are given no target. The critic is told the target
+            as what was expected, so what must not be in an answer belongs into ``inputs``.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
@@ -126,10 +135,11 @@ class Metric(OneVariable):
         scale: tuple[float, float] | None = None,
     ) -> None:
         super().__init__()
-        check_scale(scale)
+        scale = None if scale is None else as_scale(scale)
         check_purpose(purpose)
         check(Metric.__init__, locals() | {"scale": None})
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
+        self._alone = not takes_target(fn)
 
     @property
     def reads_inputs(self) -> bool:
@@ -142,7 +152,7 @@ class Metric(OneVariable):
         if inputs is not None and self.reads_inputs:
             texts = {name: each.data if isinstance(each, Variable) else each for name, each in inputs.items()}
             fn = functools.partial(fn, inputs=texts)
-            target = target if takes_target(self.fn) else None
+        target = None if self._alone else target
         return deterministic_evaluator(prediction, target, fn, self.purpose, self.success_fn, scale=self.scale)[0]
 
 
@@ -172,7 +182,7 @@ class Judge(OneVariable):
         images: int = MOST_IMAGES,
     ) -> None:
         super().__init__()
-        check_scale(scale)
+        scale = as_scale(scale)
         self.images = checked_images(images, "images")
         check(Judge.__init__, locals() | _batch_of(instructions))
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model

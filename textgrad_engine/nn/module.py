@@ -347,9 +347,12 @@ class Module:
         """What `repr` shows beside parameters and parts; for a module of one's own to write."""
         return ""
 
+    def _shown_parts(self) -> dict[str, Any]:
+        return {**self._parameters, **self._modules}
+
     def __repr__(self) -> str:
         extra = self.extra_repr()
-        lines = [f"({name}): {value!r}" for name, value in (*self._parameters.items(), *self._modules.items())]
+        lines = [f"({name}): {value!r}" for name, value in self._shown_parts().items()]
         if not lines and "\n" not in extra:
             return f"{type(self).__name__}({extra})"
         lines = [extra, *lines] if extra else lines

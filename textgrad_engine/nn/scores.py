@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
-from textgrad_engine.kinds import told
+from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.nn.loss import ExactMatch, names_inputs, needs_target, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
@@ -165,9 +165,9 @@ class Weighted(OneVariable):
         if not losses or losses.keys() != weights.keys():
             raise ValueError(f"Weighted: each loss has a weight; got losses {list(losses)} and weights {list(weights)}")
         for name, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= sys.float_info.max:
+            if not is_number(weight) or not 0 < weight <= sys.float_info.max:
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
-        self.weights = {name: weights[name] for name in losses}
+        self.weights = {name: plain(weights[name]) for name in losses}
         for name, loss in losses.items():
             _refuse_inner_targets(f"Weighted: the loss {name!r}", loss)
         self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
@@ -175,6 +175,13 @@ class Weighted(OneVariable):
         self.targets = None if targets is None else _checked_targets(losses, targets)
         for place, loss in enumerate(losses.values()):  # so that what is trained in them is found
             setattr(self, f"loss{place}", loss)
+
+    def extra_repr(self) -> str:
+        """The weights."""
+        return f"weights={self.weights!r}"
+
+    def _shown_parts(self) -> dict[str, Any]:
+        return dict(self.by_name)
 
     @property
     def losses(self) -> tuple[Callable[..., Any], ...]:

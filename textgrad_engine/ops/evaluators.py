@@ -19,17 +19,17 @@ from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
-from textgrad_engine.kinds import is_number, told
+from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.what_if import described_change, edited_text
 
 __all__ = [
+    "as_scale",
     "Evaluator",
     "Reduction",
     "all_succeed",
-    "check_scale",
     "count_of",
     "deterministic_evaluator",
     "entries_of",
@@ -381,16 +381,21 @@ def _successes(scores: list[Any], success_fn: Callable[[Any], Any]) -> list[bool
     return [is_success(score, success_fn) for score in scores]
 
 
-def check_scale(scale: tuple[float, float] | None) -> None:
-    """Refuse a scale that does not run from a lower to a higher score.
+def as_scale(scale: Any) -> tuple[float, float]:
+    """A scale as two of Python's own numbers; any pair of numbers is one, such as numpy's arrays of two.
 
     Raises:
-        ValueError: it is such a one.
+        TypeError: it is none.
+        ValueError: it does not run from a lower to a higher score.
     """
-    if scale is not None and not (isinstance(scale, tuple | list) and len(scale) == 2 and all(map(is_number, scale))):
+    in_order = hasattr(scale, "__getitem__") and hasattr(scale, "__len__") and not isinstance(scale, str | Mapping)
+    ends = list(scale) if in_order and len(scale) == 2 else []
+    if not ends or not all(map(is_number, ends)):
         raise TypeError(f"a scale is the lowest and the highest score, such as (0, 10), got {told(scale)}")
-    if scale is not None and not scale[0] < scale[1]:
-        raise ValueError(f"a scale runs from the lowest to the highest score, got {scale}")
+    low, high = map(plain, ends)
+    if not low < high:
+        raise ValueError(f"a scale runs from the lowest to the highest score, got {(low, high)}")
+    return low, high
 
 
 def check_purpose(purpose: object) -> None:
@@ -445,7 +450,7 @@ def deterministic_evaluator(
         True
     """
     prediction = one_batch(prediction)
-    check_scale(scale)
+    scale = None if scale is None else as_scale(scale)
     check_purpose(eval_fn_purpose)
     for name, function in (("eval_fn", eval_fn), ("success_fn", success_fn), ("reduction_fn", reduction_fn)):
         if function is not None and not callable(function):

@@ -18,7 +18,7 @@ from textgrad_engine.llm.images import is_part, part_problem
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.templates import unfilled
 
-__all__ = ["as_plain", "is_nan", "is_template", "note_template", "unfit"]
+__all__ = ["as_plain", "is_nan", "is_template", "is_written", "note_template", "unfit"]
 
 _templates: WeakSet[Variable] = WeakSet()
 
@@ -61,8 +61,10 @@ def unfit(value: Any) -> str:
     """
     if isinstance(value, ContentPart):
         return part_problem(value.part)
-    if isinstance(value, _PLAIN) or _is_written(value):
-        return "nan, as tables have it in an empty field; give it a value, '' for none" if is_nan(value) else ""
+    if is_nan(value):
+        return f"{value}, as tables have it in an empty field; give it a value, '' for none"
+    if isinstance(value, _PLAIN) or is_written(value):
+        return ""
     if is_part(value):
         if any(isinstance(leaf, Variable) for leaf in pytree.leaves(value)):
             return "a content part with a Variable in it; put it among the content of a message: ops.chat_completion"
@@ -88,10 +90,10 @@ def is_nan(value: Any) -> bool:
         return math.isnan(value)
     if isinstance(value, decimal.Decimal):
         return value.is_nan()
-    return _is_written(value) and bool(value != value)
+    return type(value).__name__ == "NAType" or (is_written(value) and bool(value != value))  # pandas' NA equals nothing
 
 
-def _is_written(value: Any) -> bool:
+def is_written(value: Any) -> bool:
     """Whether it is written in a single way; numpy's own kinds of truth and of dates are no numbers."""
     kind = type(value)
     return isinstance(value, _WRITTEN) or (kind.__module__ == "numpy" and getattr(value, "shape", None) == ())

@@ -22,7 +22,7 @@ from textgrad_engine.ops.evaluators import (
     Evaluator,
     Reduction,
     all_succeed,
-    check_scale,
+    as_scale,
     is_success,
     reduced,
     refuse_several_outputs,
@@ -159,7 +159,7 @@ def _verdict_form(low: float, high: float) -> GenerateConfig:
     Raises:
         ValueError: the scale does not run from a lower to a higher score.
     """
-    check_scale((low, high))
+    low, high = as_scale((low, high))
     limits = {name: end for name, end in (("minimum", low), ("maximum", high)) if math.isfinite(end)}
     score = {"type": "number", **limits}
     return answer_form("judge", object_schema({"score": score, "explanation": {"type": "string"}}))
@@ -208,7 +208,7 @@ def judge(
     """
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
     check(judge, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
-    check_scale(scale)
+    scale = as_scale(scale)
     settings = judge_settings(model, scale)
     given = prediction, instructions, target, inputs, scale, images
     return judged_by(settings, *given, success_fn, reduction_fn, eval_mode)
@@ -326,7 +326,7 @@ def lm_judge_evaluator(
     refuse_several_outputs(prediction)
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
     check(lm_judge_evaluator, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
-    check_scale(scale)
+    scale = as_scale(scale)
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}

@@ -8,6 +8,7 @@ place that it has in it. See NOTE [Parts] and NOTE [Batches] in ``entrywise.py``
 from __future__ import annotations
 
 import numbers
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -15,9 +16,9 @@ from typing import Any, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.operators import Operators
-from textgrad_engine.kinds import is_number, told
+from textgrad_engine.kinds import is_number, is_whole, told
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
-from textgrad_engine.ops.fillers import note_template
+from textgrad_engine.ops.fillers import is_written, note_template
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
@@ -293,7 +294,7 @@ def split(value: Variable | str, sep: str | None = None, maxsplit: int = -1) -> 
         ['a', 'b']
     """
     _check_split(value, sep, maxsplit)
-    return list(_Split.apply(Variable(value) if isinstance(value, str) else value, sep, maxsplit))
+    return list(_Split.apply(Variable(value) if isinstance(value, str) else value, sep, operator.index(maxsplit)))
 
 
 def _check_split(value: object, sep: object, maxsplit: object) -> None:
@@ -306,7 +307,7 @@ def _check_split(value: object, sep: object, maxsplit: object) -> None:
         )
     if sep == "":
         raise ValueError("split: the separator is empty; None splits at white space")
-    if isinstance(maxsplit, bool) or not isinstance(maxsplit, int):
+    if not is_whole(maxsplit):
         raise TypeError(
             f"split: maxsplit is a whole number, -1 for all pieces, got {type(maxsplit).__name__} {maxsplit!r:.40}"
         )
@@ -385,7 +386,7 @@ def _check(operation: str, values: Sequence[Any], where: str = "") -> None:
         TypeError: one is not; a template string says so itself where it is read.
     """
     for position, value in enumerate(values):
-        if not isinstance(value, _VALUES) and not templates.unfilled(value):
+        if not isinstance(value, _VALUES) and not is_written(value) and not templates.unfilled(value):
             place = where or (f"at position {position}" if len(values) > 1 else "")
             raise TypeError(
                 f"{operation}: a value is a text, a number or a Variable (or a batch of these), got "

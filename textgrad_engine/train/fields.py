@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.data import DataLoader, examples_of
-from textgrad_engine.data.dataset import as_columns, listed
+from textgrad_engine.data.dataset import as_columns, as_example, listed
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
@@ -220,17 +220,14 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
         )
     if why := as_columns(rows):
         raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
-    if not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
+    if not isinstance(rows, Collection) and not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
             f"gives; got {type(rows).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
         )
     for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
-            raise TypeError(
-                f"{call}: example {position} of {argument} is a {type(row).__name__}; an example is a dict of its "
-                'fields, such as {"text": ..., "target": ...}'
-            )
+            raise TypeError(f"{call}: example {position} of {argument} is {as_example(row)}")
 
 
 def target_fields(loss: Callable[..., Any], target: str) -> tuple[str, ...]:
@@ -295,7 +292,7 @@ def _picked(target: str, *, needed: bool, nullable: bool = False) -> Callable[[d
         found = example.get(target)
         if needed and is_nan(found):
             raise DataError(
-                f"example {name!r} has nan in the field {target!r} for the target, as tables have it in an empty "
+                f"example {name!r} has {found} in the field {target!r} for the target, as tables have it in an empty "
                 "field; give it a value, or leave the example out"
             )
         if needed and found is None and not (nullable and target in example):
@@ -359,9 +356,9 @@ def with_fields(loss: Callable[..., Any]) -> Score:
         {'land': 'Italy'}
     """
     called = getattr(loss, "forward", loss)
-    if not names_inputs(called):
-        return lambda prediction, wanted, fields: loss(prediction, wanted)
     targeted = takes_target(called)
+    if not names_inputs(called):
+        return lambda prediction, wanted, fields: loss(prediction, wanted) if targeted else loss(prediction)
 
     def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
         given = (prediction, wanted) if targeted else (prediction,)

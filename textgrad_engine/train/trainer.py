@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
@@ -35,6 +36,25 @@ from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
 
 __all__ = ["Trainer", "check_parts", "loader_of"]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _missing_optimizer_told(fit: Callable[P, R]) -> Callable[P, R]:
+    """A `fit` which says that there is no optimizer where that was left out, and not that the last argument is."""
+
+    @functools.wraps(fit)
+    def told_apart(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "val" not in kwargs and len(args) == 5 and not any(isinstance(each, Optimizer) for each in args):
+            raise TypeError(
+                "fit: there is no optimizer; write fit(program, loss, optimizer, train, val), with one such as "
+                "optim.TGD(program.parameters())"
+            )
+        return fit(*args, **kwargs)
+
+    return told_apart
 
 
 class Trainer:
@@ -147,6 +167,7 @@ class Trainer:
         given = [f"{name}={value!r}" for name, value, default in settings if value != default]
         return f"{type(self).__name__}({', '.join(given)})"
 
+    @_missing_optimizer_told
     def fit(
         self,
         program: Module,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from textgrad_engine.llm.simulated.chance import chance, pick
 from textgrad_engine.testing.simulated.groups import KINDS, Group, Kind, Sort
@@ -179,8 +181,8 @@ def make_world(
 
 
 def _kinds(interactions: int | Sequence[Kind]) -> list[Kind]:
-    if isinstance(interactions, int):
-        if interactions < 0:
+    if isinstance(interactions, SupportsIndex):
+        if operator.index(interactions) < 0:
             raise ValueError(f"interactions must be at least 0, got {interactions}")
         return [KINDS[number % len(KINDS)] for number in range(interactions)]
     if isinstance(interactions, str) or any(kind not in KINDS for kind in interactions):

@@ -1,0 +1,308 @@
+"""What is right, if uncommon, is taken and does what is meant: values of other libraries, views, stand-ins."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import numbers
+import uuid
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import BaseModel
+
+import textgrad_engine as tg
+from textgrad_engine import data, llm, nn, ops, testing
+from textgrad_engine.data import DataLoader, Dataset, Subset, check_splits, ids_of, random_split
+from textgrad_engine.errors import DataError
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train.fields import check_examples
+
+ROWS = [{"id": f"t{number}", "text": f"{number}", "target": f"{number % 2}"} for number in range(6)]
+
+
+class Scalar:
+    """A value of numpy's, of which nothing is known but what its methods give."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    shape = ()
+
+    def tolist(self) -> Any:
+        return self.value
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Whole(Scalar):
+    """A whole number of numpy's."""
+
+    def __index__(self) -> int:
+        return int(self.value)
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __abs__(self) -> Whole:
+        return Whole(abs(self.value))
+
+    def __add__(self, other: Any) -> Any:
+        return self.value + other
+
+    __radd__ = __add__
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value == other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < other)
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.value <= other)
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value > other)
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.value >= other)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Real(Whole):
+    """A number of numpy's that is no float, as float32 is."""
+
+
+numbers.Integral.register(Whole)
+numbers.Real.register(Real)
+Flag = type("bool", (Scalar,), {"__module__": "numpy"})
+"""A truth of numpy's."""
+
+
+class Series:
+    """As pandas' are: positions by `iloc`, and an index of any numbers."""
+
+    iloc = None
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __contains__(self, label: object) -> bool:
+        return False
+
+    def __getitem__(self, label: int) -> Any:
+        return self.values[label - 5]
+
+    def tolist(self) -> list[Any]:
+        return self.values
+
+
+class MapStyle:
+    """As PyTorch's datasets are."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.rows[index % len(self.rows)]
+
+
+class Record(BaseModel):
+    """An example as a pydantic model."""
+
+    text: str = "a"
+
+
+class Pair(NamedTuple):
+    """An example as a named tuple."""
+
+    text: str
+
+
+@dataclass
+class Case:
+    """An example as a dataclass."""
+
+    text: str = "a"
+
+
+DATASETS: dict[str, Callable[[], Any]] = {
+    "tuple": lambda: tuple(ROWS),
+    "deque": lambda: deque(ROWS),
+    "UserList": lambda: UserList(ROWS),
+    "view": lambda: dict(enumerate(ROWS)).values(),
+    "map-style": lambda: MapStyle(ROWS),
+    "Series": lambda: Series(ROWS),
+    "proxies": lambda: [MappingProxyType(row) for row in ROWS],
+    "UserDicts": lambda: [UserDict(row) for row in ROWS],
+    "ChainMaps": lambda: [ChainMap(row) for row in ROWS],
+}
+
+
+@pytest.mark.parametrize("kind", DATASETS)
+def test_examples_come_in_any_sequence_and_any_mapping(kind: str) -> None:
+    """All that takes examples takes them, by their own ids and in their order."""
+    made = DATASETS[kind]
+    check_examples(made(), "train", "fit")
+    names = tuple(row["id"] for row in ROWS)
+    assert ids_of(made()) == names
+    assert Dataset(made()).ids == names
+    assert [row["id"] for row in Subset(made(), [2, 0])] == ["t2", "t0"]
+    assert [row["id"] for batch in DataLoader(made(), 4) for row in batch] == list(names)
+    parts = random_split(made(), [0.5, 0.5], seed=0, clusters="target", together=["text"])
+    assert sorted(name for part in parts for name in part.ids) == list(names)
+    assert len(check_splits(made(), ROWS[:2])) == 2
+
+
+@pytest.mark.parametrize("kind", DATASETS)
+def test_a_program_is_evaluated_and_trained_on_them(kind: str) -> None:
+    """Scores are by example."""
+    model = FunctionModel(lambda request: request.messages[-1].text)
+    program = nn.ChatCompletion("{text}", system=nn.Parameter("Repeat."), model=model)
+    assert tg.evaluate(program, DATASETS[kind](), nn.ExactMatch()).scores == (1, 1, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("given", [Whole(7), uuid.UUID(int=7), 7, "7"])
+def test_ids_are_whole_numbers_of_any_library_and_uuids(given: Any) -> None:
+    """They are told as text."""
+    assert ids_of([{"id": given}]) == (str(given),)
+
+
+@pytest.mark.parametrize(
+    ("row", "repair"),
+    [
+        (Record(), r"a Record; give row\.model_dump\(\)"),
+        (Case(), r"a Case; give dataclasses\.asdict\(row\)"),
+        (Pair("a"), r"a Pair; give row\._asdict\(\)"),
+        (("a", "b"), "a tuple; an example is a dict of its fields"),
+    ],
+)
+def test_a_row_that_is_no_mapping_is_refused_with_what_makes_one_of_it(row: Any, repair: str) -> None:
+    """Wherever rows are read."""
+    with pytest.raises(TypeError, match=f"fit: example 0 of train is {repair}"):
+        check_examples([row], "train", "fit")
+    with pytest.raises(DataError, match=repair):
+        Dataset([row])
+    with pytest.raises(DataError, match=repair):
+        random_split([row, row], [0.5, 0.5], seed=0, clusters="text")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((row for row in ROWS), "a dataset has a length.*got generator; of a stream take a part"),
+        (DataLoader(ROWS), "a dataset has a length.*got DataLoader"),
+        ({"text": ["a"]}, "this is a dict of text; of several splits give one"),
+        ({0: ROWS[0]}, r"a dict of examples by their numbers; give them in a list: list\(examples.values\(\)\)"),
+    ],
+)
+def test_what_is_no_dataset_is_refused_in_words(given: Any, says: str) -> None:
+    """By all that need examples at their positions."""
+    takers: list[Callable[[Any], Any]] = [
+        DataLoader, ids_of, lambda rows: Subset(rows, [0]), lambda rows: random_split(rows, [0.5, 0.5], seed=0),
+        lambda rows: check_splits(rows, ROWS), lambda rows: check_splits(ROWS, ROWS, rows),
+    ]  # fmt: skip
+    for take in takers:
+        with pytest.raises(TypeError, match=says):
+            take(given)
+
+
+def test_flags_and_counts_of_another_library_are_plain_in_a_loader() -> None:
+    """Its state is JSON."""
+    sampler = data.RandomSampler(ROWS, replacement=Flag(True), num_samples=Whole(4), seed=Whole(1))  # type: ignore[arg-type]
+    assert (sampler.replacement, type(sampler.num_samples), len(list(sampler))) == (True, int, 4)
+    loader = DataLoader(ROWS, Whole(2), Flag(True), drop_last=Flag(False), seed=Whole(1))  # type: ignore[arg-type]
+    assert (loader.state_dict()["batch_size"], loader.state_dict()["drop_last"]) == (2, False)
+    assert type(data.WeightedRandomSampler([1.0], Whole(3)).num_samples) is int  # type: ignore[arg-type]
+    assert [len(part) for part in random_split(ROWS, [Whole(4), Whole(2)], seed=0)] == [4, 2]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("scale", [[0, 10], (Whole(0), Real(10.0)), UserList([0, 10])])
+def test_a_scale_is_any_pair_of_numbers(scale: Any) -> None:
+    """It is kept as Python's own, as it goes into schemas and run folders."""
+    for loss in (nn.Metric(lambda a, b: 5, "marks", scale=scale), nn.Judge("Be kind.", scale=scale)):
+        assert loss.scale == (0, 10)
+        assert all(type(end) in (int, float) for end in loss.scale or ())
+
+
+@pytest.mark.parametrize("scale", [None, (0, 10, 20), "01", {0: 0, 1: 10}, (0, "10")])
+def test_a_judge_without_a_scale_says_what_one_is(scale: Any) -> None:
+    """None, too: a judge has to know where its scores end."""
+    for make in (nn.Judge, functools.partial(ops.judge, tg.Variable("a"))):
+        with pytest.raises(TypeError, match=r"a scale is the lowest and the highest score, such as \(0, 10\), got"):
+            make("Be kind.", scale=scale)
+
+
+@pytest.mark.parametrize("number", [Whole(2), Real(2.0), Fraction(2), 2])
+def test_prices_and_weights_are_numbers_of_any_library(number: Any) -> None:
+    """They are kept as Python's own."""
+    price = llm.Price(number, number, number)
+    assert (price.input, price.output, price.cached) == (2, 2, 2)
+    assert type(price.input) in (int, float)
+    weighted = nn.Weighted({"a": nn.ExactMatch(), "b": nn.ExactMatch()}, {"a": number, "b": 1})
+    assert type(weighted.weights["a"]) in (int, float)
+    assert weighted.weights["a"] == 2
+
+
+def test_counts_of_another_library_are_counts() -> None:
+    """Also where a number may be one of several, or a sequence stand in its place."""
+    assert [part.data for part in ops.split("a,b,c", ",", Whole(1))] == ["a", "b,c"]  # type: ignore[arg-type]
+    assert testing.simulated_task(4, interactions=Whole(1), parameters=Whole(2)) is not None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("metric", [len, lambda text: 1.0, lambda text, *, least=1: least])
+def test_a_metric_that_takes_the_answer_alone_is_given_it_alone(metric: Callable[..., Any]) -> None:
+    """Examples may have targets, which other metrics of the run look at."""
+    loss = nn.Metric(metric, "at least one letter", scale=(0, 9))
+    assert loss(tg.Variable("a"), "a").data == 1
+    assert nn.Weighted({"short": loss, "right": nn.ExactMatch()})(tg.Variable("a"), "a").data > 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (Whole(3), 3), (Real(0.5), 0.5), (Fraction(1, 2), 0.5), (Decimal("0.5"), 0.5), (Flag(True), True),
+        (Series(["a", "b"]), ["a", "b"]), ([Whole(3), ["a", Real(0.5)]], [3, ["a", 0.5]]),
+    ],
+)  # fmt: skip
+def test_a_variable_holds_python_s_own_for_what_is_of_another_library(given: Any, kept: Any) -> None:
+    """A number, an array, a column; also where its data is assigned."""
+    made, assigned = tg.Variable(given), tg.Variable("a")
+    assigned.data = given
+    for each in (made, assigned):
+        assert each.data == kept
+        assert type(each.data) is type(kept)
+
+
+def test_what_fills_a_slot_of_a_call_is_text_for_operations_too() -> None:
+    """Dates, paths and ids are written in one way."""
+    day, name = datetime.date(2024, 2, 29), uuid.UUID(int=7)
+    assert ops.format("{day} {name} {seen}", day=day, name=name, seen=Flag(True)).data == f"2024-02-29 {name} True"
+    assert ops.join([tg.Variable("a"), day, PurePosixPath("b")], ",").data == "a,2024-02-29,b"
