@@ -16,6 +16,7 @@ from textgrad_engine.optim import Evidence, Origin
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import as_json, one_line, render
 from textgrad_engine.train import Evaluation, TrainResult, compare
+from textgrad_engine.train.events import ParameterChange
 
 WHOLE = """\
 runs/tickets-1
@@ -168,6 +169,27 @@ def test_a_run_in_which_nothing_was_proposed_says_why(
     """A silent critic is paid for at every step, and "no change did better" would blame the optimizer."""
     quiet = replace(result.steps[0], kept=False, val_mean=None, **{"feedback": 0, "changes": (), **step})
     same = changed(best=result.seed, steps=(quiet,) * 9, usage={"backward": Usage(calls=calls)})
+    assert f"the best prompt is the seed prompt: {said}" in " ".join(render(same).split())
+    assert one_line(same).endswith(f"; {said}")
+
+
+@pytest.mark.parametrize(
+    ("problems", "said"),
+    [
+        (("",) * 3, "the optimizer was asked 3 times and proposed no change"),
+        (("too long",) * 3, "none of 3 proposals could be used"),
+        (("too long", "", "too long"), "2 of 3 proposals could not be used, and the others changed nothing"),
+    ],
+)
+def test_a_run_in_which_no_text_was_proposed_says_so(
+    result: TrainResult, changed: Any, problems: tuple[str, ...], said: str
+) -> None:
+    """ "No change did better" would ask for better feedback, where the contract or the optimizer is at fault."""
+    stays = ParameterChange("system", "Sort.", "Sort.")
+    quiet = [
+        replace(result.steps[0], kept=False, val_mean=None, changes=(replace(stays, problem=why),)) for why in problems
+    ]
+    same = changed(best=result.seed, steps=tuple(quiet))
     assert f"the best prompt is the seed prompt: {said}" in " ".join(render(same).split())
     assert one_line(same).endswith(f"; {said}")
 

@@ -62,3 +62,10 @@ def test_a_notebook_shows_it_in_a_line(world: Any, rows: Any) -> None:
     assert len(repr(result)) < 300
     assert str(replace(result, steps=result.steps[:1])).startswith("finished after 1 step; ")
     assert str(replace(result, steps=())).startswith("finished after 0 steps; ")
+
+
+def test_the_seed_texts_are_not_compared_with_themselves(world: Any, rows: Any) -> None:
+    """That no difference was shown, and what would not have been seen, says nothing of one and the same text."""
+    result = world("makes no difference").fit(rows("ant", "bee"), rows("cat", "dog", "eel"), rows("kiwi", "lynx"))
+    assert result.best == result.seed
+    assert str(result).endswith("test 0.000 -> 0.000; the best texts are the seed texts")

@@ -241,7 +241,7 @@ def none_kept(result: TrainResult) -> str:
     if not result.steps:
         return "the run ended before its first step"
     if not refused:
-        if silent := _without_feedback(result):
+        if silent := _without_feedback(result) or _without_proposals(result):
             return silent
         higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
         return "no change did clearly better" if higher else "no change did better"
@@ -262,6 +262,21 @@ def _without_feedback(result: TrainResult) -> str:
         return ""
     known = [step.train_mean for step in result.steps if step.train_mean is not None] or [val.mean]
     return "all training answers were right, so there was nothing to learn" if min(known) >= val.limits[1] else ""
+
+
+def _without_proposals(result: TrainResult) -> str:
+    """Why there was no other text to try, where the optimizer was asked for some, in words; "" where there was one."""
+    asked = [change for step in result.steps for change in step.changes]
+    if not asked or any(change.edits or change.after != change.before for change in asked):
+        return ""
+    if any(step.race is not None for step in result.steps):
+        return ""
+    unusable = sum(bool(change.problem) for change in asked)
+    if not unusable:
+        return f"the optimizer was asked {plural(len(asked), 'time')} and proposed no change"
+    if unusable == len(asked):
+        return f"none of {plural(unusable, 'proposal')} could be used"
+    return f"{unusable} of {len(asked)} proposals could not be used, and the others changed nothing"
 
 
 def _controls(result: TrainResult) -> Iterator[ControlRow]:

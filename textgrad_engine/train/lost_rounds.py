@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from textgrad_engine.errors import ModelError
@@ -9,8 +10,11 @@ from textgrad_engine.optim import Optimizer
 
 __all__ = ["MOST_LOST_ROUNDS", "LostRounds"]
 
-MOST_LOST_ROUNDS = 3
+FEWEST_LOST_ROUNDS, MOST_LOST_ROUNDS = 3, 10
 """So many rounds in a row without an answer of the critic or the optimizer end a run; mostly a round is one step."""
+
+LEVEL = 1e-4
+"""As many in a row as are lost by chance more rarely than this, by how many were lost before, end it in between."""
 
 
 class LostRounds:
@@ -19,6 +23,9 @@ class LostRounds:
     Proposals that were made at the same time are lost together, so it is rounds of them that are counted: those in
     which all that there were of one kind were lost.
 
+    Three end a run in which nothing was answered before. Later on it has to be more than bad luck: of a critic whose
+    filter withholds one answer in ten, three are lost in a row in 7 of 100 runs of 100 steps.
+
     Args:
         optimizer: whose steps they are.
     """
@@ -26,6 +33,8 @@ class LostRounds:
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
         self._count = 0
+        self._earlier: list[bool] = []  # of each round that was answered or lost, before those that are counted now
+        self._answered = False
         self._round: dict[str, list[str]] = {}  # why steps were lost since a round began ("": not), by kind
 
     def check(self, heard: bool, problems: Sequence[str], number: int, *, kind: str = "", more: bool = False) -> None:
@@ -39,18 +48,31 @@ class LostRounds:
             more: whether more steps of its round follow.
 
         Raises:
-            ModelError: the last `MOST_LOST_ROUNDS` rounds all lost their answers.
+            ModelError: more rounds in a row have lost their answers than chance loses.
         """
         lost = bool(problems) and (not heard or not self._optimizer.changes)
         self._round.setdefault(kind, []).append(problems[0] if lost else "")
+        self._answered |= heard and not lost
         if more:
             return
         steps, self._round = self._round, {}
+        answered, self._answered = self._answered, False
         first = next((whys[0] for whys in steps.values() if all(whys)), "")
-        self._count = self._count + 1 if first else 0
-        if self._count >= MOST_LOST_ROUNDS:
+        if not first:
+            self._earlier += [True] * self._count + [False] * answered
+            self._count = 0
+            return
+        self._count += 1
+        if self._count >= self._most():
             what = "steps" if sum(map(len, steps.values())) == 1 else "rounds of steps"
             raise ModelError(
                 f"{self._count} {what} in a row came to nothing, step {number} being the last; "
                 f"its first problem: {first}"
             )
+
+    def _most(self) -> int:
+        """How many lost rounds in a row are too many, by those before them."""
+        if not self._earlier or all(self._earlier):
+            return FEWEST_LOST_ROUNDS
+        share = (sum(self._earlier) + 0.5) / (len(self._earlier) + 2)
+        return min(max(math.ceil(math.log(LEVEL) / math.log(share)), FEWEST_LOST_ROUNDS), MOST_LOST_ROUNDS)

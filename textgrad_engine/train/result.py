@@ -83,7 +83,9 @@ class TrainResult:
         for name, seed, best in (("val", self.seed_val, self.best_val), ("test", self.seed_test, self.best_test)):
             if seed is not None and best is not None:
                 parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")
-        if self.comparison is not None:
+        if self.seed == self.best and self.comparison is not None:
+            parts.append("the best texts are the seed texts")
+        elif self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
         parts += [why for why in (self.shortage, self.untested) if why]
         return "; ".join(parts)
