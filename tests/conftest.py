@@ -2,14 +2,18 @@
 
 Property tests try the same examples everywhere, so that a red run can be run again, however long making these takes
 and whatever else is loaded; no test fetches a vocabulary, not even one that may ask endpoints; Ctrl-C is heard, also
-where the tests run in the background of a shell. And how run folders are compared: without their times.
+where the tests run in the background of a shell. Processes that tests start find the package compiled. And how run
+folders are compared: without their times.
 """
 
+import atexit
 import contextlib
 import gc
 import os
 import re
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -20,6 +24,12 @@ os.environ[NO_FETCH] = "1"
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's `command &`, and child processes would have it too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests start hundreds of processes, and to compile the package takes half of the time of one that only prints help.
+# The first process of a run makes the folder, and those that it starts find its name.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and "PYTHONPYCACHEPREFIX" not in os.environ:
+    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="compiled-")
+    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
 
 settings.register_profile(
     "same-everywhere",

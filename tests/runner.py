@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import typer.testing
 from typer.testing import CliRunner
 
 from textgrad_engine.cli.main import app
+
+# To make the commands of their signatures anew each time would take a fifth of a short run.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 _APART: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 """Before click 8.2 stderr is in stdout, unless it is asked for by itself."""

@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+from proving.foreign import READERS
 from textgrad_engine.llm import Completion, Request
 from textgrad_engine.llm.cache import repeat
 from textgrad_engine.testing import LoopbackServer, simulated_task
@@ -106,7 +107,7 @@ def endpoint(settings: dict[str, Any], latency: float) -> Iterator[Endpoint]:
 
 
 def _serve(pipe: Connection, settings: dict[str, Any], latency: float) -> None:
-    noting = Noting(simulated_task(**settings).model)
+    noting = Noting(replace(simulated_task(**settings).model, readers=READERS))
     with LoopbackServer(noting, latency=latency) as server:
         pipe.send(server.base_url)
         while pipe.recv() == "calls":

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from ..runner import invoke
+
 
 def completed(cwd: Path, line: str) -> list[str]:
     """What bash is offered behind a command line that ends where the cursor is."""
@@ -22,20 +24,12 @@ def completed(cwd: Path, line: str) -> list[str]:
 
 def offered(cwd: Path, shell: str, **env: str) -> str:
     """What the program prints to the script of a shell."""
-    done = subprocess.run(
-        [sys.executable, "-m", "textgrad_engine"],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "_TEXTGRAD_ENGINE_COMPLETE": f"complete_{shell}",
-            **env,
-        },
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        for name, value in {"_TEXTGRAD_ENGINE_COMPLETE": f"complete_{shell}", **env}.items():
+            patch.setenv(name, value)
+        done = invoke()
+    assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +17,91 @@ from textgrad_engine.cli.completion import run_folders
 from textgrad_engine.store.lock import Lock
 from textgrad_engine.testing import simulated_task
 
+from ..runner import Result, invoke
+
 PROMPT = simulated_task(rules=4, seed=1, train=1, val=1, test=1).seed_prompt
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a config, its model, and 50 examples in three files."""
-    monkeypatch.chdir(tmp_path)
+def begin(folder: Path) -> None:
+    """A config, its model, and 50 examples in three files."""
     rows = simulated_task(rules=4, seed=1, train=50, val=1, test=1).train
     for name, part in (("train", rows[:20]), ("val", rows[20:35]), ("test", rows[35:])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
-    (tmp_path / "parcels.py").write_text(
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+    (folder / "parcels.py").write_text(
         "from textgrad_engine.testing import simulated_task\n"
         "model = simulated_task(rules=4, seed=1, train=1, val=1, test=1).model\n"
     )
-    (tmp_path / "config.toml").write_text(
+    (folder / "config.toml").write_text(
         f"[program]\nsystem = {json.dumps(PROMPT)}\nuser = '{{parcel}}'\n"
         "[data]\ntrain = 'train.jsonl'\nval = 'val.jsonl'\ntest = 'test.jsonl'\n"
         "[models]\nforward = 'parcels:model'\n"
     )
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that commands are given in."""
+    begin(tmp_path)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+BROKEN = """
+from parcels import model as inner
+class Broken:
+    name, left = inner.name, 700
+    async def complete(self, request):
+        Broken.left -= 1
+        if not Broken.left:
+            raise KeyError('the machine is gone')
+        return await inner.complete(request)
+model = Broken()
+"""
+"""A model that is gone in the third of three folds."""
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, Result]]:
+    """Makes a cross-validation in a folder of its own, each of them once; the folder is to be copied."""
+
+    @functools.cache
+    def make(name: str, *args: str, model: str = "parcels") -> tuple[Path, Result]:
+        folder = tmp_path_factory.mktemp(name)
+        begin(folder)
+        (folder / "broken.py").write_text(BROKEN)
+        config = folder / "config.toml"
+        config.write_text(config.read_text().replace("parcels:model", f"{model}:model"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            return folder, invoke("train", ".", "--folds", "3", "--run-dir", f"runs/{name}", *args)
+
+    return make
+
+
+@pytest.fixture
+def whole(once: Any, home: Path) -> str:
+    """A cross-validation that is finished."""
+    shutil.copytree(once("a")[0], home, dirs_exist_ok=True)
+    return "runs/a"
+
+
+@pytest.fixture
+def cut(once: Any, home: Path) -> Result:
+    """One that an error ended in its third fold."""
+    folder, result = once("cut", model="broken")
+    shutil.copytree(folder, home, dirs_exist_ok=True)
+    return result
+
+
+@pytest.fixture
+def run(once: Any, home: Path) -> Path:
+    """One whose process was killed: its second run is on record as far as a small budget let it come."""
+    shutil.copytree(once("killed", "--budget-calls", "500")[0], home, dirs_exist_ok=True)
+    path = Path("runs/killed")
+    shutil.rmtree(path / "fold-3")
+    shutil.rmtree(path / "final")
+    (path / "fold-2/result.json").unlink()
+    return path
 
 
 def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
@@ -75,27 +142,8 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path) -> None:
     assert again == whole
 
 
-def cut_in_the_third_fold(cli: Any, home: Path) -> Any:
-    """An error of the model's in the third of three folds."""
-    (home / "broken.py").write_text(
-        "from parcels import model as inner\n"
-        "class Broken:\n"
-        "    name, left = inner.name, 700\n"
-        "    async def complete(self, request):\n"
-        "        Broken.left -= 1\n"
-        "        if not Broken.left:\n"
-        "            raise KeyError('the machine is gone')\n"
-        "        return await inner.complete(request)\n"
-        "model = Broken()\n"
-    )
-    config = home / "config.toml"
-    config.write_text(config.read_text().replace("parcels:model", "broken:model"))
-    return cli("train", home, "--folds", 3, "--run-dir", "runs/cut")
-
-
-def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path) -> None:
+def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path, cut: Result) -> None:
     """The verdict is of the folds that were tested, and the way on is said; then it is what it would have been."""
-    cut = cut_in_the_third_fold(cli, home)
     assert cut.exit_code == 1
     assert "`textgrad-engine resume runs/cut` goes on with it" in " ".join(cut.stderr.split())
     shown = cli("show", "runs/cut")
@@ -130,9 +178,10 @@ def test_a_finished_one_is_left_as_it_is(cli: Any, home: Path, whole: str) -> No
 
 
 @pytest.mark.parametrize("what", ["fewer", "other"])
-def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(cli: Any, home: Path, what: str) -> None:
+def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(
+    cli: Any, home: Path, cut: Result, what: str
+) -> None:
     """Else the folds would be told by ids that they do not have, for good."""
-    cut_in_the_third_fold(cli, home)
     before, data = (home / "runs/cut/folds.json").read_bytes(), (home / "test.jsonl").read_text()
     lines = data.splitlines(keepends=True)
     changed = "".join(lines[:9]) if what == "fewer" else data.replace('"target": "K4"', '"target": "K5"')
@@ -146,9 +195,8 @@ def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(cli: Any, ho
     assert cli("resume", "runs/cut", "--quiet").exit_code == 0
 
 
-def test_what_finished_folds_took_is_not_shared_out_again(cli: Any, home: Path) -> None:
+def test_what_finished_folds_took_is_not_shared_out_again(cli: Any, home: Path, cut: Result) -> None:
     """A limit that is named when it goes on holds for the whole; two folds had used more than a quarter of this one."""
-    cut_in_the_third_fold(cli, home)
     used = json.loads(cli("show", "runs/cut", "--json").stdout)["total"]["calls"]
     again = json.loads(cli("resume", "runs/cut", "--budget-calls", used + 250, "--json").stdout)
     assert used / 2 > (used + 250) / 4
@@ -156,9 +204,8 @@ def test_what_finished_folds_took_is_not_shared_out_again(cli: Any, home: Path) 
     assert again["total"]["calls"] <= used + 250
 
 
-def test_what_is_in_the_folder_and_does_not_fit_is_said(cli: Any, home: Path) -> None:
+def test_what_is_in_the_folder_and_does_not_fit_is_said(cli: Any, home: Path, cut: Result) -> None:
     """In words."""
-    cut_in_the_third_fold(cli, home)
     kept = home / "runs/cut/folds.json"
     (home / "runs/early").mkdir()
     (home / "runs/early/folds.json").write_bytes(kept.read_bytes())
@@ -187,13 +234,6 @@ def test_controls_are_pooled(cli: Any, home: Path) -> None:
     found = json.loads(cli("show", "runs/a", "--json").stdout)["controls"]
     assert [each["comparison"]["n"] for each in found] == [50, 50]
     assert "Beside controls" in cli("report", "runs/a", "--out", "-").stdout
-
-
-@pytest.fixture
-def whole(cli: Any, home: Path) -> str:
-    """A cross-validation that is finished."""
-    assert cli("train", home, "--folds", 3, "--run-dir", "runs/a", "--quiet").exit_code == 0
-    return "runs/a"
 
 
 def new_rows(home: Path) -> Path:
@@ -307,19 +347,8 @@ def test_what_it_costs_is_told_beforehand(cli: Any, home: Path) -> None:
     assert (refused.exit_code, "cannot be dealt to 51 folds" in refused.stderr) == (2, True)
 
 
-def killed_in_its_second_fold(cli: Any) -> Path:
-    """A cross-validation whose process was killed: its second run is on record as far as a small budget let it come."""
-    run = Path("runs/killed")
-    cli("train", ".", "--folds", 3, "--run-dir", run, "--budget-calls", 500)
-    shutil.rmtree(run / "fold-3")
-    shutil.rmtree(run / "final")
-    (run / "fold-2/result.json").unlink()
-    return run
-
-
-def test_what_was_killed_is_not_called_finished(cli: Any, home: Path) -> None:
+def test_what_was_killed_is_not_called_finished(cli: Any, run: Path) -> None:
     """`show` ends with 1, names the run and what goes on with all of them, and counts the folds that were tested."""
-    run = killed_in_its_second_fold(cli)
     shown = cli("show", run)
     assert shown.exit_code == 1
     assert "runs/killed: 3 folds of 50 examples; it did not come to its end" in shown.stdout
@@ -336,9 +365,8 @@ def test_what_was_killed_is_not_called_finished(cli: Any, home: Path) -> None:
     assert cli("show", run).exit_code == 0
 
 
-def test_what_is_gone_is_bought_again_with_anyway(cli: Any, home: Path) -> None:
+def test_what_is_gone_is_bought_again_with_anyway(cli: Any, run: Path) -> None:
     """Without it nothing is asked, and it counts as wrong use."""
-    run = killed_in_its_second_fold(cli)
     (run / "fold-2/completions.jsonl").write_bytes(b"")
     refused = cli("resume", run, "--budget-calls", 100_000)
     assert refused.exit_code == 2
@@ -346,9 +374,8 @@ def test_what_is_gone_is_bought_again_with_anyway(cli: Any, home: Path) -> None:
     assert cli("resume", run, "--budget-calls", 100_000, "--anyway").exit_code == 0
 
 
-def test_what_ended_before_its_first_call_is_begun_anew(cli: Any, home: Path) -> None:
+def test_what_ended_before_its_first_call_is_begun_anew(cli: Any, run: Path) -> None:
     """It was killed in the moment in which its folder was made."""
-    run = killed_in_its_second_fold(cli)
     shutil.rmtree(run / "fold-2")
     (run / "fold-1/config.json").unlink()
     for name in ("events", "completions"):
@@ -358,9 +385,8 @@ def test_what_ended_before_its_first_call_is_begun_anew(cli: Any, home: Path) ->
     assert (refused.exit_code, "no fold was begun and nothing was paid for" in refused.stderr) == (2, True)
 
 
-def test_what_was_paid_for_is_not_called_nothing(cli: Any, home: Path) -> None:
+def test_what_was_paid_for_is_not_called_nothing(cli: Any, run: Path) -> None:
     """Any fold's config is that of all, and where none is left, nobody is told to remove the folder."""
-    run = killed_in_its_second_fold(cli)
     kept = (run / "fold-2/config.json").read_bytes()
     shutil.rmtree(run / "fold-1")
     (run / "fold-2/config.json").unlink()
@@ -381,9 +407,8 @@ def test_what_cannot_be_printed_is_no_wrong_use(home: Path, whole: str) -> None:
     assert (done.returncode, done.stderr) == (1, "error: the result cannot be printed: no space left on device\n")
 
 
-def test_what_is_odd_in_a_folder_is_told_of_each_run(cli: Any, home: Path) -> None:
+def test_what_is_odd_in_a_folder_is_told_of_each_run(cli: Any, run: Path) -> None:
     """And what goes on with it, also where its first fold is gone."""
-    run = killed_in_its_second_fold(cli)
     with (run / "fold-2/events.jsonl").open("ab") as file:
         file.write(b'{"event": "Ph')
     shutil.rmtree(run / "fold-1")
@@ -414,9 +439,8 @@ def test_what_goes_on_keeps_the_settings_that_it_was_begun_with(cli: Any, home: 
     assert "compared below" not in shown
 
 
-def test_while_one_goes_on_nobody_else_does(cli: Any, home: Path) -> None:
+def test_while_one_goes_on_nobody_else_does(cli: Any, run: Path) -> None:
     """Also where its first folds are finished: what is given of the budget is told to one of two alone."""
-    run = killed_in_its_second_fold(cli)
     shares = (run / "shares.json").read_bytes()
     for place in (run / "fold-2", run):  # between two of its runs, nobody holds one
         held = Lock(place)
@@ -429,9 +453,8 @@ def test_while_one_goes_on_nobody_else_does(cli: Any, home: Path) -> None:
     assert (run / "shares.json").read_bytes() == shares
 
 
-def test_a_fold_that_was_killed_at_its_beginning_goes_on(cli: Any, home: Path) -> None:
+def test_a_fold_that_was_killed_at_its_beginning_goes_on(cli: Any, run: Path) -> None:
     """There is no config.json yet."""
-    run = killed_in_its_second_fold(cli)
     shutil.rmtree(run / "fold-2")
     (run / "fold-2").mkdir()
     for name in ("events", "completions"):
@@ -453,9 +476,8 @@ def test_a_place_where_nothing_can_be_written_is_named(cli: Any, home: Path) -> 
     assert (refused.exit_code, "name another place" in refused.stderr) == (2, True)
 
 
-def test_what_ends_at_once_says_what_is_left(cli: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ends_at_once_says_what_is_left(cli: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Ctrl-C twice does."""
-    run = killed_in_its_second_fold(cli)
 
     def interrupted(*given: Any, **named: Any) -> None:
         raise KeyboardInterrupt

@@ -61,6 +61,20 @@ def test_json_holds_nothing_that_a_terminal_would_obey(monkeypatch: pytest.Monke
     assert stream.written.decode() == ('[\n  "a\\u009b31m\\u202e\\u2028\\u007f\\udb40\\udc01 b\u200dc é\\ud83d"\n]\n')
 
 
+ALL_THREE = """
+import contextlib, sys
+from textgrad_engine.cli.main import main
+
+_, run = sys.argv
+for mark, *command in (("[", "show", run), (",", "show", run, "--line", "1"), (",", "diff", run)):
+    print(mark, flush=True)
+    sys.argv = ["textgrad-engine", *command, "--json"]
+    with contextlib.suppress(SystemExit):
+        main()
+print("]")
+"""
+
+
 def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
     """The text of the run is the same in every encoding of stdout."""
     run = tmp_path / "run"
@@ -71,11 +85,10 @@ def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
     said = []
     for encoding in ("utf-8", "cp1252"):
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": encoding}
-        for command in (["show", run, "--json"], ["show", run, "--line", "1", "--json"], ["diff", run, "--json"]):
-            words = [sys.executable, "-m", "textgrad_engine", *map(str, command)]
-            said.append(json.loads(subprocess.run(words, capture_output=True, env=env, check=True).stdout))
-    assert said[:3] == said[3:]
-    assert TEXT in json.dumps(said[0], ensure_ascii=False)
+        words = [sys.executable, "-c", ALL_THREE, str(run)]
+        said.append(json.loads(subprocess.run(words, capture_output=True, env=env, check=True).stdout))
+    assert said[0] == said[1]
+    assert [TEXT in json.dumps(each, ensure_ascii=False) for each in said[0]] == [True] * 3
 
 
 def test_what_is_complained_of_reaches_the_terminal_as_text(capsys: pytest.CaptureFixture[str]) -> None:

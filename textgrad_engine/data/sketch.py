@@ -34,7 +34,7 @@ def _tables() -> list[list[bytes]]:
 
 
 _TABLES = _tables()
-_BELOW = [bytes(value < limit for value in range(256)) for limit in range(257)]
+_BELOW = [b"\1" * limit + bytes(256 - limit) for limit in range(257)]
 
 
 class Sketch:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.report.beside import Beside, Side, Texts
 from textgrad_engine.report.pairing import Pairing
 from textgrad_engine.report.parts import Parts, parts_table, parts_within
-from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled, unwrapped
+from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled, unwrapped
 from textgrad_engine.report.view import measured, said
 from textgrad_engine.report.words import count, duration, money, plural
 
@@ -71,9 +71,7 @@ def render_beside(found: Beside, *, width: int = 80, terminal: bool = False, col
 
 
 def _scores(found: Beside) -> RenderableType:
-    from rich.table import Table  # heavy, and wanted only when something is shown
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     for name in ("", "A", "B"):
         table.add_column(name, no_wrap=bool(name))
     first, second = found.sides
@@ -121,8 +119,6 @@ def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:
 
 
 def _settings(found: Beside) -> Iterator[RenderableType]:
-    from rich.table import Table
-
     if found.unknown:
         yield styled("Settings: unknown, as ", "bold").append(found.unknown, style="not bold")
         return
@@ -131,7 +127,7 @@ def _settings(found: Beside) -> Iterator[RenderableType]:
         return
     yield styled("Settings that differ", "bold")
     yield ""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     for name in ("", "A", "B"):
         table.add_column(name, overflow="fold")
     for each in found.settings:
@@ -150,9 +146,7 @@ def _value(value: Any) -> str:
 
 
 def _usage(found: Beside) -> RenderableType:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = open_table(gap=2)
     table.add_column("", min_width=10)
     for name in "AB":
         for what in (f"{name} calls", "tokens", "cost"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.parts import Parts, parts_table, parts_within
-from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled
+from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
 from textgrad_engine.store import Folds, typed
@@ -85,9 +85,7 @@ def verdict_of(folds: Folds) -> str:
 
 
 def _scores(found: CrossValidation) -> Table:
-    from rich.table import Table  # heavy, and wanted only when something is shown
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     table.add_column("", min_width=8, no_wrap=True)
     for name in ("tested on", "seed prompt", "best prompt", ""):
         table.add_column(name, no_wrap=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textgrad_engine.ops.weighted import shares_of
-from textgrad_engine.report.printing import fitted, padded, styled
+from textgrad_engine.report.printing import fitted, open_table, padded, styled
 from textgrad_engine.report.words import score
 from textgrad_engine.train import Evaluation, TrainResult
 
@@ -80,9 +80,7 @@ def parts_title(parts: Parts) -> str:
 
 def parts_table(parts: Parts) -> list[RenderableType]:
     """The table, for a terminal."""
-    from rich.table import Table  # heavy, and wanted only when something is shown
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     first, *others = parts.heads
     table.add_column(first)
     for head in others:

@@ -20,6 +20,7 @@ __all__ = [
     "hanging",
     "harmless",
     "indented",
+    "open_table",
     "padded",
     "printed",
     "styled",
@@ -92,6 +93,13 @@ def padded(what: RenderableType, by: int) -> RenderableType:
     from rich.padding import Padding
 
     return Padding(what, (0, 0, 0, by))
+
+
+def open_table(gap: int = 3) -> Table:
+    """A table without lines, its columns so far apart."""
+    from rich.table import Table  # heavy, and wanted only when something is shown
+
+    return Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 
 def fitted(table: Table) -> RenderableType:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from textgrad_engine.optim.sentences import places_of
-from textgrad_engine.report.printing import fitted, hanging, indented, padded, printed, styled
+from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.view import said
 from textgrad_engine.report.words import cost, count, interval, plural, score
 from textgrad_engine.train import ShrinkResult
@@ -53,9 +53,7 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
 
 
 def _scores(result: ShrinkResult) -> RenderableType:
-    from rich.table import Table  # heavy, and wanted only when something is shown
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     table.add_column("", no_wrap=True)
     table.add_column("tokens", justify="right")
     table.add_column("validation", no_wrap=True)
@@ -66,11 +64,9 @@ def _scores(result: ShrinkResult) -> RenderableType:
 
 
 def _front(result: ShrinkResult) -> Iterator[RenderableType]:
-    from rich.table import Table
-
     yield styled("Score against length, of all that was raced", "bold")
     yield ""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     table.add_column("tokens", justify="right")
     table.add_column("validation", justify="right")
     table.add_column("")

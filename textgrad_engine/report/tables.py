@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.parts import parts_of_result, parts_table
-from textgrad_engine.report.printing import fitted, group, hanging, indented, padded, printed, styled
+from textgrad_engine.report.printing import fitted, group, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
@@ -82,9 +82,7 @@ def render(
 
 
 def _tools(rows: Sequence[ToolRow]) -> Iterator[RenderableType]:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     table.add_column("tool", max_width=40, overflow="ellipsis", no_wrap=True)
     for name in ("calls", "came to nothing"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -138,9 +136,7 @@ def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: boo
 
 
 def _steps(run: Run) -> RenderableType:
-    from rich.table import Table  # heavy, and wanted only when something is shown
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     for name in ("step", "train", "validation", ""):
         table.add_column(name)
     first = next((each for each in run.evaluations if each.step == 0), None)
@@ -202,7 +198,7 @@ def _scores(view: View) -> RenderableType:
     from rich.table import Table
 
     best = {"good": "bold green", "bad": "bold red", "plain": "bold"}[view.tone]
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     table.add_column("")
     table.add_column("seed prompt", no_wrap=True)
     table.add_column("best prompt", no_wrap=True, style=best)
@@ -217,9 +213,7 @@ def _scores(view: View) -> RenderableType:
 
 
 def _usage(view: View) -> RenderableType:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     table.add_column("", min_width=10)
     for name in ("calls", "tokens", "cost", "time"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -237,13 +231,11 @@ def _usage(view: View) -> RenderableType:
 
 
 def _front(result: TrainResult) -> Iterator[RenderableType]:
-    from rich.table import Table
-
     timed = any(point.latency is not None for point in result.front)
     against = "length and time" if timed else "length"
     yield styled(f"Score against {against}, of what was run on the whole validation set", "bold")
     yield ""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = open_table()
     for name in ("tokens", "validation", *(["time"] if timed else [])):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
@@ -257,11 +249,9 @@ def _front(result: TrainResult) -> Iterator[RenderableType]:
 
 
 def _controls(view: View, calls: int) -> Iterator[RenderableType]:
-    from rich.table import Table
-
     yield styled(f"Beside controls, which got no feedback and up to {plural(calls, 'call')} each", "bold")
     yield ""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = open_table(gap=2)
     table.add_column("")
     table.add_column("val", no_wrap=True)
     table.add_column("test", no_wrap=True)

@@ -3,7 +3,7 @@ import itertools
 
 import pytest
 
-from textgrad_engine.llm import Message, Request
+from textgrad_engine.llm import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.testing import simulated_task
 from textgrad_engine.testing.simulated.instructions import lines_of, read_instructions
 from textgrad_engine.testing.simulated.lessons import lessons_in
@@ -150,3 +150,14 @@ def test_the_same_settings_give_the_same_task():
     one, two, other = simulated_task(seed=1), simulated_task(seed=1), simulated_task(seed=2)
     assert (one.train, one.optimum_prompt) == (two.train, two.optimum_prompt)
     assert one.optimum_prompt != other.optimum_prompt
+
+
+def test_a_schema_is_obeyed():
+    """Where a program wants structured output, the code comes in the place that the schema has."""
+    task = simulated_task(6, seed=1, noise=0.0)
+    right = next(row for row in task.train if row["target"] == task.world.usual)
+    schema = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
+    config = GenerateConfig(response_format=ResponseFormat(name="code", json_schema=schema))
+    messages = (Message(role="system", content=task.seed_prompt), Message(role="user", content=right["parcel"]))
+    completion = asyncio.run(task.model.complete(Request(messages=messages, config=config)))
+    assert completion.text == f'{{"code": "{task.world.usual}"}}'

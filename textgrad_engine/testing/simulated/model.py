@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.cachekey import sample_number
@@ -24,19 +24,13 @@ from textgrad_engine.llm.simulated.reading import (
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.tried import original_in, tried_in
 from textgrad_engine.testing.simulated.critic import Critic
-from textgrad_engine.testing.simulated.foreign import Part, part_of
 from textgrad_engine.testing.simulated.guesses import guessed, paraphrased
-from textgrad_engine.testing.simulated.problems import Problem, problem_of
-from textgrad_engine.testing.simulated.proposals import Proposal, proposal_of
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.reducer import most_items, reduce_items
-from textgrad_engine.testing.simulated.signatures import Form, form_of
 from textgrad_engine.testing.simulated.task_model import TaskModel, note_in, parcel_in
 
-__all__ = ["ParcelsModel"]
+__all__ = ["Foreign", "ParcelsModel", "Reader"]
 
-_Foreign = Form | Problem | Proposal | Part
-_READERS: tuple[Callable[[str, str], _Foreign | None], ...] = (form_of, problem_of, proposal_of, part_of)
 _PURPOSES: dict[str, Purpose] = {
     "feedback": "backward",
     "reduce": "backward",
@@ -45,6 +39,23 @@ _PURPOSES: dict[str, Purpose] = {
     "patch": "optimizer",
     "rewrite": "optimizer",
 }
+
+
+class Foreign(Protocol):
+    """A request in other words than this library's, as other optimizers ask it."""
+
+    @property
+    def kind(self) -> Purpose:
+        """What it is for."""
+        ...
+
+    def answer(self, critic: Critic, proposer: Proposer, sample: tuple[int, ...] = ()) -> str:
+        """The answer in the form that was asked for."""
+        ...
+
+
+Reader: TypeAlias = Callable[[str, str], Foreign | None]
+"""Reads a system text and what a user asks; None when it is no such request."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +69,13 @@ class ParcelsModel:
         task: the part that gives codes to parcels.
         critic: the part that says what is wrong.
         proposer: the part that edits texts.
+        readers: of requests in other words than this library's; the first one that knows a request answers it.
     """
 
     task: TaskModel
     critic: Critic
     proposer: Proposer
+    readers: tuple[Reader, ...] = ()
     name = "simulated/parcels"
     free = True
 
@@ -77,15 +90,15 @@ class ParcelsModel:
     def purpose_of(self, request: Request) -> Purpose:
         """What a request is for, read from what it asks; over HTTP nothing else tells."""
         asked = _Asked.of(request)
-        if asked.foreign is not None:
-            return asked.foreign.kind
+        if (foreign := self._foreign(asked)) is not None:
+            return foreign.kind
         return _PURPOSES.get(asked.kind, "forward")
 
     def _answer(self, request: Request) -> str:
         asked = _Asked.of(request)
         sample = sample_number(request.model_dump_json().encode())
-        if asked.foreign is not None:
-            return asked.foreign.answer(self.critic, self.proposer, sample)
+        if (foreign := self._foreign(asked)) is not None:
+            return foreign.answer(self.critic, self.proposer, sample)
         if asked.kind == "task" and (note := note_in(asked.user)) is not None:
             return self.task.read(asked.system, note)
         if asked.kind == "task":
@@ -94,6 +107,11 @@ class ParcelsModel:
             return word if asked.schema is None else json.dumps(fit(asked.schema, {}, word))
         answer = self._part(asked.kind, asked.user, asked.schema, sample)
         return json.dumps(answer if asked.schema is None else fit(asked.schema, answer), ensure_ascii=False)
+
+    def _foreign(self, asked: _Asked) -> Foreign | None:
+        if asked.schema is not None or asked.kind != "task":
+            return None
+        return next((found for read in self.readers if (found := read(asked.system, asked.user)) is not None), None)
 
     def _part(self, kind: str, user: str, schema: Mapping[str, Any] | None, sample: tuple[int, ...]) -> dict[str, Any]:
         if kind == "patch":
@@ -141,13 +159,12 @@ def _expected(case: Case) -> str | None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request, taken apart: its kind, its messages, its schema, and whose wording it is if it is not ours."""
+    """A request, taken apart: its kind, its messages and its schema."""
 
     kind: str
     system: str
     user: str
     schema: Mapping[str, Any] | None
-    foreign: _Foreign | None
 
     @classmethod
     def of(cls, request: Request) -> _Asked:
@@ -156,12 +173,7 @@ class _Asked:
         system = "\n".join(message.text for message in request.messages if message.role in ("system", "developer"))
         merging = '{"items": [{"text":' in blocks(user)[-1][0] if form is None else form.name == "reduce"
         kind = "reduce" if merging else kind_of(request)
-        foreign = _foreign(system, user) if form is None and kind == "task" else None
-        return cls(kind, system, user, None if form is None else form.json_schema, foreign)
-
-
-def _foreign(system: str, user: str) -> _Foreign | None:
-    return next((found for read in _READERS if (found := read(system, user)) is not None), None)
+        return cls(kind, system, user, None if form is None else form.json_schema)
 
 
 def _lacking(user: str) -> tuple[str, ...]:

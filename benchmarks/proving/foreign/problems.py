@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from textgrad_engine.testing.simulated.critic import Critic
-from textgrad_engine.testing.simulated.foreign import EXPECTED, rewritten
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.task_model import PARCEL
 
-__all__ = ["Problem", "problem_of"]
+from .conversations import EXPECTED, rewritten
 
 _SECTION = re.compile(
     r"^#(Instruction|Code|Documentation|Variables|Parameters|Constraints|Inputs|Others|Outputs|Feedback)\n",

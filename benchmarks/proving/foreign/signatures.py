@@ -16,12 +16,11 @@ from typing import Literal
 
 from textgrad_engine.llm.simulated.chance import chance
 from textgrad_engine.testing.simulated.critic import Critic
-from textgrad_engine.testing.simulated.foreign import advice_on, rewritten
-from textgrad_engine.testing.simulated.guesses import observed, summed_up, taken_up
 from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.task_model import parcel_in
 
-__all__ = ["Form", "form_of"]
+from .conversations import advice_on, rewritten
+from .observations import observed, summed_up, taken_up
 
 _OBJECTIVE = re.compile(r"In adhering to this structure, your objective is:[^\n]*\n(.*)", re.DOTALL)
 _REPLY = re.compile(r"\n\nRespond with (?:the corresponding output fields|(a JSON object))[^\n]*\Z")

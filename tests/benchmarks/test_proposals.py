@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 import pytest
 
-from textgrad_engine.llm import Message, Request
-from textgrad_engine.testing import simulated_task
 from textgrad_engine.testing.simulated.instructions import read_instructions
 from textgrad_engine.testing.simulated.vocabulary import attributes_in
 
-TASK = simulated_task(6, seed=1, critic=1.0, sloppiness=0.0, noise=0.0)
+from .foreign import TASK, ask
+
 FINE = "Eval score: 1.0. No noticeable error."
 FORM = "<response>\n<reasoning>why</reasoning>\n<proposed_variable>The proposed variable content</proposed_variable>"
-
-
-def ask(user: str) -> tuple[str, str]:
-    request = Request(messages=(Message(role="user", content=user),))
-    return TASK.model.purpose_of(request), asyncio.run(TASK.model.complete(request)).text
 
 
 def propose(feedback: Sequence[str], failed: Sequence[str] = (), prompt: str = TASK.seed_prompt) -> tuple[str, str]:

@@ -18,8 +18,6 @@ from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.proposer import LESSONS, Proposer
 from textgrad_engine.testing.simulated.task_model import PARCEL
 
-__all__ = ["EXPECTED", "Part", "advice_on", "part_of", "rewritten"]
-
 _CODE = r"[`'\"*(]*\b(K[1-9])\b"
 EXPECTED = re.compile(
     r"(?:expected|(?:correct|right) (?:answer|code)|ground[ _]truth|target|reference|should (?:be|have been))"

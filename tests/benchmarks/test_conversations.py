@@ -1,25 +1,18 @@
-import asyncio
+"""Requests of GEPA and TextGrad: instructions beside cases or conversations, read by what they show."""
 
 import pytest
 
-from textgrad_engine.llm import GenerateConfig, Message, Request, ResponseFormat
-from textgrad_engine.testing import simulated_task
 from textgrad_engine.testing.simulated.instructions import read_instructions
 from textgrad_engine.testing.simulated.vocabulary import attributes_in
 
-TASK = simulated_task(6, seed=1, critic=1.0, sloppiness=0.0, noise=0.0)
+from .foreign import TASK, ask
+
 WRONG = [row for row in TASK.train if row["target"] != TASK.world.usual][:3]
 RIGHT = next(row for row in TASK.train if row["target"] == TASK.world.usual)
 
 
 def deciding(row):
     return next(name for name in attributes_in(row["parcel"]) if name in TASK.world.by_attribute)
-
-
-def ask(user, system=""):
-    head = (Message(role="system", content=system),) if system else ()
-    request = Request(messages=(*head, Message(role="user", content=user)))
-    return TASK.model.purpose_of(request), asyncio.run(TASK.model.complete(request)).text
 
 
 def reflection(rows):
@@ -105,12 +98,3 @@ def test_a_parcel_is_a_parcel_whatever_the_system_text_says(prompt):
     purpose, text = ask(RIGHT["parcel"], prompt)
     assert purpose == "forward"
     assert TASK.world.usual in text
-
-
-def test_a_schema_is_obeyed():
-    """Where a program wants structured output, the code comes in the place that the schema has."""
-    schema = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
-    config = GenerateConfig(response_format=ResponseFormat(name="code", json_schema=schema))
-    messages = (Message(role="system", content=TASK.seed_prompt), Message(role="user", content=RIGHT["parcel"]))
-    completion = asyncio.run(TASK.model.complete(Request(messages=messages, config=config)))
-    assert completion.text == f'{{"code": "{TASK.world.usual}"}}'

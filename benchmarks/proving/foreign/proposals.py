@@ -1,6 +1,6 @@
 """Requests of AdalFlow's text optimizer: a prompt, feedback on it, and what was proposed in vain (adalflow 1.1).
 
-What its backward engine asks is TextGrad's question in other words, and is answered as that is (`foreign`).
+What its backward engine asks is TextGrad's question in other words, and is answered as that is (`conversations`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Literal
 from textgrad_engine.llm.simulated.reading import Item, Task
 from textgrad_engine.testing.simulated.critic import Critic
 from textgrad_engine.testing.simulated.proposer import LESSONS, Proposer
-
-__all__ = ["Proposal", "proposal_of"]
 
 _VARIABLE = re.compile(r"<VARIABLE>(.*?)</VARIABLE>", re.DOTALL)
 _FEEDBACK = re.compile(r"<FEEDBACK>(.*?)</FEEDBACK>", re.DOTALL)

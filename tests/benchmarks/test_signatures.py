@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from textgrad_engine.llm import Message, Request
-from textgrad_engine.testing import simulated_task
 from textgrad_engine.testing.simulated.instructions import read_instructions
 from textgrad_engine.testing.simulated.vocabulary import attributes_in, rules_in
 
-TASK = simulated_task(6, seed=1, critic=1.0, sloppiness=0.0, noise=0.0)
+from . import foreign
+from .foreign import TASK
+
 WRONG = [row for row in TASK.train if row["target"] != TASK.world.usual][:3]
 
 
@@ -30,8 +29,7 @@ def ask(objective: str, given: Mapping[str, str], wanted: Sequence[str], as_json
         "and then ending with the marker for `[[ ## completed ## ]]`."
     )
     user = f"{fields}\n\n{reply}"
-    request = Request(messages=(Message(role="system", content=system), Message(role="user", content=user)))
-    return TASK.model.purpose_of(request), asyncio.run(TASK.model.complete(request)).text
+    return foreign.ask(user, system)
 
 
 def field(answer: str, name: str) -> str:

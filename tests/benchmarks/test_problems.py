@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
 
-from textgrad_engine.llm import Message, Request
-from textgrad_engine.testing import simulated_task
 from textgrad_engine.testing.simulated.instructions import read_instructions
 from textgrad_engine.testing.simulated.vocabulary import attributes_in
 
-TASK = simulated_task(6, seed=1, critic=1.0, sloppiness=0.0, noise=0.0)
+from .foreign import TASK, ask
+
 USUAL = TASK.world.usual
 WRONG = [row for row in TASK.train if row["target"] != USUAL][:3]
 RIGHT = next(row for row in TASK.train if row["target"] == USUAL)
@@ -43,11 +41,6 @@ def problem(rows: list[dict[str, str]], name: str = "Parameters") -> str:
         "Feedback": "Improve correctness.",
     }
     return "\n\n".join(f"#{name}\n{text}" for name, text in sections.items())
-
-
-def ask(user: str) -> tuple[str, str]:
-    request = Request(messages=(Message(role="system", content="Solve it."), Message(role="user", content=user)))
-    return TASK.model.purpose_of(request), asyncio.run(TASK.model.complete(request)).text
 
 
 @pytest.mark.parametrize("name", ["Parameters", "Variables"])
