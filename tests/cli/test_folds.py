@@ -374,6 +374,28 @@ def test_what_is_gone_is_bought_again_with_anyway(cli: Any, run: Path) -> None:
     assert cli("resume", run, "--budget-calls", 100_000, "--anyway").exit_code == 0
 
 
+def test_a_finished_fold_that_cannot_be_played_back_is_taken_as_it_is_with_anyway(cli: Any, home: Path) -> None:
+    """As its program, or a prompt of the library, is another one now; without the word nothing is asked."""
+    run = Path("runs/cut")
+    whole = json.loads(cli("train", ".", "--folds", 2, "--run-dir", run, "--json").stdout)
+    shutil.rmtree(run / "final")
+    kept = (run / "fold-1/completions.jsonl").read_text()
+    (run / "fold-1/completions.jsonl").write_text(kept.replace('"content": "', '"content": "Other. '))
+    refused = cli("resume", run, "--budget-calls", 100_000)
+    assert refused.exit_code == 2
+    said = " ".join(refused.stderr.split())
+    assert "it asks for something that is not on record" in said
+    assert "nothing was asked; --anyway goes on, and takes the folds that are finished as they are" in said
+    done = cli("resume", run, "--budget-calls", 100_000, "--anyway")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("It is finished, and taken as it is.") == 2
+    found = json.loads(cli("show", run, "--json").stdout)
+    assert (found["folds"], found["final"], found["total"]) == (whole["folds"], whole["final"], whole["total"])
+    used = [json.loads((run / name / "result.json").read_text())["usage"].values() for name in ("fold-1", "fold-2")]
+    calls = sum(usage["calls"] for each in used for usage in each)
+    assert json.loads((run / "shares.json").read_text())["final"]["free"][0] == 100_000 - calls  # they count in it
+
+
 def test_what_ended_before_its_first_call_is_begun_anew(cli: Any, run: Path) -> None:
     """It was killed in the moment in which its folder was made."""
     shutil.rmtree(run / "fold-2")

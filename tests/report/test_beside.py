@@ -12,6 +12,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Usage
 from textgrad_engine.report import beside_as_json, beside_of, changes_as_json, changes_of, render_beside, render_patches
 from textgrad_engine.train import TrainResult
+from textgrad_engine.train.metric_scores import MetricScores
 
 
 def shown(first: Any, second: Any, **options: Any) -> str:
@@ -201,3 +202,20 @@ def test_json_says_the_same(run_of: Any, result: TrainResult) -> None:
     assert body["pairings"][1]["comparison"]["verdict"] == "not shown"
     assert body["settings"] is None
     assert any("3 times for A and 1 time for B" in remark for remark in body["remarks"])
+
+
+def test_a_metric_that_counts_for_more_in_one_of_two_runs_says_in_which(run_of: Any, result: TrainResult) -> None:
+    """Two shares without names could be either's."""
+
+    def weighed(name: str, weight: float) -> Any:
+        parts = [MetricScores("label", (1.0,) * 20, (0, 1), weight), MetricScores("style", (0.5,) * 20, (0, 1), 1.0)]
+        scored = [replace(each, parts=tuple(parts)) for each in (result.best_val, result.best_test) if each is not None]
+        return run_of(replace(result, best_val=scored[0], best_test=scored[1]), name)
+
+    lines = shown(weighed("a", 1.0), weighed("b", 0.4), width=120).splitlines()
+    assert [" ".join(line.split()) for line in lines if line.lstrip().startswith(("label", "style"))] == [
+        "label 50% in A, 28.6% in B 1.000 1.000 1.000 1.000",
+        "style 50% in A, 71.4% in B 0.500 0.500 0.500 0.500",
+    ]
+    same = shown(weighed("a", 1.0), weighed("b", 1.0), width=120)
+    assert "50% in" not in same

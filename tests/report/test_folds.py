@@ -81,7 +81,19 @@ def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(tmp
     assert "The final prompt is still the seed prompt" in said
     assert "tg.cross_validate(..., trainer=tg.Trainer(run_dir=..., resume=True)) goes on with it" in said
     assert folds_as_json(folds)["use"] is None
-    assert "prompt as a whole" not in page_of_folds(folds).split("What changed")[0]
+    assert "prompt as a whole" not in page_of_folds(folds)
+
+
+def test_the_page_has_the_final_prompt_once_as_a_whole_and_the_words_of_the_terminal(tmp_path: Path) -> None:
+    """A reader who finds it twice looks for the difference."""
+    folds = made(tmp_path / "run")
+    first, second, third = folds.found.folds  # the second one has found nothing
+    vars(folds)["found"] = replace(folds.found, folds=(first, replace(second, best=second.seed), third))
+    page = page_of_folds(folds)
+    assert page.count("The prompt as a whole") == 1
+    rows = [row for row in page.split("<tr") if "fold " in row]
+    assert ["unchanged" in row for row in rows] == [False, True, False]
+    assert "unchanged" in render_folds(folds)
 
 
 @pytest.mark.parametrize(("wins", "losses", "use"), [(1, 0, None), (0, 1, "seed"), (1, 1, "seed"), (20, 0, "final")])

@@ -452,8 +452,10 @@ def test_putting_completions_in_order_does_not_hold_them_all(tmp_path: Path) -> 
     assert found == [*sorted(written, key=lambda entry: (entry["phase"], entry["example"])), {"phase": 9}]
 
 
-def test_completions_that_cannot_be_put_in_order_lose_nothing(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
-    """The disk may have no room for a second file of them: by then the result is written, and they are as they were."""
+def test_completions_that_cannot_be_put_in_order_lose_nothing(
+    tmp_path: Path, fit: Any, monkeypatch: Any, caplog: Any
+) -> None:
+    """The disk may have no room for a second file of them: the run is on record by then, so nobody is kept from it."""
     folder = RunFolder(tmp_path / "run")
     replace = os.replace
 
@@ -463,9 +465,11 @@ def test_completions_that_cannot_be_put_in_order_lose_nothing(tmp_path: Path, fi
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(RunError, match="no space left on device"):
-        fit(folder)
-    assert read_run(folder.path).result is not None
+    result = fit(folder)
+    assert read_run(folder.path).result == result
+    assert [record.getMessage() for record in caplog.records if record.name == "textgrad_engine.store"] == [
+        f"{folder.path / 'completions.jsonl'} stays in the order of time: no space left on device"
+    ]
     assert lines(folder.path / "completions.jsonl")
     folder._completions.append(b"{}")
     assert lines(folder.path / "completions.jsonl")[-1] == {}

@@ -14,7 +14,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, nn, optim
-from textgrad_engine.errors import BudgetExceeded, RunError
+from textgrad_engine.errors import BudgetExceeded, EmptyResponse, RunError
 from textgrad_engine.llm import Completion, Usage
 from textgrad_engine.store import RunFolder, read_run
 from textgrad_engine.store.paid import numbers_aside
@@ -292,6 +292,40 @@ def test_a_tool_that_ends_the_run_is_run_again(tmp_path: Path) -> None:
     again = Agent(same)
     assert trained(RunFolder(path, resume=True), acting, again).status == "finished"
     assert "look_up four" in again.done
+
+
+@pytest.mark.parametrize("again_it_fails", [True, False], ids=["for good", "that time"])
+def test_a_tool_that_an_error_came_through_is_on_record_and_run_again(tmp_path: Path, again_it_fails: bool) -> None:
+    """It gets what no equal call of another phase gave; what it had asked and mailed is not asked and mailed twice."""
+
+    class Asking(Agent):
+        def ask_colleague(self, word: str) -> str:
+            """Ask a colleague."""
+            self.done.append(f"ask_colleague {word}")
+            mailed = str(self.other(word=word).data)
+            if word == "four" and fails:
+                raise EmptyResponse("nothing came")
+            return mailed
+
+    fails = True
+    path = tmp_path / "run"
+    first = trained(RunFolder(path), acting, Asking(same))
+    raised = [line for line in lines(path) if line.get("raised")]
+    assert {(line["name"], line["error"]) for line in raised} == {("ask_colleague", "EmptyResponse: nothing came")}
+    assert first.seed_val.unanswered == 1
+    (path / "result.json").unlink()  # as if it had been killed before its end
+    fails, again = again_it_fails, Asking(same)
+    asked, model = counting()
+    resumed = trained(RunFolder(path, resume=True), model, again)
+    assert resumed.seed_val.unanswered == int(fails)
+    assert again.done[0] == "ask_colleague four"
+    if fails:
+        assert again.done == ["ask_colleague four"] * len(raised)
+        assert not asked
+        assert resumed.best == first.best
+        assert not numbers_aside(path)
+        last = Asking(same)
+        assert trained(None, unasked, last, run_dir=path, resume=True) == resumed
 
 
 def test_items_of_a_pmap_get_what_was_theirs(tmp_path: Path) -> None:

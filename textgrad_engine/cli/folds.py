@@ -24,6 +24,7 @@ from textgrad_engine.cli.run_data import digest_of, digests_of, looks_at, row_di
 from textgrad_engine.cli.running import CODES, Job, refusing_changes
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
+from textgrad_engine.llm.budget import charge
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.report.notes import looked_at_before
@@ -183,7 +184,7 @@ def carry_out_folds(
         cache: where answers are kept, if anywhere.
         quiet: show nothing.
         begun: where a cross-validation goes on, a run of it, whose config is kept for all.
-        anyway: where a run goes on, pay for what has changed or is gone.
+        anyway: where a run goes on, pay for what has changed or is gone; those that are finished are not looked into.
     """
     every, parts = parts_for(config, job.program, tuple(job.splits.values()), folds)
     names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
@@ -209,10 +210,20 @@ def carry_out_folds(
 
     def fit(part: Part) -> TrainResult:
         say("\nall examples" if part.test is None else f"\n{part.name.replace('-', ' ')} of {folds}", quiet)
+        with checking():
+            finished = _finished(path / part.name)
+        if anyway and finished is not None and finished.result is not None:
+            say("It is finished, and taken as it is.", quiet)
+            charge(finished.result.total)
+            return finished.result
         program = build.make_program(config)
         optimizer = build.make_optimizer(config, program, part.train, feedback=way.feedback)
         with checking():
-            folder = _folder_of(config, path / part.name, part, way, before, begun, anyway)
+            folder = (
+                FinishedRun(finished)
+                if finished is not None
+                else _folder_of(config, path / part.name, part, way, before, begun, anyway)
+            )
         with progress_for(quiet) as progress, refusing_changes(folder):
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
@@ -223,8 +234,8 @@ def carry_out_folds(
 
 def _folder_of(
     config: Config, path: Path, part: Part, way: runs.Way, before: int, begun: Run | None, anyway: bool
-) -> RunFolder | FinishedRun:
-    """The run folder of a part: a new one, one that goes on, or one that is finished."""
+) -> RunFolder:
+    """The run folder of a part: a new one, or one that goes on."""
     splits = {"train": part.train, "val": part.val, "test": part.test}
     described = runs.describe(
         config, path, {key: None if rows is None else Dataset(rows) for key, rows in splits.items()}, way
@@ -233,12 +244,13 @@ def _folder_of(
         kept = runs.with_limits(begun, config)
         described.update({"name": runs.name_in(begun), "config": kept["config"]})
     described["looks_before"] = before  # at examples of all folds: the other folds lie beside this one
-    if (path / "events.jsonl").is_file():
-        found = read_run(path)
-        if found.result is not None and found.result.status == "finished":
-            return FinishedRun(found)
-        return RunFolder(path, config=described, resume=True, anyway=anyway)
-    return RunFolder(path, config=described)
+    return RunFolder(path, config=described, resume=(path / "events.jsonl").is_file(), anyway=anyway)
+
+
+def _finished(path: Path) -> Run | None:
+    """The run in a folder, where it came to its end."""
+    found = read_run(path) if (path / "events.jsonl").is_file() else None
+    return found if found is not None and found.result is not None and found.result.status == "finished" else None
 
 
 def show_folds(folds: Folds, *, as_json: bool) -> None:

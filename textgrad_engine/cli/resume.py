@@ -53,7 +53,8 @@ def resume(
         typer.Option(
             "--anyway",
             help="Go on also where program, prompts or version have changed so that the first recorded answers do not "
-            "fit, or where recorded answers are gone, and pay for new ones.",
+            "fit, or where recorded answers are gone, and pay for new ones. Folds that are finished are taken as they "
+            "are.",
         ),
     ] = False,
     quiet: Quiet = False,

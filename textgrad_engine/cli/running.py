@@ -189,9 +189,13 @@ def refusing_changes(folder: RunFolder | FinishedRun) -> Iterator[None]:
     try:
         yield
     except RunError as error:
-        if not isinstance(folder, RunFolder) or folder.earlier is None or not folder.earlier.refused:
+        if isinstance(folder, FinishedRun):  # a fold
+            error.add_note("nothing was asked; --anyway goes on, and takes the folds that are finished as they are")
+        elif folder.earlier is None or not folder.earlier.refused:
             raise
-        error.add_note(f"nothing was asked, and {folder.path} is as it was; --anyway goes on, and pays for what is new")
+        else:
+            note = f"nothing was asked, and {folder.path} is as it was; --anyway goes on, and pays for what is new"
+            error.add_note(note)
         raise CommandFailed(error, WRONG) from error
 
 

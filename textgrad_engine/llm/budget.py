@@ -22,7 +22,17 @@ from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.llm.usage import is_estimated, mark, usage_of, was_sent
 
-__all__ = ["DEFAULT_MAX_TOKENS", "Amount", "Budget", "Budgeted", "Remaining", "Reserve", "budget"]
+__all__ = [
+    "DEFAULT_MAX_TOKENS",
+    "Amount",
+    "Budget",
+    "Budgeted",
+    "Remaining",
+    "Reserve",
+    "budget",
+    "budgets_around",
+    "charge",
+]
 
 DEFAULT_MAX_TOKENS = 8192
 """The ``max_tokens`` that a request is sent with under a limit in tokens or dollars when it sets none."""
@@ -62,6 +72,17 @@ def budget(
         yield made
     finally:
         _budgets.reset(token)
+
+
+def budgets_around() -> tuple[Budget, ...]:
+    """The budgets that hold for the calls made here, the outermost first."""
+    return _budgets.get()
+
+
+def charge(used: Usage) -> None:
+    """Count in the budgets around what was used before, without a call."""
+    for each in _budgets.get():
+        each.settle(Amount(), used, charged=True)
 
 
 class Reserve:

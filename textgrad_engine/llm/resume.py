@@ -24,7 +24,8 @@ NOTE [Paying twice]
     it pays. A program may ask several things of an example at once, of which some were answered when the run was cut:
     where the validation had not been done, what is not on record waits a moment for the others. What differs only later
     is asked anew, and the run says in the end how much that was. A tool that is run again, as it was under way when the
-    run was cut, may ask for what it likes.
+    run was cut, may ask for what it likes. So may an example of which something had failed that is asked or run anew:
+    now there may be an answer, and the program goes on with that.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class Resumption:
         self._lock = threading.Lock()
         self._reserve: Reserve | None = None
         self._others = Counter((each.example, each.purpose) for each in every if is_answer(each) and not each.tool)
+        self._anew: set[str] = set()  # examples of which something that had failed is asked or run anew
         self._first: Moment | None = None  # in which all examples ask for the first time
         self._in_doubt = 0
         self.outer: Player | None = None
@@ -159,7 +161,9 @@ class Resumption:
             if _charged(taken):
                 play = functools.partial(self._play, taken, model, request)
                 await count_again(taken, self._answers, model, request, play)
-        if not known:
+        if known:
+            self._anew.add(entry["example"])
+        else:
             await self._check(entry, equal)
         with self._lock:
             self.asked += 1
@@ -178,6 +182,8 @@ class Resumption:
             with self._lock:
                 self.asked += 1
             return None if self.outer is None else await self.outer.tool(call)
+        if taken.record.result.raised:
+            self._anew.add(call.turn.example)
         return await given_again(call, taken, self.tools, self._answers, self._play)
 
     async def _play(self, taken: Answer, model: Budgeted, request: Request) -> Completion:
@@ -201,7 +207,7 @@ class Resumption:
         Raises:
             RunError: that is so.
         """
-        if not self._watching or call_tool.get():
+        if not self._watching or call_tool.get() or entry["example"] in self._anew:
             return
         others = (entry["example"], entry["request"]["purpose"])
         if not self._validated:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol
 
-from textgrad_engine.errors import BudgetExceeded, ModelError, Stopped
+from textgrad_engine.errors import BudgetExceeded, CallCancelled, ModelError, RunError, Stopped, TextgradError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.ids import known_ids
 from textgrad_engine.llm.model import Model, Wrapper
@@ -22,6 +22,10 @@ from textgrad_engine.llm.tools_on_record import is_run_again
 from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way, usage_of
 
 __all__ = ["Player", "Taped", "answered_by", "playing", "tool_result"]
+
+
+_ENDING = (BudgetExceeded, CallCancelled, RunError, Stopped)
+"""What ends a run, so that nobody knows how far a tool had come that it went through."""
 
 
 class Player(Protocol):
@@ -60,7 +64,8 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
 
     Raises:
         Stopped: the run was stopped; the tool was not run.
-        TextgradError: what `run` raised, or a budget has no room for what was asked inside of the tool.
+        TextgradError: what `run` raised, which is on record as that, but where it ends the run; or a budget has no room
+            for what was asked inside of the tool.
     """
     check_stop()
     player = answered_by.get()
@@ -69,35 +74,37 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
             return await run()
     started, began = next_moment(), time.perf_counter()
     numbered = [(recording, recording.begin_tool()) for recording in cassettes.get()]
-    record = None if player is None else await player.tool(call)
-    if record is None:
-        name = id_of(call)
-        with under_way(), inside(name):
-            result = await run()
-        record = ToolRecord(
-            call.name,
-            call.arguments,
-            result,
-            name,
-            call.also,
-            call.turn.example,
-            call_item.get(),
-            call_tool.get(),
-            started,
-            time.perf_counter() - began,
-            call.turn.keys,
-            call_place.get(),
-        )
+    known = None if player is None else await player.tool(call)
+    raised: TextgradError | None = None
+    if known is not None and not is_run_again(call, known):
+        result = known.result
     else:
-        if is_run_again(call, record):
-            with under_way(), inside(record.id):
-                record = replace(record, result=await run())
-        item, tool, place = call_item.get(), call_tool.get(), call_place.get()
-        record = replace(record, item=item, tool=tool, place=place, started=started, keys=call.turn.keys)
+        name = id_of(call) if known is None else known.id
+        with under_way(), inside(name):
+            try:
+                result = await run()
+            except _ENDING:
+                raise
+            except TextgradError as error:
+                raised, result = error, ToolResult("", f"{type(error).__name__}: {error}", raised=True)
+    if known is None:
+        also, took = call.also, time.perf_counter() - began
+        known = ToolRecord(call.name, call.arguments, result, name, also, call.turn.example, latency=took)
+    record = replace(
+        known,
+        result=result,
+        item=call_item.get(),
+        tool=call_tool.get(),
+        place=call_place.get(),
+        started=started,
+        keys=call.turn.keys,
+    )
     for recording, nth in numbered:
         recording.end_tool(nth, record)
     tell_of(record)
-    return record.result
+    if raised is not None:
+        raise raised
+    return result
 
 
 class Taped(Wrapper):

@@ -95,12 +95,14 @@ class ToolResult:
         error: why it came to nothing, in words; "" when it did not.
         through: whether feedback goes through it.
         content: where there are images, the parts of the text with these between them; else empty.
+        raised: whether an error of this library came through it, so that the model was told nothing.
     """
 
     text: str
     error: str = ""
     through: bool = False
     content: tuple[Mapping[str, Any], ...] = ()
+    raised: bool = False
 
     def message(self, called: str) -> Message:
         """What the model is told, as an answer to a call.
@@ -157,6 +159,8 @@ def tool_to_json(record: ToolRecord) -> dict[str, Any]:
         entry["error"] = record.result.error
     if record.result.through:
         entry["through"] = True
+    if record.result.raised:
+        entry["raised"] = True
     if record.result.content:
         entry["content"] = [dict(part) for part in record.result.content]
     if record.also:
@@ -179,7 +183,13 @@ def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:
     return ToolRecord(
         entry["name"],
         entry["arguments"],
-        ToolResult(entry["text"], entry.get("error", ""), bool(entry.get("through")), tuple(entry.get("content", ()))),
+        ToolResult(
+            entry["text"],
+            entry.get("error", ""),
+            bool(entry.get("through")),
+            tuple(entry.get("content", ())),
+            bool(entry.get("raised")),
+        ),
         entry["id"],
         tuple(entry.get("also", ())),
         entry["example"],

@@ -12,9 +12,11 @@ NOTE [Tools that are played back]
     other call of a run has, be it an equal one (`id_of`). When what it gave is given again, they are counted again with
     it: in the sums, the budgets and the journal. So are the tools inside of it.
 
-    Nothing is recorded of a tool that ended the run (it raised an error of this library, such as a budget that is
-    spent), nor of one that was under way when the process was killed: nobody knows how far it had come. Those are run
-    again. A cache keeps nothing of tools: who asks a clock twice wants two times.
+    A tool through which an error of this library came (a model that it asked gave no finished answer) is on record as
+    that, and is run again: what it asked is answered from there, so what failed for good fails again, and what an
+    endpoint refused then is asked anew. Nothing is recorded of a tool that was under way when the run ended (a budget
+    was spent) or the process was killed: nobody knows how far it had come. Those are run again, too. A cache keeps
+    nothing of tools: who asks a clock twice wants two times.
 
     A tool may give a Variable that feedback goes through, such as the answer of a part of the program that is trained.
     Then its text is not enough for a backward pass: where one may come, it is run again, as the program around it is.
@@ -119,7 +121,8 @@ class ToolsOnRecord:
 
         def is_enough(each: ToolOnRecord) -> bool:
             """Not what was given in another phase without a graph, where a pass may need one: it loses the feedback."""
-            return each.record.result.through or not call.recorded or each.phase == phase
+            result = each.record.result
+            return result.through or result.raised or not call.recorded or each.phase == phase
 
         with self._lock:
             waiting = self._waiting(call, example, item, place)
@@ -181,8 +184,8 @@ class _OnRecord:
 
 
 def is_run_again(call: ToolCall, record: ToolRecord) -> bool:
-    """Whether a call that is on record is run all the same, as feedback goes through it."""
-    return call.recorded and record.result.through
+    """Whether a call that is on record is run all the same, as feedback goes through it, or an error came of it."""
+    return record.result.raised or (call.recorded and record.result.through)
 
 
 async def given_again(

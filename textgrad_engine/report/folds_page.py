@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.folds import advice_of, against_controls, headline_of, notes_of, parts_of_folds, verdict_of
-from textgrad_engine.report.html import Inside, Markup, data, document, element, joined
+from textgrad_engine.report.html import Inside, Markup, document, element
 from textgrad_engine.report.page_parts import (
     SIMULATED,
     again,
@@ -28,9 +28,6 @@ from textgrad_engine.store import Folds
 from textgrad_engine.train import CrossValidation, TrainResult
 
 __all__ = ["page_of_folds"]
-
-SHOWN_PROMPT = 20_000
-"""Characters of the prompt to use."""
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
 
@@ -97,12 +94,6 @@ def _advice(folds: Folds) -> Iterator[Markup]:
         return
     yield element("p", element("strong", said(first)))
     yield from (element("p", said(each)) for each in further)
-    final = folds.found.final
-    if final is None or final.best == final.seed:
-        return
-    for name, text in final.best.items():
-        title = joined("The final prompt as a whole" if len(final.best) == 1 else element("code", name_of(name)))
-        yield element("details", element("summary", title), element("pre", data(text, SHOWN_PROMPT)))
 
 
 def _scores(folds: Folds) -> Iterator[Markup]:
@@ -120,7 +111,7 @@ def _fold(number: int, each: TrainResult) -> list[str]:
     if each.seed_test is None or each.best_test is None:
         return [name, "not tested", "", "", "", ""]
     means = each.seed_test.mean, each.best_test.mean
-    kept = "" if each.best != each.seed else "the seed prompt"
+    kept = "" if each.best != each.seed else "unchanged"
     return [name, count(len(each.best_test)), *map(score, means), score(means[1] - means[0], True), kept]
 
 

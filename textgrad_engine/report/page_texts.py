@@ -60,7 +60,7 @@ def changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
     arrivals = Arrivals(parameter.name, result.seed[parameter.name], result.steps)
     yield element("ol", *_lines(result, parameter, arrivals), class_="diff")
     whole = element("pre", data(result.best[parameter.name], SHOWN_LINE * 10))
-    yield element("details", element("summary", "The best prompt as a whole"), whole)
+    yield element("details", element("summary", "The prompt as a whole"), whole)
 
 
 def _lines(result: TrainResult, parameter: ParameterView, arrivals: Arrivals) -> Iterator[Markup]:

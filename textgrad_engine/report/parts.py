@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,8 @@ def parts_within(columns: Sequence[tuple[str, Evaluation | None]]) -> Parts | No
     """What each metric gave in some evaluations; None where there was one metric, or nobody wrote it down.
 
     Args:
-        columns: what each was an evaluation of, in a word or two; those that are None are left out.
+        columns: what each was an evaluation of, in a word or two, the last of which says whose it was where a metric
+            counts for other shares in some; those that are None are left out.
 
     Example:
         >>> from textgrad_engine.train.metric_scores import MetricScores
@@ -47,17 +48,24 @@ def parts_within(columns: Sequence[tuple[str, Evaluation | None]]) -> Parts | No
     known = [(head, each) for head, each in known if any(part.n for part in each.parts)]
     if not known:
         return None
-    rows: dict[str, tuple[dict[str, None], list[str]]] = {}
-    for at, (_, evaluation) in enumerate(known):
+    rows: dict[str, tuple[dict[str, dict[str, None]], list[str]]] = {}
+    for at, (head, evaluation) in enumerate(known):
         shares = shares_of([part.weight for part in evaluation.parts])
         for part, share in zip(evaluation.parts, shares):
             low, high = part.scale
             name = part.name if (low, high) == (0, 1) else f"{part.name}, {low:g} to {high:g}"
             counts, means = rows.setdefault(name, ({}, [""] * len(known)))
-            counts[f"{100 * share:.3g}%"] = None
+            counts.setdefault(f"{100 * share:.3g}%", {})[head.split()[-1]] = None
             means[at] = "" if part.mean is None else score(part.mean)
-    cells = [(name, " and ".join(counts), *means) for name, (counts, means) in rows.items()]
+    cells = [(name, _shares(counts), *means) for name, (counts, means) in rows.items()]
     return Parts(("metric", "share", *(head for head, _ in known)), tuple(cells))
+
+
+def _shares(counts: Mapping[str, Iterable[str]]) -> str:
+    """For how much a metric counts, and where this differs, in whose score: ``"50% in A, 28.6% in B"``."""
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{share} in {' and '.join(whose)}" for share, whose in counts.items())
 
 
 def parts_of_result(result: TrainResult) -> Parts | None:

@@ -15,7 +15,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
 
-__all__ = ["FOLDS", "file_name", "read_lines", "typed", "unwritable", "whole_of", "write_atomically"]
+__all__ = ["FOLDS", "file_name", "read_lines", "reason_of", "typed", "unwritable", "whole_of", "write_atomically"]
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""
@@ -63,7 +63,7 @@ def read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
     except FileNotFoundError:
         raise RunError(f"{path}: the file is missing from the run folder; restore it") from None
     except OSError as error:
-        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
@@ -118,8 +118,12 @@ def file_name(parameter: str, among: Iterable[str] = ()) -> str:
 
 def unwritable(error: OSError, path: Path) -> RunError:
     """The error about a run folder that cannot be written."""
-    reason = (error.strerror or str(error)).lower()
-    return RunError(f"{error.filename or path}: the run folder cannot be written: {reason}")
+    return RunError(f"{error.filename or path}: the run folder cannot be written: {reason_of(error)}")
+
+
+def reason_of(error: OSError) -> str:
+    """Why a file could not be read or written, in the system's words."""
+    return (error.strerror or str(error)).lower()
 
 
 FOLDS = "folds.json"

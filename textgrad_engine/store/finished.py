@@ -119,10 +119,12 @@ class FinishedRun:
         """
         if result.status == "interrupted":
             return result
-        now, before = (self._comparable(result_to_json(each)) for each in (result, self._result))
+        # A folder of before may be of a run that had no room for calls which nobody reads, and was told to be finished.
+        ended = replace(result, status=self._result.status)
+        now, before = (self._comparable(result_to_json(each)) for each in (ended, self._result))
         names = [name for name in now if _text(now[name]) != _text(before.get(name))]
         if not names:
-            return replace(result, seconds=self._result.seconds, openings=self._result.openings)
+            return replace(ended, seconds=self._result.seconds, openings=self._result.openings)
         if self._player.problem:
             raise self._other(f"asks for something that is not on record: {self._player.problem}")
         if result.status == "budget":

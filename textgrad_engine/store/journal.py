@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import threading
 import time
@@ -19,7 +20,7 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
-from textgrad_engine.store.files import file_name, typed, unwritable, write_atomically
+from textgrad_engine.store.files import file_name, reason_of, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import (
@@ -49,6 +50,9 @@ from textgrad_engine.train.events import (
 )
 
 __all__ = ["RunFolder"]
+
+
+_log = logging.getLogger("textgrad_engine.store")
 
 
 class RunFolder:
@@ -275,9 +279,11 @@ class RunFolder:
         found = self._without_secrets(result_to_json(event.result), indent=1)
         write_atomically(self._home / "result.json", found + b"\n")
         with self._write:  # last, as it takes the space of a second file of them
-            self._completions.sort()
-            if self._tool_lines is not None:
-                self._tool_lines.sort()
+            for each in filter(None, (self._completions, self._tool_lines)):
+                try:
+                    each.sort()
+                except OSError as error:  # the run is on record, so whoever waits for its result gets it
+                    _log.warning("%s stays in the order of time: %s", each.path, reason_of(error))
         if self.earlier is not None and not self._is_behind(event.status):
             self.earlier.settle()
 

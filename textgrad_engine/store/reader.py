@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.store.files import FOLDS, read_lines, typed
+from textgrad_engine.store.files import FOLDS, read_lines, reason_of, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
@@ -307,7 +307,7 @@ def _json(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
     except ValueError as error:
         raise RunError(f"{path}: this is no JSON ({error}), so the file was damaged; restore it") from None
     if not isinstance(body, dict):

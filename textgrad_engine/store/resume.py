@@ -14,7 +14,7 @@ from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.store.files import typed, whole_of, write_atomically
+from textgrad_engine.store.files import reason_of, typed, whole_of, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import answer_from_json, identity_of, tool_from_json
@@ -226,7 +226,7 @@ def _attached(folder: Path, name: str) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
+        why = reason_of(error)
         raise RunError(f"{file}: an image that a tool gave cannot be read: {why}; restore the file") from None
 
 

@@ -44,6 +44,7 @@ class RunPhases:
     def __init__(self, audience: Audience) -> None:
         self._audience = audience
         self._proposals: dict[int, int] = {}  # the phase of each that goes on, by the proposal's number
+        self._every_proposal: set[int] = set()
         self.last = 0
 
     @contextlib.contextmanager
@@ -104,12 +105,17 @@ class RunPhases:
         """The phase of a search's proposal, which goes on after the block; what begins in the block belongs to it."""
         self.last += 1
         self._proposals[number] = self.last
+        self._every_proposal.add(self.last)
         self._audience.tell(PhaseStarted(self.last, "search", number, 0))
         token = current_phase.set(self.last)
         try:
             yield
         finally:
             current_phase.reset(token)
+
+    def is_proposal(self, phase: int) -> bool:
+        """Whether a phase is that of a search's proposal, which may be dropped whatever it lacks."""
+        return phase in self._every_proposal
 
     def end_proposal(self, number: int) -> None:
         """A proposal was decided about; of one that has no phase, nothing is told."""

@@ -13,6 +13,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
 from textgrad_engine.dispatch import current_scope, nudge
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
+from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
@@ -100,6 +101,8 @@ class Run(abc.ABC):
         self.controls: Controls | None = None
         self.steps: list[StepEnded] = []
         self.shortage = ""
+        self.budgets = budgets_around()
+        self.refused = False  # whether they had no room for a call of a phase
         self.earlier: Earlier | None = next(filter(None, [getattr(each, "earlier", None) for each in callbacks]), None)
 
     def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
@@ -198,6 +201,8 @@ class Run(abc.ABC):
                 self.load(self.best)
                 self.optimizer.zero_grad()
             wait_for(used)
+        if status == "finished" and self.refused:  # by a program that does not read what it asked, or does without
+            status = "budget"
         if status != "finished":
             self.count_in()
         return status, used
@@ -282,7 +287,10 @@ class Run(abc.ABC):
 
     def on_call(self, record: CallRecord) -> None:
         """Pass on that a call has ended; runs in that call's own context."""
-        self.emit(CallEnded(current_phase.get(), record))
+        error, phase = record.error, current_phase.get()
+        if isinstance(error, BudgetExceeded) and not self.phases.is_proposal(phase):
+            self.refused = self.refused or any(each.refused(error) for each in self.budgets)
+        self.emit(CallEnded(phase, record))
 
     def on_tool(self, record: ToolRecord) -> None:
         """Pass on that a call of a tool has ended; runs in that call's own context."""
