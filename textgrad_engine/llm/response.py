@@ -18,14 +18,14 @@ FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 class Usage(BaseModel):
-    """Tokens and money; two add up with ``+``.
+    """Tokens and money; two add up with ``+``, several with ``sum``.
 
     Attributes:
         input_tokens: tokens of the request, cached ones included.
         output_tokens: tokens of the answer, reasoning included.
         cached_tokens: those input tokens that the endpoint read from its own cache.
         reasoning_tokens: those output tokens that were reasoning.
-        calls: how many answers this stands for.
+        calls: how many answers this stands for; what a model says that it used for one stands for one.
         dollars: what it cost, in US dollars; None when the price is not known (never a silent zero).
     """
 
@@ -54,6 +54,9 @@ class Usage(BaseModel):
             calls=self.calls + other.calls,
             dollars=None if self.dollars is None or other.dollars is None else self.dollars + other.dollars,
         )
+
+    def __radd__(self, other: int) -> Usage:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # what `sum` begins with
 
 
 MOST_PRICE = 1_000_000
