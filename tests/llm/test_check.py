@@ -13,7 +13,17 @@ from textgrad_engine.errors import (
     ServerFailed,
     TruncatedResponse,
 )
-from textgrad_engine.llm import Check, Completion, GenerateConfig, Message, Request, ResponseFormat, Usage, meter, resolve
+from textgrad_engine.llm import (
+    Check,
+    Completion,
+    GenerateConfig,
+    Message,
+    Request,
+    ResponseFormat,
+    Usage,
+    meter,
+    resolve,
+)
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.llm.usage import usage_of

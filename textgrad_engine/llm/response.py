@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from textgrad_engine.llm.request import Message
+from textgrad_engine.llm.request import Message, Record
 
 __all__ = ["MOST_PRICE", "Completion", "FinishReason", "Price", "Usage"]
 
@@ -29,7 +29,7 @@ class Usage(BaseModel):
         dollars: what it cost, in US dollars; None when the price is not known (never a silent zero).
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -100,7 +100,7 @@ class Price:
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
 
 
-class Completion(BaseModel):
+class Completion(Record):
     """One finished answer.
 
     Attributes:
@@ -120,8 +120,6 @@ class Completion(BaseModel):
         saved: what a cached answer used when it was paid for.
         saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     finish_reason: FinishReason = "stop"
