@@ -110,6 +110,19 @@ def test_what_is_no_finished_answer_is_an_error_that_knows_its_cost(run, ask, co
     assert usage_of(caught.value) == completion.usage
 
 
+def test_a_model_of_ones_own_that_does_not_keep_to_the_form_is_told_where_it_stands(run, ask):
+    """An endpoint is told of it by the adapter, so nothing is said of that there."""
+    asked = ask(config=GenerateConfig(response_format=VERDICT))
+    with pytest.raises(MalformedResponse) as caught:
+        run(Check(Own(lambda: _gives(Completion(text="quite good")))).complete(asked))
+    assert "Own.complete() finds the form in request.config.response_format.json_schema" in caught.value.__notes__[0]
+    own = Own(lambda: _gives(Completion(text="quite good")))
+    own.base_url = "http://localhost:11434/v1"
+    with pytest.raises(MalformedResponse) as caught:
+        run(Check(own).complete(asked))
+    assert not hasattr(caught.value, "__notes__")
+
+
 @pytest.mark.parametrize("usage", [Usage(input_tokens=3, output_tokens=2), Usage()])
 def test_an_answer_counts_as_a_call_where_its_model_states_tokens_alone(run, ask, usage):
     """So meters, traces and reports say what the budget says."""

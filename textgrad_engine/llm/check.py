@@ -145,7 +145,15 @@ class Check(Wrapper):
         who = self._who.get(request.purpose)
         if who is None:
             who = self._who[request.purpose] = f"{self.name!r} ({request.purpose})"
-        bare = check_json(completion.text, wanted, who)
+        try:
+            bare = check_json(completion.text, wanted, who)
+        except MalformedResponse as error:
+            if not hasattr(self._core, "base_url"):  # no adapter, which tells its endpoint of the form
+                error.add_note(
+                    f"{_of_class(self._core)}.complete() finds the form in request.config.response_format.json_schema; "
+                    "have your model keep to it, or tell it in the request"
+                )
+            raise
         return completion if bare == completion.text else completion.model_copy(update={"text": bare})
 
     def _reject_surrogates(self, text: str) -> None:
