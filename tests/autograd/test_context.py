@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import dispatch
+from textgrad_engine import dispatch, func, ops
 from textgrad_engine.errors import AutogradError
 
 
@@ -471,3 +471,34 @@ def test_attributes_set_on_ctx_are_there_in_backward():
     result.backward("f", retain_graph=True)
     result.backward("f")
     assert texts(prompt.grad) == ["{'a': [1]} 4"] * 2
+
+
+def test_of_an_output_that_is_no_variable_backward_is_given_none():
+    """As in PyTorch and afnio, and inside transforms, too; a Variable without feedback is an empty one."""
+    given = []
+
+    class Counted(tg.Function):
+        @staticmethod
+        def forward(text):
+            return tg.Variable(text.data), len(text.data), None, tg.Variable("beside")
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            assert output[2] is None
+
+        @staticmethod
+        def backward(ctx, *grads):
+            given.append([None if grad is None else grad.data for grad in grads])
+            return grads[0]
+
+    def right(text):
+        return ops.exact_match_evaluator(Counted.apply(text)[0], "b")[1]
+
+    prompt = leaf("a")
+    right(prompt).backward()
+    func.grad(right)("a")
+    func.vmap(func.grad(right))(["a", "c"])
+    func.vmap(lambda text: right(prompt + text))(["x", "y"]).backward()
+    assert all(each[0].startswith("The answer is wrong.") for each in given)
+    assert all(each[1:] == [None, None, ""] for each in given)
+    assert len(given) == 6

@@ -541,8 +541,8 @@ def test_grad_is_an_ordered_list_that_can_be_set():
     assert leaf.grad == [one]
     leaf.grad = (item for item in (two, one))
     assert leaf.grad == [two, one]
-    for wrong in (["text"], "text"):
-        with pytest.raises(TypeError, match="grad holds Variables, got str"):
+    for wrong, named in ((["text"], "str: 'text'"), ("text", "str: 'text'"), (5, "int: 5")):
+        with pytest.raises(TypeError, match=f"grad holds Variables, got {named}"):
             leaf.grad = wrong
     assert leaf.grad == [two, one]
     leaf.grad = None

@@ -13,7 +13,17 @@ from textgrad_engine.errors import (
     ServerFailed,
     TruncatedResponse,
 )
-from textgrad_engine.llm import Check, Completion, GenerateConfig, Message, Request, ResponseFormat, Usage
+from textgrad_engine.llm import (
+    Check,
+    Completion,
+    GenerateConfig,
+    Message,
+    Request,
+    ResponseFormat,
+    Usage,
+    meter,
+    resolve,
+)
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.llm.usage import usage_of
@@ -98,6 +108,40 @@ def test_what_is_no_finished_answer_is_an_error_that_knows_its_cost(run, ask, co
     with pytest.raises(kind) as caught:
         run(Check(ScriptedModel([completion])).complete(ask()))
     assert usage_of(caught.value) == completion.usage
+
+
+def test_a_model_of_ones_own_that_does_not_keep_to_the_form_is_told_where_it_stands(run, ask):
+    """An endpoint is told of it by the adapter, so nothing is said of that there."""
+    asked = ask(config=GenerateConfig(response_format=VERDICT))
+    with pytest.raises(MalformedResponse) as caught:
+        run(Check(Own(lambda: _gives(Completion(text="quite good")))).complete(asked))
+    assert "Own.complete() finds the form in request.config.response_format.json_schema" in caught.value.__notes__[0]
+    own = Own(lambda: _gives(Completion(text="quite good")))
+    own.base_url = "http://localhost:11434/v1"
+    with pytest.raises(MalformedResponse) as caught:
+        run(Check(own).complete(asked))
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("usage", [Usage(input_tokens=3, output_tokens=2), Usage()])
+def test_an_answer_counts_as_a_call_where_its_model_states_tokens_alone(run, ask, usage):
+    """So meters, traces and reports say what the budget says."""
+    with meter() as used:
+        answer = run(resolve(Own(lambda: _gives(Completion(text="yes", usage=usage)))).complete(ask()))
+    assert answer.usage == used.total
+    assert (used.total.calls, used.total.total_tokens) == (1, usage.total_tokens)
+
+
+def test_an_answer_without_a_count_does_not_count_beside_those_that_it_was_made_of(run, ask):
+    """A model around others that leaves its own usage at zero does so on purpose."""
+    inner = resolve(ScriptedModel(["yes"]))
+
+    async def ask_it():
+        return (await inner.complete(ask())).model_copy(update={"usage": Usage()})
+
+    with meter() as used:
+        run(resolve(Own(ask_it)).complete(ask()))
+    assert used.total.calls == 1
 
 
 def test_a_tool_call_needs_no_text(run, ask):

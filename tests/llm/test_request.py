@@ -7,7 +7,16 @@ from typing import Generic, Literal, TypeVar
 import pytest
 from pydantic import BaseModel, Field, RootModel, ValidationError, ValidationInfo, create_model, field_validator
 
-from textgrad_engine.llm import GenerateConfig, OpenAIModel, ResponseFormat, resolve
+from textgrad_engine.llm import (
+    Completion,
+    GenerateConfig,
+    Message,
+    OpenAIModel,
+    Request,
+    ResponseFormat,
+    Usage,
+    resolve,
+)
 from textgrad_engine.llm.request import INSTEAD
 
 SCHEMA = {
@@ -241,3 +250,38 @@ def test_a_copy_of_a_format_with_another_schema_is_described_as_that():
     other = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     assert wanted.model_copy(update={"json_schema": other}).described == {"name": "V", "schema": other, "strict": True}
     assert wanted.model_copy() == wanted
+
+
+def test_messages_requests_and_completions_take_their_fields_in_order():
+    """As their pages list them; what comes twice or too often is named."""
+    asked = Request([Message("user", "May I?")], GenerateConfig(seed=1), "judge")
+    assert asked == Request(
+        messages=[{"role": "user", "content": "May I?"}], config=GenerateConfig(seed=1), purpose="judge"
+    )
+    used = Usage(output_tokens=2, calls=1)
+    assert Completion("yes", "stop", used, attempts=2) == Completion(
+        text="yes", finish_reason="stop", usage=used, attempts=2
+    )
+    with pytest.raises(TypeError, match="Request got 'purpose' twice"):
+        Request([], GenerateConfig(), "judge", purpose="judge")
+    with pytest.raises(TypeError, match=r"Request has 3 fields \(messages, config, purpose\), got 4 values"):
+        Request([], GenerateConfig(), "judge", 1)
+
+
+@pytest.mark.parametrize("make", [Completion, Usage, Request, Message])
+def test_a_field_that_there_is_not_is_refused(make):
+    """A misspelt one would be lost, and an answer that was cut would be taken for a whole one."""
+    with pytest.raises(ValidationError, match=r"finsh_reason\n  Extra inputs are not permitted"):
+        make(text="half an ans", finsh_reason="length")
+
+
+def test_records_are_copied_pickled_and_validated_as_before():
+    """The order of their fields is for who writes them by hand."""
+    asked = Request([Message("user", "May I?")])
+    for copied in (
+        pickle.loads(pickle.dumps(asked)),
+        asked.model_copy(),
+        Request.model_validate(asked.model_dump()),
+        Request.model_validate_json(asked.model_dump_json()),
+    ):
+        assert copied == asked

@@ -154,6 +154,15 @@ def test_sums_of_money_do_not_depend_on_the_order():
     assert one.total.dollars == other.total.dollars
 
 
+def test_usages_add_up_by_sum_without_a_start():
+    """As any list of numbers does; what is no usage is still refused."""
+    assert sum([Usage(input_tokens=1, calls=1), Usage(output_tokens=2, calls=1)]) == Usage(
+        input_tokens=1, output_tokens=2, calls=2
+    )
+    with pytest.raises(TypeError):
+        1 + Usage()
+
+
 def test_an_unknown_price_makes_the_sum_unknown():
     """An unknown price is never a silent zero."""
     with meter() as m:

@@ -835,3 +835,31 @@ def test_a_score_is_told_with_four_digits_and_never_as_full_marks_where_it_is_le
     """Ten digits of a third say no more, and take the place of words."""
     _, explanation = ops.deterministic_evaluator(Variable("x"), None, lambda _: score, "a part", lambda _: False)
     assert f"scored {said} " in str(explanation)
+
+
+def in_full(request: Any) -> dict[str, Any]:
+    """What judges and text losses say, in either form."""
+    said = {"score": 0, "explanation": "too long", "nothing_wrong": False, "criticism": "too long"}
+    return {key: said[key] for key in request.config.response_format.json_schema["properties"]}
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        lambda text, _: ops.exact_match_evaluator(text, "z" if text.data == "old" else ["z", "z"])[0],
+        lambda text, _: ops.exact_match_evaluator(text, "z" if text.data == "old" else ["z", "z"])[1],
+        lambda text, _: ops.deterministic_evaluator(text, text.detach(), lambda *both: 0, "sameness")[0],
+        lambda text, model: ops.lm_judge_evaluator(model, MESSAGES, text)[0],
+        lambda text, model: ops.judge(text, "Is it kind?", model=model)[0],
+        lambda text, model: ops.text_loss(text, "Is it kind?", model=model),
+    ],
+)
+@pytest.mark.parametrize(("old", "new"), [("old", "improved"), (["old", "older"], ["improved", "older"])])
+def test_what_was_said_of_a_text_is_not_said_of_the_one_that_came_after_it(evaluate: Any, old: Any, new: Any) -> None:
+    """Feedback on an answer that was improved in between would have it undo what is right by now."""
+    text = wanting(old)
+    loss = evaluate(text, FunctionModel(in_full))
+    text.data = new
+    with pytest.raises(AutogradError, match="'queue' was changed after it was used"):
+        loss.backward()
+    assert not text.grad

@@ -66,7 +66,9 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
     if recording:
         node = FunctionNode(cls, ctx, edges, layout, len(outs))
         for number, out in enumerate(outs):
-            if isinstance(out, Variable) and not ctx._is_constant(out, raws[number]):
+            if not isinstance(out, Variable):
+                ctx._plain += (number,)
+            elif not ctx._is_constant(out, raws[number]):
                 out._requires_grad, out._grad_fn, out.output_nr = True, node, number
                 if type(out._data) is list:
                     ctx._note_batch(number, out._data)

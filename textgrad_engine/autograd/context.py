@@ -49,6 +49,8 @@ class Context:
     """Inside a transform, the numbers of the outputs that were marked as not differentiable."""
     _shapes: dict[int, Any] | None = None
     """The shapes of the outputs that are batches, by number."""
+    _plain: tuple[int, ...] = ()
+    """The numbers of the outputs that are no Variables, on which there is no feedback."""
     _parts: tuple[Context, ...] = ()
     """Of a call that is made for all examples of a batch, what its Function saved for each."""
 

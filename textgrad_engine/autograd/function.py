@@ -127,7 +127,7 @@ class Function:
         Args:
             ctx: what forward saved, and `needs_input_grad`.
             grad_outputs: for each output one Variable: `data` is its feedback joined in order, `grad` the list of
-                items.
+                items. None for an output that is no Variable.
 
         Returns:
             For each argument of forward its gradient: a Variable, a list of them, or None (also for what needs none);

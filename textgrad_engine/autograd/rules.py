@@ -124,7 +124,9 @@ class SetUp(Rule):
         outs = self.outputs
         self.function.setup_context(ctx, self.inputs, outs[0] if self.single else outs)
         for number, value in enumerate(outs):
-            if isinstance(value, Variable) and value._layer is None and type(value._data) is list:
+            if not isinstance(value, Variable):
+                ctx._plain += (number,)
+            elif value._layer is None and type(value._data) is list:
                 ctx._note_batch(number, value._data)
         ctx._marked = frozenset([number for number, value in enumerate(outs) if ctx._is_constant(value, value)])
         return ctx, ctx._marked
@@ -137,7 +139,9 @@ class SetUp(Rule):
     def gathered(self, split: Split, results: dict[int, Any]) -> tuple[Context, frozenset[int]]:
         """The contexts of all examples; an output is recorded where it is differentiable for one of them."""
         ctxs, constants = zip(*results.values())
-        return ExampleContexts(split.layer, list(ctxs)), frozenset.intersection(*constants)
+        ctx = ExampleContexts(split.layer, list(ctxs))
+        ctx._plain = ctxs[0]._plain
+        return ctx, frozenset.intersection(*constants)
 
 
 @dataclass(slots=True)
@@ -167,10 +171,13 @@ class RuleCall:
         materialize = self.ctx._materialize
         as_one = uncombined if self.node.function.of_batch else combine  # text of a batch is text of each example
         found: list[Variable | None] = []
-        shapes = self.ctx._shapes
-        if shapes is not None and as_one is combine:
+        shapes, plain = self.ctx._shapes if as_one is combine else None, self.ctx._plain
+        if shapes is not None or plain:
             for number, items in enumerate(self.arrived):
-                found.append(combine(items, shapes.get(number)) if items or materialize else None)
+                if not items and (not materialize or number in plain):
+                    found.append(None)
+                else:
+                    found.append(as_one(items) if shapes is None else combine(items, shapes.get(number)))
             return found
         for items in self.arrived:
             found.append(as_one(items) if items or materialize else None)  # noqa: PERF401  it would cost a frame

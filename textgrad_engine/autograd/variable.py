@@ -146,7 +146,8 @@ class Variable(Operators):
         elif isinstance(value, Variable):
             self._grad = [value]
         else:
-            items = list(value)
+            given: Any = value
+            items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
             for item in items:
                 if not isinstance(item, Variable):
                     raise TypeError(f"grad holds Variables, got {type(item).__name__}: {item!r:.60}")

@@ -19,9 +19,9 @@ from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.parsing import THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stream import void
-from textgrad_engine.llm.usage import is_estimated, mark
+from textgrad_engine.llm.usage import asks_others, is_estimated, mark
 
 __all__ = ["Check", "MAX_TEXT", "no_text_at", "surrogate_in"]
 
@@ -82,6 +82,8 @@ class Check(Wrapper):
                 f"{_of_class(self._core)}.complete() gave {completion!r:.80}; give llm.Completion(text=...), with "
                 "usage where it is known"
             )
+        if not completion.usage.calls and not asks_others():  # its tokens were stated, and not that it is an answer
+            completion = completion.model_copy(update={"usage": completion.usage + Usage(calls=1)})
         try:
             return self._checked(request, completion)
         except AnswerError as error:
@@ -143,7 +145,15 @@ class Check(Wrapper):
         who = self._who.get(request.purpose)
         if who is None:
             who = self._who[request.purpose] = f"{self.name!r} ({request.purpose})"
-        bare = check_json(completion.text, wanted, who)
+        try:
+            bare = check_json(completion.text, wanted, who)
+        except MalformedResponse as error:
+            if not hasattr(self._core, "base_url"):  # no adapter, which tells its endpoint of the form
+                error.add_note(
+                    f"{_of_class(self._core)}.complete() finds the form in request.config.response_format.json_schema; "
+                    "have your model keep to it, or tell it in the request"
+                )
+            raise
         return completion if bare == completion.text else completion.model_copy(update={"text": bare})
 
     def _reject_surrogates(self, text: str) -> None:

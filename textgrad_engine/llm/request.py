@@ -14,7 +14,7 @@ from textgrad_engine.llm import typed
 from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem
 from textgrad_engine.llm.strict import strictly, wrapped
 
-__all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Request", "ResponseFormat", "unknown_setting"]
+__all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Record", "Request", "ResponseFormat", "unknown_setting"]
 
 Purpose = Literal["forward", "judge", "backward", "optimizer"]
 """Why a call is made; usage and cost are added up by it, and `use_models` chooses the model by it."""
@@ -34,7 +34,31 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Message(_Frozen):
+class Record(_Frozen):
+    """Base of records whose fields are given by name, or the first of them in order.
+
+    Example:
+        >>> Message("user", "May I?") == Message(role="user", content="May I?")
+        True
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        if given:
+            named = _by_name(type(self), given, named)
+        self.__pydantic_validator__.validate_python(named, self_instance=self)
+
+
+def _by_name(record: type[Record], given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    fields = list(record.model_fields)
+    if len(given) > len(fields):
+        raise TypeError(f"{record.__name__} has {len(fields)} fields ({', '.join(fields)}), got {len(given)} values")
+    in_order = dict(zip(fields, given))
+    if twice := sorted(in_order.keys() & named.keys()):
+        raise TypeError(f"{record.__name__} got {twice[0]!r} twice, in its place and by name")
+    return {**in_order, **named}
+
+
+class Message(Record):
     """One message of a conversation.
 
     Attributes:
@@ -275,7 +299,7 @@ def unknown_setting(name: str) -> str:
     )
 
 
-class Request(_Frozen):
+class Request(Record):
     """One call of a model.
 
     Attributes:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from textgrad_engine.kinds import is_number, plain
-from textgrad_engine.llm.request import Message
+from textgrad_engine.llm.request import Message, Record
 
 __all__ = ["MOST_PRICE", "Completion", "FinishReason", "Price", "Usage"]
 
@@ -19,18 +19,18 @@ FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 class Usage(BaseModel):
-    """Tokens and money; two add up with ``+``.
+    """Tokens and money; two add up with ``+``, several with ``sum``.
 
     Attributes:
         input_tokens: tokens of the request, cached ones included.
         output_tokens: tokens of the answer, reasoning included.
         cached_tokens: those input tokens that the endpoint read from its own cache.
         reasoning_tokens: those output tokens that were reasoning.
-        calls: how many answers this stands for.
+        calls: how many answers this stands for; what a model says that it used for one stands for one.
         dollars: what it cost, in US dollars; None when the price is not known (never a silent zero).
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -55,6 +55,9 @@ class Usage(BaseModel):
             calls=self.calls + other.calls,
             dollars=None if self.dollars is None or other.dollars is None else self.dollars + other.dollars,
         )
+
+    def __radd__(self, other: int) -> Usage:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # what `sum` begins with
 
 
 MOST_PRICE = 1_000_000
@@ -99,7 +102,7 @@ class Price:
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
 
 
-class Completion(BaseModel):
+class Completion(Record):
     """One finished answer.
 
     Attributes:
@@ -119,8 +122,6 @@ class Completion(BaseModel):
         saved: what a cached answer used when it was paid for.
         saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     finish_reason: FinishReason = "stop"

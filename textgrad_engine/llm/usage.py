@@ -30,6 +30,7 @@ __all__ = [
     "Meter",
     "Metered",
     "UnderWay",
+    "asks_others",
     "call_item",
     "call_key",
     "call_key_scope",
@@ -138,6 +139,12 @@ class UnderWay:
 
 call_under_way: ContextVar[UnderWay | None] = ContextVar("textgrad_engine_call_under_way", default=None)
 """The metered call that code belongs to, if any."""
+
+
+def asks_others() -> bool:
+    """Whether the call that is under way has asked models which are counted by themselves."""
+    own = call_under_way.get()
+    return own is not None and bool(own.id)
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ class Evaluator(Function):
         if not ctx.needs_input_grad[0]:
             ctx.mark_non_differentiable(*output)
         ctx.count, ctx.of_leaf = len(inputs), is_leaf(inputs[0])
-        ctx.save_for_backward(*output)
+        ctx.save_for_backward(*output, inputs[0] if ctx.of_leaf else None)  # what is said is said of its text as it is
 
     @staticmethod
     def output_role(prediction: Variable, *rest: Any) -> tuple[str, str]:
@@ -72,7 +72,7 @@ class Evaluator(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outs: Variable) -> Any:
         """Say to the prediction what the explanation says."""
-        score, explanation = ctx.saved_variables
+        score, explanation, _ = ctx.saved_variables
         return (feedback_of(score, explanation, grad_outs, ctx.of_leaf), *[None] * (ctx.count - 1))
 
 
@@ -83,9 +83,8 @@ def evaluated_again(evaluator: type[Evaluator], ctx: Any, edits: Sequence[Variab
     description.
     """
     edited = [edited_text(value, edit, ask) for value, edit in zip(ctx.primals, edits)]
-    return tuple(
-        [described_change(now, then) for now, then in zip(ctx.saved_variables, evaluator.apply(*edited), strict=True)]
-    )
+    outputs = ctx.saved_variables[: evaluator.num_outputs]
+    return tuple([described_change(now, then) for now, then in zip(outputs, evaluator.apply(*edited), strict=True)])
 
 
 def roles_of(prediction: Any) -> tuple[str, str]:

@@ -54,7 +54,7 @@ class _Criticism(Function):
         if not ctx.needs_input_grad[0]:
             ctx.mark_non_differentiable(output)
         ctx.of_leaf = is_leaf(inputs[0])
-        ctx.save_for_backward(output)
+        ctx.save_for_backward(output, inputs[0] if ctx.of_leaf else None)
 
     @staticmethod
     def output_role(prediction: Variable, answer: Variable) -> str:
