@@ -399,6 +399,25 @@ def test_calls_of_a_scope_are_forgotten_when_they_are_done():
     assert not scope._calls
 
 
+def test_calls_in_the_background_are_cancelled_with_the_scope_and_not_waited_for():
+    """A piece of work that goes on behind the block that began it waits for them itself."""
+    with dispatch.Scope() as outer:
+        failure = failed(ValueError("not yours"))
+        with dispatch.Scope(background=True), dispatch.Scope() as piece:
+            _, call = held("behind")
+            settled(failed(KeyError("theirs")))
+        settled(failure)
+    assert outer.wait() == []
+    assert piece.wait(0.0) == [call]
+    assert (outer.failures, piece.failures) == ({ValueError}, {KeyError})
+    assert outer.busy
+    dispatch.run(_nothing)  # it is running now
+    outer.cancel()
+    with pytest.raises(CallCancelled, match="behind was cancelled"):
+        call.result()
+    assert (piece.wait(), outer.busy) == ([], False)
+
+
 # first steps, see NOTE [First steps]
 
 

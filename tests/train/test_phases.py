@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import dispatch
-from textgrad_engine.train import phases
+from textgrad_engine.dispatch import unread
 from textgrad_engine.train.events import (
     CallEnded,
     Event,
@@ -52,23 +52,34 @@ def test_what_a_phase_waits_for_in_vain_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once: else a call that never ends, and that nobody reads, holds a run up without a word."""
-    monkeypatch.setattr(phases, "_PATIENCE", 0.0)
+    monkeypatch.setattr(unread, "_PATIENCE", 0.0)
     said = threading.Event()
     watch = logging.Handler()
     watch.emit = lambda record: said.set()  # type: ignore[method-assign]
-    logging.getLogger("textgrad_engine.train").addHandler(watch)
+    logging.getLogger("textgrad_engine.dispatch").addHandler(watch)
     try:
         told = Told()
         with told.phases.phase("validate", 1, 0):
-            unread = [dispatch.submit(lambda: asyncio.to_thread(said.wait, 60), label=f"answer {n}") for n in (1, 2)]
+            asked = [dispatch.submit(lambda: asyncio.to_thread(said.wait, 60), label=f"answer {n}") for n in (1, 2)]
     finally:
-        logging.getLogger("textgrad_engine.train").removeHandler(watch)
-    assert [call.result() for call in unread] == [True, True]
+        logging.getLogger("textgrad_engine.dispatch").removeHandler(watch)
+    assert [call.result() for call in asked] == [True, True]
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("the phase 'validate' has what it needs, and waits for what was asked for")
     assert "answer " in line
     assert line.endswith(", and 1 more; Ctrl-C ends it")
     assert told.events[-1] == PhaseEnded(1)
+
+
+def test_a_phase_does_not_wait_for_the_calls_of_a_proposal_that_it_begins() -> None:
+    """How far the others are would decide when a search goes on, by who is quicker, and lanes would stand idle."""
+    told, gate = Told(), threading.Event()
+    with told.phases.phase("score", 1, 0), told.phases.proposal(1):
+        late = dispatch.submit(lambda: asyncio.to_thread(gate.wait, 60))
+    assert told.events[-1] == PhaseEnded(1)
+    assert not late.done
+    gate.set()
+    assert late.result() is True
 
 
 def test_a_phase_that_nobody_could_be_told_of_has_not_begun() -> None:

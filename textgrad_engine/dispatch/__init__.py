@@ -20,6 +20,7 @@ from textgrad_engine.dispatch.calls import (
 )
 from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
+from textgrad_engine.dispatch.unread import through_with
 from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS, Moment, place_taken, result_of, settled
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "run",
     "settled",
     "submit",
+    "through_with",
     "times_waited",
 ]

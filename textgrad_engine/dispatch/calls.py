@@ -293,17 +293,23 @@ def times_waited() -> int:
 class Scope:
     """Calls made inside the ``with`` block, by this task or thread and what it starts, are cancelled or waited for.
 
-    A block inside another one belongs to it: what cancels the outer one cancels its calls, too.
+    A block inside another one belongs to it: what cancels the outer one cancels its calls, too, and what waits for the
+    outer one waits for them.
+
+    Args:
+        background: the ones around it do not wait for its calls, and know nothing of their failures.
 
     Attributes:
         failures: the kinds of errors that calls ended with so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, background: bool = False) -> None:
         self.failures: set[type[BaseException]] = set()
+        self._background = background
         self._cancelled = False
         self._outer: Scope | None = None
         self._calls: set[Call] = set()
+        self._awaited: set[Call] = set()
         self._tokens: list[Any] = []
 
     @property
@@ -339,6 +345,8 @@ class Scope:
     def wait(self, timeout: float = math.inf) -> list[Call]:
         """Block until all calls are done that were made so far, and those that they make; whoever reads them or not.
 
+        Calls in the background are not waited for.
+
         Args:
             timeout: give up after so many seconds in which none of them was done.
 
@@ -348,21 +356,24 @@ class Scope:
         Raises:
             DispatchError: on the event-loop thread, which computes them.
         """
-        while calls := list(self._calls):
+        while calls := list(self._awaited):
             for call in calls:
-                if not call.wait(None if timeout == math.inf else timeout) and set(calls) <= self._calls:
+                if not call.wait(None if timeout == math.inf else timeout) and set(calls) <= self._awaited:
                     return [each for each in calls if not each.done]
         return []
 
-    def _remember(self, call: Call) -> None:
+    def _remember(self, call: Call, *, awaited: bool = True) -> None:
         self._calls.add(call)
+        if awaited:
+            self._awaited.add(call)
         if self._outer is not None:
-            self._outer._remember(call)
+            self._outer._remember(call, awaited=awaited and not self._background)
 
     def _forget(self, call: Call) -> None:
-        if call._error is not None:
+        if call._error is not None and call in self._awaited:
             self.failures.add(type(call._error))
         self._calls.discard(call)
+        self._awaited.discard(call)
         if self._outer is not None:
             self._outer._forget(call)
 

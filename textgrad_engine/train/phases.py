@@ -6,16 +6,17 @@ NOTE [A phase ends with its calls]
     on record. Where one found no room in the budget all the same, or was given up at Ctrl-C, nobody may hear of it. The
     phase says then that it lacks some, so that a run which is resumed may ask for them.
     A phase that ends by an error waits for nothing: what is still to be sent then is not sent.
+    A proposal of a search goes on beside the phases that begin it and decide about it. Its lane waits for its calls
+    (`optim.search.lanes`), and they do not.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Callable, Iterator
 
-from textgrad_engine.dispatch import Scope
+from textgrad_engine.dispatch import Scope, through_with
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.train.events import Phase, PhaseAdvanced, PhaseEnded, PhaseStarted, current_phase
 from textgrad_engine.train.telling import Audience
@@ -24,11 +25,6 @@ __all__ = ["RunPhases"]
 
 _UNSENT = (BudgetExceeded, CallCancelled, Stopped)
 """What calls end with that are not on record, as far as nothing was paid for them."""
-
-_PATIENCE = 30.0
-"""Seconds after which it is told what a phase waits for that nobody reads."""
-
-_log = logging.getLogger("textgrad_engine.train")
 
 
 class RunPhases:
@@ -79,16 +75,7 @@ class RunPhases:
         try:
             with calls:
                 yield advance
-            if late := calls.wait(_PATIENCE):
-                _log.warning(
-                    "the phase %r has what it needs, and waits for what was asked for and is read by nobody: %s%s%s; "
-                    "Ctrl-C ends it",
-                    phase,
-                    late[0].label,
-                    f", asked for at {late[0].where}" if late[0].where else "",
-                    f", and {len(late) - 1} more" if len(late) > 1 else "",
-                )
-                calls.wait()
+            through_with(calls, f"the phase {phase!r}")
             if total:  # a value can be read a moment before its callbacks have run
                 complete.wait(1.0)
         finally:
@@ -109,7 +96,8 @@ class RunPhases:
         self._audience.tell(PhaseStarted(self.last, "search", number, 0))
         token = current_phase.set(self.last)
         try:
-            yield
+            with Scope(background=True):  # the phase that begins it does not wait for it
+                yield
         finally:
             current_phase.reset(token)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextvars import ContextVar
 from itertools import permutations
@@ -98,6 +99,26 @@ def test_what_is_begun_ahead_waits_for_a_lane_and_not_for_its_turn() -> None:
     slow.open.set()
     ahead.open.set()
     assert [lanes.take(), lanes.take(), lanes.take()] == ["slow", "quick", "ahead"]
+    lanes.close()
+
+
+def test_a_piece_is_done_when_what_it_asked_for_is() -> None:
+    """Also what it does not read: where a budget ends meanwhile, chance would say which of it is on record."""
+    lanes: Lanes[str] = Lanes(1)
+    gate = Gate("late")
+    read: list[dispatch.Call] = []
+
+    def piece() -> str:
+        read.append(dispatch.submit(lambda: asyncio.to_thread(gate)))
+        return "what was wanted"
+
+    with dispatch.Scope(background=True):
+        lanes.put(piece)
+    assert gate.begun.wait(WAIT)
+    (future, _), *_ = lanes._begun
+    assert not future.done()
+    gate.open.set()
+    assert (lanes.take(), read[0].done) == ("what was wanted", True)
     lanes.close()
 
 

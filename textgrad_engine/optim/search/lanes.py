@@ -56,12 +56,16 @@ class Lanes(Generic[T]):
         return self._begun[0][1] if self._begun else 0
 
     def put(self, work: Callable[[], T], number: int = 0) -> None:
-        """Begin a piece of work, with the context variables of now, and a number to know it by."""
+        """Begin a piece of work, with the context variables of now, and a number to know it by.
+
+        It is done when all the calls are that it made, also those that nobody reads: what comes after may use up the
+        budget, and would decide by chance which of these are on record.
+        """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.most, thread_name_prefix="textgrad_engine_lane")
         context = copy_context()
         context.run(dispatch.begun_from.set, dispatch.caller_line())
-        self._begun.append((self._pool.submit(context.run, work), number))
+        self._begun.append((self._pool.submit(context.run, _whole, work, number), number))
 
     def take(self) -> T:
         """The result of the oldest piece; waits for it.
@@ -85,3 +89,10 @@ class Lanes(Generic[T]):
             self._pool.shutdown(wait=True)
             self._pool = None
         self._begun.clear()
+
+
+def _whole(work: Callable[[], T], number: int) -> T:
+    with dispatch.Scope() as calls:
+        result = work()
+    dispatch.through_with(calls, f"proposal {number}")
+    return result
