@@ -106,6 +106,14 @@ def test_text_is_no_loss() -> None:
     assert feedback("louder")[0].data == "louder"
 
 
+def test_feedback_on_several_outputs_may_be_one_tuple() -> None:
+    """The structure of the outputs, as `torch.func.vjp` takes it."""
+    _, feedback = func.vjp(lambda text: (text + "!", text + "?"), "x")
+    assert feedback(("louder", "surer"))[0].data == feedback("louder", "surer")[0].data == "louder\nsurer"
+    with pytest.raises(AutogradError, match="has 2 outputs, got feedback on 3"):
+        feedback(("louder", "surer", "both"))
+
+
 def test_vjp_wants_feedback_for_each_output() -> None:
     """Two outputs take two."""
     _, feedback = func.vjp(lambda text: (text + "!", text + "?"), "x")

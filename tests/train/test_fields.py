@@ -94,6 +94,43 @@ def test_a_program_gets_the_fields_it_names_and_no_others() -> None:
     assert fields_named_by(lambda ticket: ticket)(row, "1") == {"ticket": "x"}
 
 
+def all_fields(**fields: Any) -> Any:
+    return fields
+
+
+def in_order(*fields: Any) -> Any:
+    return fields
+
+
+def by_place(ticket: Any, /) -> Any:
+    return ticket
+
+
+@pytest.mark.parametrize(
+    ("program", "taken"), [(all_fields, r"\*\*fields"), (by_place, "ticket"), (in_order, r"\*fields")]
+)
+def test_a_program_that_names_no_field_is_told_so(program: Any, taken: str) -> None:
+    """It would be called with nothing, and fail in the words of whatever it does first."""
+    with pytest.raises(
+        TypeError, match=rf"takes {taken}, and .* by name with those fields .* def forward\(self, ticket"
+    ):
+        fields_named_by(program)({"ticket": "x"}, "1")
+
+
+def test_a_program_may_take_any_name_and_say_which_it_wants() -> None:
+    """As nn.ChatCompletion does; and one that wants nothing is a constant."""
+
+    class Both:
+        slots = ("ticket", "tone")
+
+        def __call__(self, **fields: Any) -> Any:
+            return fields
+
+    row = {"ticket": "x", "tone": "dry", "target": "z"}
+    assert fields_named_by(Both())(row, "1") == {"ticket": "x", "tone": "dry"}
+    assert fields_named_by(lambda: "always this")(row, "1") == {}
+
+
 @pytest.mark.parametrize(("value", "why"), [(["new", "vip"], "a list"), ([], "a list"), ({"a": 1}, "an object")])
 def test_what_is_no_text_does_not_fill_a_slot(value: Any, why: str) -> None:
     """A list would be a batch, of which each call sees one entry; a program of a class may join it as it likes."""

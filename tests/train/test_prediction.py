@@ -179,6 +179,16 @@ def test_what_is_no_output_is_refused(value: Any, what: str) -> None:
         as_prediction(value)
 
 
+def test_a_program_that_is_an_async_def_is_told_how_to_write_it() -> None:
+    """A plain one waits for nobody, and no coroutine is left behind that Python would warn of."""
+
+    async def program(word: str) -> str:
+        return word
+
+    with pytest.raises(TypeError, match="this one a coroutine: write it as a plain def"):
+        evaluate(program, ROWS, nn.ExactMatch())
+
+
 @pytest.mark.parametrize("value", ["Rome", 3, 0.5, True, ["Rome", "Paris"], []])
 def test_plain_values_are_one_variable(value: Any) -> None:
     """A list of texts is a batch."""

@@ -229,8 +229,8 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
     Returns:
         ``(outputs, vjp_fn)``, or with `has_aux` ``(outputs, vjp_fn, aux)``. `vjp_fn` takes for each output its
-        feedback (a text or a Variable; None for a loss) and may be called several times; it returns a tuple with one
-        gradient for each argument.
+        feedback (a text or a Variable; None for a loss), or of several outputs a tuple, as in PyTorch, and may be
+        called several times; it returns a tuple with one gradient for each argument.
 
     Example:
         >>> out, feedback = vjp(lambda draft: draft + "!", "hello")
@@ -248,6 +248,8 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
             raise AutogradError(f"{call}: expected Variables from the function, got {kind_of(value)}")
 
     def vjp_fn(*cotangents: Any) -> tuple[Any, ...]:
+        if not single and len(cotangents) == 1 and isinstance(cotangents[0], tuple):
+            cotangents = cotangents[0]
         if len(cotangents) != len(values):
             raise AutogradError(f"{call}: the function has {len(values)} outputs, got feedback on {len(cotangents)}")
         roots = [(value, layer.start(value, call, given)) for value, given in zip(values, cotangents)]

@@ -11,6 +11,7 @@ from textgrad_engine.callables import signature_of
 from textgrad_engine.data import DataLoader, examples_of
 from textgrad_engine.data.dataset import as_columns, as_example, listed
 from textgrad_engine.errors import DataError
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import names_inputs, needs_target, takes_target
@@ -85,9 +86,11 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         A function of an example and its id. A field that is null and that forward has a default for is left out.
 
     Raises:
+        TypeError: it names no field and would be called with nothing, or wants one by place.
         DataError: (from the function) the example lacks a field that forward has no default for, or has for a slot
             what is no text.
     """
+    _refuse_unnamed(program)
     required, optional = inputs_of(program)
     slots = _slots_of(program)
 
@@ -103,6 +106,19 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         return {field: example[field] for field in given}
 
     return pick
+
+
+def _refuse_unnamed(program: Callable[..., Any]) -> None:
+    called = _called_first(program)
+    parameters = signature_of(getattr(called, "forward", called)).parameters.values()
+    by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
+    several = [str(p.replace(annotation=p.empty)) for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if by_place or (len(several) == len(parameters) > 0 and not hasattr(called, "slots")):
+        raise TypeError(
+            f"{told(program)} takes {', '.join([*by_place, *several])}, and a program is called by name with those "
+            "fields of an example that it names: write them out, def forward(self, ticket), or name them in an "
+            'attribute slots = ("ticket",)'
+        )
 
 
 def _composed(example: dict[str, Any], name: str) -> dict[str, Any]:

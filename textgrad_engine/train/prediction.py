@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 from textgrad_engine import pytree
@@ -18,7 +19,7 @@ def as_prediction(value: Any) -> Any:
         value: what the program returned. A list of texts or numbers is a batch, and so one Variable.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: it is none of these, such as the coroutine of an `async def`.
 
     Example:
         >>> as_prediction("Rome"), as_prediction({"answer": Variable("Rome")})
@@ -26,6 +27,13 @@ def as_prediction(value: Any) -> Any:
     """
     if isinstance(value, Variable) or _is_several(value):
         return value
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError(
+            "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is "
+            "pending by itself, and many calls are under way at once; what waits belongs into the `async def forward` "
+            "of a Function"
+        )
     if not isinstance(value, str | int | float | list):
         raise TypeError(
             "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
