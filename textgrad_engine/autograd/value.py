@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from textgrad_engine.autograd.elsewhere import no_attribute
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import is_flag
@@ -110,6 +111,13 @@ class Value:
     @role.setter
     def role(self, value: str) -> None:
         self._role = as_role(value)
+
+    if not TYPE_CHECKING:  # or type checkers took any attribute for one
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # it is there, and ended by an AttributeError of what was computed
+                return object.__getattribute__(self, name)
+            raise no_attribute(self, name)
 
     def done(self) -> bool:
         """Whether the value (or the error instead of it) is there."""
