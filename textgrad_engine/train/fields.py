@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.data import DataLoader, examples_of
-from textgrad_engine.data.dataset import as_columns, as_example, listed
+from textgrad_engine.data.dataset import as_columns, as_example, by_position, listed
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
@@ -192,8 +192,8 @@ def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
     return f"example {name!r} has no field {field!r}{use}; it has {listed(example)}"
 
 
-def check_examples(rows: Any, argument: str, call: str) -> None:
-    """Refuse what is no sequence of examples, before anything is looked up in it.
+def check_examples(rows: Any, argument: str, call: str) -> Sequence[dict[str, Any]]:
+    """A set of examples by position; what is none is refused, before anything is looked up in it.
 
     Args:
         rows: what was given.
@@ -228,6 +228,7 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
     for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
             raise TypeError(f"{call}: example {position} of {argument} is {as_example(row)}")
+    return by_position(rows)
 
 
 def target_fields(loss: Callable[..., Any], target: str) -> tuple[str, ...]:
