@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 from textgrad_engine import pytree
@@ -15,7 +16,8 @@ def as_prediction(value: Any) -> Any:
     """What a loss is called with: several outputs as they are, all else as a Variable.
 
     Args:
-        value: what the program returned. A list of texts or numbers is a batch, and so one Variable.
+        value: what the program returned. A list of texts or numbers is a batch, and so one Variable; numbers of other
+            libraries count.
 
     Raises:
         TypeError: it is none of these.
@@ -26,12 +28,19 @@ def as_prediction(value: Any) -> Any:
     """
     if isinstance(value, Variable) or _is_several(value):
         return value
-    if not isinstance(value, str | int | float | list):
-        raise TypeError(
-            "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
-            f"{'None' if value is None else f'a {type(value).__name__}'}"
-        )
-    return Variable(value, role="prediction")
+    try:
+        return Variable(value, role="prediction")
+    except TypeError:
+        if isinstance(value, str | list):
+            raise
+    hint = ""
+    if inspect.iscoroutine(value):
+        value.close()  # or Python warns that nobody awaited it
+        hint = "; write `def forward`: a call of a model gives a Variable at once, and nothing waits"
+    raise TypeError(
+        "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
+        f"{'None' if value is None else f'a {type(value).__name__}'}{hint}"
+    )
 
 
 def _is_several(value: Any) -> bool:
