@@ -26,8 +26,6 @@ class Broken(Function):
         ("role_description", "; here it is .role"),
         ("gradients", "; here it is .grad"),
         ("reset_gradients", "; here it is .grad = None"),
-        ("upper", r"; its text has it, \.data\.upper, which feedback does not follow"),
-        ("__iter_", "'Variable' object has no attribute '__iter_'$"),
         ("no_such", "'Variable' object has no attribute 'no_such'$"),
     ],
 )
@@ -38,6 +36,22 @@ def test_an_attribute_that_is_not_there_names_ours(name: str, says: str) -> None
     with pytest.raises(AttributeError, match=says.replace("Variable", "Parameter")):
         getattr(nn.Parameter("a"), name)
     assert not hasattr(Variable("a"), name)
+    assert name not in dir(Variable("a"))
+
+
+class Own(nn.Parameter):
+    """A class of the user's, with attributes that have such names."""
+
+    text = "of the class"
+
+    def __init__(self, data: str) -> None:
+        super().__init__(data)
+        self.value = 3
+
+
+def test_a_class_of_the_users_may_have_such_names() -> None:
+    """They are nobody else's there."""
+    assert (Own("a").value, Own("a").text, Own("a").data) == (3, "of the class", "a")
 
 
 @pytest.mark.parametrize("name", ["data", "role"])

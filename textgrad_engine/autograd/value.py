@@ -7,7 +7,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from textgrad_engine.autograd.elsewhere import no_attribute
+from textgrad_engine.autograd.elsewhere import NAMES, NotHere
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import is_flag
@@ -112,12 +112,11 @@ class Value:
     def role(self, value: str) -> None:
         self._role = as_role(value)
 
-    if not TYPE_CHECKING:  # or type checkers took any attribute for one
+    if not TYPE_CHECKING:  # for type checkers they are not there at all
+        locals().update({name: NotHere() for name in NAMES})
 
-        def __getattr__(self, name: str) -> Any:
-            if hasattr(type(self), name):  # it is there, and ended by an AttributeError of what was computed
-                return object.__getattribute__(self, name)
-            raise no_attribute(self, name)
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in NAMES]
 
     def done(self) -> bool:
         """Whether the value (or the error instead of it) is there."""
