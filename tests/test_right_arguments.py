@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 import numbers
 import uuid
 from collections import ChainMap, UserDict, UserList, deque
@@ -14,6 +15,7 @@ from fractions import Fraction
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import pytest
 from pydantic import BaseModel
@@ -23,7 +25,8 @@ from textgrad_engine import data, llm, nn, ops, testing
 from textgrad_engine.data import DataLoader, Dataset, Subset, check_splits, ids_of, random_split
 from textgrad_engine.errors import DataError
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train.fields import check_examples
+from textgrad_engine.train.fields import check_examples, inputs_of
+from textgrad_engine.train.prediction import as_prediction
 
 ROWS = [{"id": f"t{number}", "text": f"{number}", "target": f"{number % 2}"} for number in range(6)]
 
@@ -306,3 +309,75 @@ def test_what_fills_a_slot_of_a_call_is_text_for_operations_too() -> None:
     day, name = datetime.date(2024, 2, 29), uuid.UUID(int=7)
     assert ops.format("{day} {name} {seen}", day=day, name=name, seen=Flag(True)).data == f"2024-02-29 {name} True"
     assert ops.join([tg.Variable("a"), day, PurePosixPath("b")], ",").data == "a,2024-02-29,b"
+
+
+class Triage(nn.Module):
+    """A program with an argument that is no field of the examples."""
+
+    def forward(self, text: str, mark: str = "") -> str:
+        return f"{text}{mark}"
+
+
+@pytest.mark.parametrize(
+    ("program", "needed"),
+    [
+        (functools.partial(nn.ChatCompletion("{text}{mark}"), mark="!"), ["text"]),
+        (functools.partial(functools.partial(nn.ChatCompletion("{text}"))), ["text"]),
+        (functools.partial(Triage(), mark="!"), ["text"]),
+        (functools.partial(lambda mark, text: text, "!"), ["text"]),
+        (Mock(return_value="a"), []),
+    ],
+)
+def test_a_program_may_be_a_partial_or_a_stand_in(program: Any, needed: list[str]) -> None:
+    """It is called with the fields that are not given already, also where the examples have those."""
+    required, optional = inputs_of(program)
+    assert (required, [name for name in optional if name == "mark"]) == (needed, [])
+
+
+@pytest.mark.parametrize(("given", "kept"), [(Whole(3), 3), (Fraction(1, 2), 0.5), (Flag(True), True)])
+def test_a_program_may_return_numbers_of_other_libraries(given: Any, kept: Any) -> None:
+    """They are one prediction."""
+    assert as_prediction(given).data == kept
+
+
+async def waiting(text: str) -> str:
+    return text
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (waiting("a"), "returned a coroutine; write `def forward`"),
+        (None, "returned None$"),
+        (Record(), "returned a Record$"),
+    ],
+)
+def test_what_is_no_prediction_is_told(given: Any, says: str) -> None:
+    """And nothing warns of what nobody awaits."""
+    with pytest.raises(TypeError, match=says):
+        as_prediction(given)
+
+
+def test_messages_of_our_own_are_messages() -> None:
+    """As in a Request."""
+    model = FunctionModel(lambda request: request.messages[-1].text)
+    assert ops.chat_completion(model, [llm.Message(role="user", content="{text}")], {"text": "a"}).data == "a"
+
+
+def test_a_script_that_never_ends_is_refused() -> None:
+    """It would be read for ever; one that ends is taken."""
+    for endless in (itertools.cycle(["a"]), itertools.repeat("a")):
+        with pytest.raises(TypeError, match=r"answers never end; FunctionModel\(lambda request: next\(answers\)\)"):
+            testing.ScriptedModel(endless)
+    assert testing.ScriptedModel(itertools.repeat("a", 3)).left == 3
+
+
+def test_a_module_that_does_not_call_its_base_says_so() -> None:
+    """Not that it lacks an attribute that nobody has heard of."""
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            self.style = "short"
+
+    with pytest.raises(AttributeError, match=r"Plain\.__init__ did not call super\(\)\.__init__\(\)"):
+        list(Plain().parameters())

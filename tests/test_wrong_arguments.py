@@ -324,9 +324,9 @@ TWINS = {"abackward", "across_validate", "aevaluate", "autograd.agrad", "train.a
 """They hand on what they are given."""
 
 BASES = {
-    "Function", "autograd.Context", "autograd.Layer", "autograd.Node", "data.Example", "llm.FinishReason", "llm.Model",
-    "llm.Purpose", "nn.ExactMatch", "nn.Sequential", "optim.Contract", "optim.Searcher", "train.Callback",
-    "train.StopTraining", "enable_grad", "no_grad",
+    "Function", "autograd.Context", "autograd.Layer", "autograd.Node", "data.Example", "data.Examples",
+    "llm.FinishReason", "llm.Model", "llm.Purpose", "nn.ExactMatch", "nn.Sequential", "optim.Contract",
+    "optim.Searcher", "train.Callback", "train.StopTraining", "enable_grad", "no_grad",
 }  # fmt: skip
 """Types, and what takes no argument but modules or functions (tested where they are)."""
 

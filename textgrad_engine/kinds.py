@@ -288,12 +288,14 @@ def is_coroutine_function(value: Any) -> bool:
     return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None))  # noqa: B004
 
 
-def _instances(cls: type) -> Kind:
+def _instances(cls: type) -> Kind | None:
     if cls.__name__ in ("Path", "PathLike"):
         return Kind(("a path", "paths"), lambda value: isinstance(value, os.PathLike))
     protocol = getattr(cls, "_is_protocol", False)
     public = [name for name in dir(cls) if not name.startswith("_") and callable(getattr(cls, name, None))]
     methods = [*public, *(["__call__"] if protocol and "__call__" in vars(cls) else [])]
+    if protocol and not methods:  # of methods of Python's own: who uses it says what it lacks
+        return None
     article = "an" if cls.__name__[0] in "AEIOU" else "a"
     words = f"{article} {cls.__name__}"
     if protocol and public:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, assert_type
+from typing import Any, TypedDict, assert_type
 
 import textgrad_engine as tg
-from textgrad_engine import data, func, llm, nn, ops, optim
+from textgrad_engine import data, func, llm, nn, ops, optim, train
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import ShrinkResult, ashrink
 
@@ -143,3 +143,34 @@ async def check_awaited(program: nn.Module, loss: tg.Variable, optimizer: optim.
     start = lambda: (program, optimizer)  # noqa: E731
     assert_type(await tg.across_validate(start, nn.ExactMatch(), ROWS), tg.CrossValidation)
     assert_type(await tg.Trainer().afit(program, nn.ExactMatch(), optimizer, ROWS, ROWS), tg.TrainResult)
+
+
+class Row(TypedDict):
+    """An example whose fields have types."""
+
+    word: str
+    target: str
+
+
+class Rows:
+    """A map-style dataset, as PyTorch has them."""
+
+    def __len__(self) -> int:
+        return len(ROWS)
+
+    def __getitem__(self, index: int) -> dict[str, str]:
+        return ROWS[index]
+
+
+def test_examples_may_be_typed_and_in_any_dataset() -> None:
+    """No cast is needed for any of them, nor for groups of parameters."""
+    program, typed = Echo(), [Row(word="one", target="one")]
+    chat = program.chat
+    with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
+        assert_type(tg.evaluate(program, typed, nn.ExactMatch()).mean, float)
+        assert tg.evaluate(program, Rows(), nn.ExactMatch()).mean == 1
+    assert_type(data.DataLoader(typed), data.DataLoader[Row])
+    assert_type(data.random_split(Rows(), [1.0], seed=0), list[data.Subset[dict[str, str]]])
+    groups = optim.TGD([{"params": chat.parameters(), "max_edits": 2}])
+    assert groups.param_groups[0]["max_edits"] == 2
+    assert train.Guards(["one"], {("word", "one"): 0.5}).never_break == ("one",)

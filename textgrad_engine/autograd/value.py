@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from textgrad_engine.autograd.elsewhere import NAMES, NotHere
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import is_flag
@@ -110,6 +111,12 @@ class Value:
     @role.setter
     def role(self, value: str) -> None:
         self._role = as_role(value)
+
+    if not TYPE_CHECKING:  # for type checkers they are not there at all
+        locals().update({name: NotHere() for name in NAMES})
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in NAMES]
 
     def done(self) -> bool:
         """Whether the value (or the error instead of it) is there."""

@@ -1,7 +1,7 @@
 """Reading examples, splitting them, and going over them in minibatches."""
 
 from textgrad_engine.data.dataloader import DataLoader
-from textgrad_engine.data.dataset import Dataset, Example, Subset, examples_of, ids_of
+from textgrad_engine.data.dataset import Dataset, Example, Examples, Subset, examples_of, ids_of
 from textgrad_engine.data.images import image_part
 from textgrad_engine.data.load import load
 from textgrad_engine.data.overlap import Overlap, check_splits
@@ -12,6 +12,7 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "Example",
+    "Examples",
     "Overlap",
     "RandomSampler",
     "Sampler",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any, Generic, TypeVar
 
 from textgrad_engine.checks import check
-from textgrad_engine.data.dataset import by_position
+from textgrad_engine.data.dataset import Examples, by_position
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler
 from textgrad_engine.kinds import is_flag, is_whole
 
@@ -24,7 +24,7 @@ class DataLoader(Generic[T]):
     epoch after it. Only after `load_state_dict` does the next ``for`` go on in the middle.
 
     Args:
-        dataset: any sequence.
+        dataset: any sequence, or what has a length and an example at each position.
         batch_size: examples in a batch; the last of an epoch may have fewer.
         shuffle: visit the examples in random order.
         sampler: gives the positions to visit instead: a `Sampler`, or any iterable of integers with a length.
@@ -44,7 +44,7 @@ class DataLoader(Generic[T]):
 
     def __init__(
         self,
-        dataset: Sequence[T],
+        dataset: Examples[T],
         batch_size: int = 1,
         shuffle: bool = False,
         sampler: Iterable[int] | None = None,
@@ -60,14 +60,14 @@ class DataLoader(Generic[T]):
             raise ValueError("sampler and shuffle=True exclude each other, both say the order; drop one of them")
         if sampler is not None and seed is not None:
             raise ValueError("seed is of the loader's own shuffle; a sampler has its own seed, give it to that")
-        dataset = by_position(dataset)
+        rows = by_position(dataset)
         if sampler is None:
-            sampler = RandomSampler(dataset, seed=seed) if shuffle else SequentialSampler(dataset)
+            sampler = RandomSampler(rows, seed=seed) if shuffle else SequentialSampler(rows)
         if not isinstance(sampler, Iterable) or not isinstance(sampler, Sized):
             kind = f"the class {sampler.__name__}" if isinstance(sampler, type) else type(sampler).__name__
             raise TypeError(f"a sampler is an iterable of positions with a length, got {kind}")
         check(DataLoader.__init__, locals())
-        self.dataset = dataset
+        self.dataset = rows
         self.batch_size = operator.index(batch_size)  # a plain number, as its state is plain JSON
         self.drop_last = bool(drop_last)
         self.sampler: Iterable[int] = sampler

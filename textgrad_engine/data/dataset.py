@@ -8,15 +8,16 @@ import itertools
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import DataError
-from textgrad_engine.kinds import is_whole
+from textgrad_engine.kinds import is_whole, told
 
 __all__ = [
     "Dataset",
     "Example",
+    "Examples",
     "Subset",
     "as_columns",
     "as_example",
@@ -31,6 +32,17 @@ Example = dict[str, Any]
 """One example: its fields by name."""
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Examples(Protocol[T_co]):
+    """What has a length, and an example at each position: any sequence, and datasets of PyTorch and Hugging Face.
+
+    Views of a dict and pandas' Series are taken, too, though types do not say so.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> T_co: ...
 
 
 class Dataset(Sequence[Example]):
@@ -53,11 +65,15 @@ class Dataset(Sequence[Example]):
     """
 
     def __init__(
-        self, rows: Iterable[Example], *, path: str | Path | None = None, lines: Sequence[int] | None = None
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        path: str | Path | None = None,
+        lines: Sequence[int] | None = None,
     ) -> None:
         one_by_one = {"rows": ()} if isinstance(rows, Iterable) else {}  # each row is looked at below
         check(Dataset.__init__, locals() | one_by_one)
-        self._rows = list(examples_of(rows))
+        self._rows: list[Example] = list(examples_of(cast("Iterable[Example]", rows)))
         self.path = None if path is None else Path(path)
         self._lines = list(range(1, len(self._rows) + 1)) if lines is None else list(lines)
         if len(self._lines) != len(self._rows):
@@ -161,14 +177,14 @@ class Subset(Sequence[T], Generic[T]):
         ([{'n': 3}, {'n': 1}], ('2', '0'))
     """
 
-    def __init__(self, dataset: Sequence[T], indices: Iterable[int]) -> None:
+    def __init__(self, dataset: Examples[T], indices: Iterable[int]) -> None:
         check(Subset.__init__, locals())
-        self.dataset = dataset = by_position(dataset)
+        self.dataset = by_position(dataset)
         self.indices = tuple(indices)
         for index in self.indices:
-            if not 0 <= index < len(dataset):
-                raise IndexError(f"index {index} is outside of a dataset of {len(dataset)} examples")
-        names = ids_of(dataset)
+            if not 0 <= index < len(self.dataset):
+                raise IndexError(f"index {index} is outside of a dataset of {len(self.dataset)} examples")
+        names = ids_of(self.dataset)
         self.ids: tuple[str, ...] = tuple(names[index] for index in self.indices)
 
     @overload
@@ -222,7 +238,7 @@ class Subset(Sequence[T], Generic[T]):
                     )
 
 
-def examples_of(dataset: Iterable[T]) -> Iterator[T]:
+def examples_of(dataset: Iterable[T] | Examples[T]) -> Iterator[T]:
     """The examples of a dataset in order, as many as its length says.
 
     A map-style dataset, as PyTorch has them, promises `__len__` and `__getitem__` and no IndexError behind the last
@@ -242,11 +258,13 @@ def examples_of(dataset: Iterable[T]) -> Iterator[T]:
     """
     if why := as_columns(dataset):
         raise TypeError(f"examples are a sequence of dicts, and this is {why}")
-    check(examples_of, locals())
-    return itertools.islice(dataset, len(dataset)) if isinstance(dataset, Sized) else iter(dataset)
+    rows = cast("Iterable[T]", dataset)
+    if isinstance(rows, type) or not (hasattr(rows, "__iter__") or hasattr(rows, "__getitem__")):
+        raise TypeError(f"examples_of: dataset must be a sequence, got {told(rows)}")
+    return itertools.islice(rows, len(rows)) if isinstance(rows, Sized) else iter(rows)
 
 
-def by_position(dataset: Sequence[T], named: str = "") -> Sequence[T]:
+def by_position(dataset: Examples[T], named: str = "") -> Sequence[T]:
     """A dataset that has its examples at 0, 1, …: itself, or a list of what is in a view of a dict or a pandas Series.
 
     Args:
@@ -262,15 +280,16 @@ def by_position(dataset: Sequence[T], named: str = "") -> Sequence[T]:
     """
     if why := as_columns(dataset):
         raise TypeError(f"{named}examples are a sequence of dicts, and this is {why}")
-    listed_first = isinstance(dataset, Collection) and not hasattr(dataset, "__getitem__")
-    if listed_first or hasattr(dataset, "iloc"):  # the positions of a Series are its index, which may be any
-        return list(examples_of(dataset))
-    if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
+    given: Any = dataset
+    by_label = hasattr(given, "iloc")  # as in pandas' Series, whose labels may be any numbers
+    if isinstance(given, Collection) and (by_label or not hasattr(given, "__getitem__")):
+        return list(given)
+    if not isinstance(given, Sized) or not hasattr(given, "__getitem__"):
         raise TypeError(
             f"{named}a dataset has a length, and an example at each position, as a list has; got "
-            f"{type(dataset).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
+            f"{type(given).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
         )
-    return dataset
+    return cast("Sequence[T]", given)
 
 
 def as_example(row: Any) -> str:
@@ -322,7 +341,7 @@ _ROWS_OF_TABLES = {"to_dicts": ".to_dicts()", "to_pylist": ".to_pylist()", "to_d
 """By the method that polars', Arrow's and pandas' tables have for it."""
 
 
-def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
+def ids_of(dataset: Examples[Any]) -> tuple[str, ...]:
     """The id of each example of any sequence: its own ids where it has them, else positions.
 
     Raises:
@@ -334,11 +353,11 @@ def ids_of(dataset: Sequence[Any]) -> tuple[str, ...]:
     """
     if isinstance(dataset, (Dataset, Subset)):
         return dataset.ids
-    dataset = by_position(dataset)
-    rows = list(itertools.takewhile(lambda row: isinstance(row, Mapping), examples_of(dataset)))
-    if len(rows) == len(dataset):
+    every = by_position(dataset)
+    rows = list(itertools.takewhile(lambda row: isinstance(row, Mapping), examples_of(every)))
+    if len(rows) == len(every):
         return Dataset(rows).ids
-    return tuple(str(index) for index in range(len(dataset)))
+    return tuple(str(index) for index in range(len(every)))
 
 
 def listed(names: Iterable[Any]) -> str:

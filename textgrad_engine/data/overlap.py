@@ -21,13 +21,13 @@ import itertools
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from textgrad_engine.checks import check
 from textgrad_engine.data.casefold import folded
-from textgrad_engine.data.dataset import by_position, examples_of, ids_of
+from textgrad_engine.data.dataset import Examples, by_position, examples_of, ids_of
 from textgrad_engine.data.sketch import Sketch
 from textgrad_engine.llm.images import is_part
 
@@ -40,7 +40,7 @@ _FILED = 200  # texts under one mark, at most
 _LETTERS = 100_000  # in the place of images, at most
 _TRIED = 16  # texts that one is compared with, at most, by rare and by common marks, those with the most of them first
 
-Rows = Sequence[dict[str, Any]]
+Rows = Examples[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

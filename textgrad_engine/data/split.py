@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from textgrad_engine.checks import check
-from textgrad_engine.data.dataset import Dataset, Subset, by_position
+from textgrad_engine.data.dataset import Dataset, Examples, Subset, by_position
 from textgrad_engine.data.sampler import RandomSampler
 from textgrad_engine.kinds import is_whole
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def random_split(
-    dataset: Sequence[T],
+    dataset: Examples[T],
     fractions: Sequence[float],
     seed: int,
     *,
@@ -28,7 +28,7 @@ def random_split(
     """Cut a dataset at random into parts that do not overlap and together are the whole.
 
     Args:
-        dataset: any sequence.
+        dataset: any sequence, or what has a length and an example at each position.
         fractions: the share of each part, summing to 1, or the number of examples in each, summing to ``len(dataset)``.
             With fractions, sizes are rounded down and the examples left over go one each to the first parts.
         seed: equal seeds give equal parts.
@@ -50,12 +50,12 @@ def random_split(
         [[1, 3], [0, 2]]
     """
     check(random_split, locals())
-    dataset, fractions, together = by_position(dataset), list(fractions), list(together)
+    every, fractions, together = by_position(dataset), list(fractions), list(together)
     if clusters is None and not together:
-        return _drawn(dataset, fractions, seed, "examples")
-    rows: Sequence[Any] = dataset
+        return _drawn(every, fractions, seed, "examples")
+    rows: Sequence[Any] = every
     drawn = _drawn(_members(Subset(rows, range(len(rows))), clusters, together), fractions, seed, "clusters")
-    return [Subset(dataset, sorted(index for own in part for index in own)) for part in drawn]
+    return [Subset(every, sorted(index for own in part for index in own)) for part in drawn]
 
 
 def _members(rows: Subset[Any], clusters: str | None, together: Sequence[str]) -> list[list[int]]:

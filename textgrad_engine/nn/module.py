@@ -150,6 +150,10 @@ class Module:
             found = self.__dict__.get(store)
             if found is not None and name in found:
                 return found[name]
+        if name.startswith("_") and "_parameters" not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}.__init__ did not call super().__init__(), which comes first in it"
+            )
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

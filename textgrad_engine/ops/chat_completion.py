@@ -9,7 +9,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role
 from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Purpose, unknown_setting
+from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, unknown_setting
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.fillers import as_plain, is_nan, note_template, unfit
 from textgrad_engine.ops.messages import ChatSettings, Plan, plan_of
@@ -23,7 +23,7 @@ __all__ = ["chat_completion", "complete", "config_from"]
 
 def chat_completion(
     model: str | Model | None,
-    messages: Sequence[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any] | Message],
     inputs: Mapping[str, Any] | None = None,
     *,
     role: str = "",
@@ -55,8 +55,8 @@ def chat_completion(
 
     Args:
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
-        messages: as in OpenAI's API; `content` may be a text, a Variable, or a list of these and of content parts
-            (dicts).
+        messages: as in OpenAI's API, or `llm.Message`; `content` may be a text, a Variable, or a list of these and of
+            content parts (dicts).
         inputs: values for the ``{slots}`` in the messages' texts, those of text parts among them; a list is a batch.
             A content part that is no text, such as an image (`data.image_part`), stands in the place of its slot in a
             user message. Parts in the messages are sent as they are: what varies in one, such as the address of an

@@ -15,7 +15,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError, MalformedResponse
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.parsing import parsed
-from textgrad_engine.llm.request import GenerateConfig
+from textgrad_engine.llm.request import GenerateConfig, Message
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import (
@@ -289,7 +289,7 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
 
 def lm_judge_evaluator(
     model: str | Model | None,
-    messages: Sequence[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any] | Message],
     prediction: Variable,
     target: Variable | str | list[str] | None = None,
     inputs: Mapping[str, Any] | None = None,

@@ -386,7 +386,7 @@ def _held(value: Any) -> Any:
 _ABOUT_TOOLS = "; tools=[function, …] has the tools run that a model calls, and tells it what they gave"
 
 
-def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
+def plan_of(messages: Iterable[Mapping[str, Any] | Message], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
     """The plan of some messages, and the values for its holes.
 
     Raises:
@@ -425,7 +425,8 @@ def plan_of(messages: Iterable[Mapping[str, Any]], inputs: Mapping[str, Any]) ->
     messages = list(messages)
     if not messages:
         raise ValueError("messages is empty: a model is asked with at least one, {'role': 'user', 'content': ...}")
-    for message in messages:
+    for given in messages:
+        message: Any = given.model_dump(exclude_none=True) if isinstance(given, Message) else given
         if not isinstance(message, Mapping):
             raise TypeError(
                 f"a message is a dict with 'role' and 'content', got {type(message).__name__} {message!r:.60}"

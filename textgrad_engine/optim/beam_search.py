@@ -129,7 +129,7 @@ class BeamSearch(PopulationSearcher):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         model: str | Model | None = None,
         *,
         proposer: Proposer | None = None,

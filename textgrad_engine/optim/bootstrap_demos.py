@@ -101,7 +101,7 @@ class BootstrapDemos(PopulationSearcher):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         *,
         sets: int = 16,
         bootstrapped: int = 4,

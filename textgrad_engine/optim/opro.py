@@ -85,7 +85,7 @@ class OPRO(PopulationSearcher):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         model: str | Model | None = None,
         *,
         rounds: int = 25,

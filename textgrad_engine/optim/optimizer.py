@@ -104,7 +104,7 @@ class Optimizer:
 
             cls.step = step  # type: ignore[method-assign]
 
-    def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
+    def __init__(self, params: Iterable[Variable | Mapping[str, Any]], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Variable):
             raise TypeError("an optimizer takes an iterable of Variables, e.g. program.parameters(); got a single one")
         check(Optimizer.__init__, {"defaults": defaults})

@@ -57,7 +57,10 @@ def trained_in(group: Mapping[str, Any], where: str) -> list[Variable]:
     variables: list[Any] = [params] if isinstance(params, Variable) else list(params)
     for variable in variables:
         if not isinstance(variable, Variable):
-            raise TypeError(f"an optimizer trains Variables, got {type(variable).__name__}")
+            raise TypeError(
+                f"an optimizer trains Variables, got {type(variable).__name__}; program.parameters() gives them, "
+                "without names"
+            )
         if not variable.is_leaf:
             raise TypeError(
                 f"{label_of(variable)} is a result, not a leaf: it cannot be trained. To improve the text itself, make "

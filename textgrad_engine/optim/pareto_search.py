@@ -111,7 +111,7 @@ class ParetoSearch(PopulationSearcher):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         model: str | Model | None = None,
         *,
         proposer: Proposer | None = None,

@@ -14,7 +14,7 @@ import functools
 import math
 import operator
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -137,7 +137,7 @@ class PatchSearch(BoardSearcher):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         model: str | Model | None = None,
         *,
         lanes: int = 8,

@@ -145,7 +145,7 @@ class RandomSearch(BoardSearcher):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         proposer: Proposer,
         model: str | Model | None = None,
         *,

@@ -100,7 +100,7 @@ class TGD(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         model: str | Model | None = None,
         constraints: Iterable[Contract | str] = (),
         momentum: int = 0,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from operator import length_hint
 from typing import Any
 
 from textgrad_engine.checks import at_least, check
@@ -47,6 +49,12 @@ class ScriptedModel:
 
     def __init__(self, answers: Iterable[Answer | BaseException], name: str = "scripted") -> None:
         check(ScriptedModel.__init__, locals())
+        given: object = answers
+        if isinstance(given, itertools.cycle | itertools.count | itertools.repeat) and length_hint(given, -1) < 0:
+            raise TypeError(
+                "ScriptedModel: answers never end; FunctionModel(lambda request: next(answers)) takes one for each "
+                "request"
+            )
         self.name = name
         self.requests: list[Request] = []
         self._answers = list(answers)

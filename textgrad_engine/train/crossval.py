@@ -21,18 +21,18 @@ from __future__ import annotations
 import contextlib
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
-from textgrad_engine.data import ids_of
+from textgrad_engine.data import Examples, ids_of
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.events import folds_folder
 from textgrad_engine.train.fields import check_examples
-from textgrad_engine.train.folds import Part, Rows, parts_of
+from textgrad_engine.train.folds import Part, parts_of
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.pooled import CrossValidation, pooled
 from textgrad_engine.train.result import TrainResult
@@ -46,7 +46,7 @@ __all__ = ["across_validate", "cross_validate"]
 def cross_validate(
     start: Callable[[], tuple[Module, Optimizer]],
     loss: Callable[..., Variable],
-    examples: Rows,
+    examples: Examples[Mapping[str, Any]],
     *,
     folds: int = 5,
     val: float = 0.0,
@@ -96,7 +96,7 @@ def cross_validate(
         ('better', 50, 'val')
         >>> prompt = found.final.best["system"] if found.use == "final" else task.seed_prompt
     """
-    check_examples(examples, "examples", "cross_validate")
+    every = check_examples(examples, "examples", "cross_validate")
     check(cross_validate, locals())
     trainer = Trainer() if trainer is None else trainer
     if trainer.guards is not None:
@@ -109,7 +109,7 @@ def cross_validate(
             "folder for all of them by Trainer(run_dir=...)"
         )
     first, _ = _started(start)
-    parts = parts_of(first, examples, folds=folds, val=val, seed=trainer.seed, clusters=trainer.clusters)
+    parts = parts_of(first, every, folds=folds, val=val, seed=trainer.seed, clusters=trainer.clusters)
 
     def fit(part: Part) -> TrainResult:
         own = copy.copy(trainer)
@@ -118,16 +118,16 @@ def cross_validate(
         _check_anew(first, program)
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
-    names = clusters_of(examples, trainer.clusters) if trainer.clusters else clusters_of_equals(first, examples)
+    names = clusters_of(every, trainer.clusters) if trainer.clusters else clusters_of_equals(first, every)
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         folder = None
         if trainer.run_dir is not None:
             place, resume = trainer.run_dir, trainer.resume
-            folder = folds_folder(place, examples, folds=folds, clusters=names, final=final, resume=resume)
+            folder = folds_folder(place, every, folds=folds, clusters=names, final=final, resume=resume)
             stack.enter_context(folder)
         runs = fit_parts(parts if final else parts[:-1], fit, folder)
-    return pooled(runs, ids_of(examples), names, time.monotonic() - began)
+    return pooled(runs, ids_of(every), names, time.monotonic() - began)
 
 
 async def across_validate(*args: Any, **kwargs: Any) -> CrossValidation:

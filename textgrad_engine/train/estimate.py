@@ -50,7 +50,7 @@ from textgrad_engine.train.estimated import (
 from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.folds import Part
 from textgrad_engine.train.proving import MOST_EDITS
-from textgrad_engine.train.trainer import Trainer, check_parts, loader_of
+from textgrad_engine.train.trainer import Trainer, check_parts, sets_of
 
 __all__ = ["Estimate", "Range", "estimate", "estimate_parts"]
 
@@ -110,7 +110,7 @@ def estimate(
         (2, Range(low=50.0, high=278.0))
     """
     check_parts(program, loss, optimizer, call="estimate")
-    loader = loader_of(trainer, train, val, test, call="estimate")
+    loader, val, test = sets_of(trainer, train, val, test, call="estimate")
     check(estimate, locals())
     rows = loader.dataset
     if isinstance(optimizer, Searcher):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.checks import at_least, check
-from textgrad_engine.data import examples_of, ids_of
+from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
@@ -37,7 +37,7 @@ ENDED = (BudgetExceeded, Stopped, CallCancelled)
 
 def evaluate(
     program: Callable[..., Any],
-    dataset: Sequence[dict[str, Any]],
+    dataset: Examples[Mapping[str, Any]],
     loss: Callable[..., Variable],
     concurrency: int | None = None,
     *,
@@ -115,7 +115,7 @@ class Attempt(NamedTuple):
 
 def attempt(
     program: Callable[..., Any],
-    dataset: Sequence[dict[str, Any]],
+    dataset: Examples[Mapping[str, Any]],
     loss: Callable[..., Variable],
     concurrency: int | None = None,
     *,
@@ -149,14 +149,14 @@ def attempt(
             "evaluate: the examples come before the loss, as in evaluate(program, dataset, loss); got "
             f"{type(dataset).__name__} for the dataset and {type(loss).__name__} for the loss"
         )
-    check_examples(dataset, "dataset", "evaluate")
+    every = check_examples(dataset, "dataset", "evaluate")
     check(evaluate, locals(), at_least(1, "concurrency", "repeats"))
-    if len(dataset) == 0:
+    if len(every) == 0:
         raise DataError("there is nothing to evaluate on: the dataset is empty")
-    names = ids_of(dataset)
-    groups = clusters_of_equals(program, dataset) if clusters is None else clusters_of(dataset, clusters)
+    names = ids_of(every)
+    groups = clusters_of_equals(program, every) if clusters is None else clusters_of(every, clusters)
     read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
-    given = [read(row, name) for row, name in zip(examples_of(dataset), names)]  # before anything is paid
+    given = [read(row, name) for row, name in zip(examples_of(every), names)]  # before anything is paid
 
     def start(number: int) -> tuple[tuple[Ran, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.data import DataLoader, examples_of
-from textgrad_engine.data.dataset import as_columns, as_example, listed
+from textgrad_engine.data.dataset import as_columns, as_example, by_position, listed
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
@@ -159,12 +161,13 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
         >>> inputs_of(lambda ticket, customer=None: ticket)
         (['ticket'], ['customer'])
     """
-    program = _called_first(program)
+    slots = _slots_of(program)
+    program, held = _called_first(program)
     parameters = signature_of(getattr(program, "forward", program)).parameters.values()
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    named = [p for p in parameters if p.kind in kinds and p.name not in held]
     required = [p.name for p in named if p.default is p.empty]
     optional = [p.name for p in named if p.default is not p.empty]
-    slots = _slots_of(program)
     required.extend([name for name, needed in slots.items() if needed])
     optional.extend([name for name, needed in slots.items() if not needed])
     return required, optional
@@ -172,19 +175,26 @@ def inputs_of(program: Callable[..., Any]) -> tuple[list[str], list[str]]:
 
 def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
     """The slots that a program takes as keywords of any name, and whether it needs each."""
-    program = _called_first(program)
+    program, held = _called_first(program)
     parameters = signature_of(getattr(program, "forward", program)).parameters.values()
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+    named = getattr(program, "slots", ()), getattr(program, "optional_slots", ())
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters) or not all(isinstance(each, Iterable) for each in named):
         return {}
-    optional = dict.fromkeys(getattr(program, "optional_slots", ()), False)
-    return {**dict.fromkeys(getattr(program, "slots", ()), True), **optional}
+    found = {**dict.fromkeys(named[0], True), **dict.fromkeys(named[1], False)}
+    return {slot: needed for slot, needed in found.items() if slot not in held}
 
 
-def _called_first(program: Callable[..., Any]) -> Callable[..., Any]:
-    """What a program is called as: of modules one after the other the first one."""
-    while isinstance(program, Sequential) and type(program).forward is Sequential.forward and len(program):
-        program = program[0]
-    return program
+def _called_first(program: Callable[..., Any]) -> tuple[Callable[..., Any], set[str]]:
+    """What a program is called as, of several modules the first one, and what a partial gives it already."""
+    held: set[str] = set()
+    while True:
+        if isinstance(program, Sequential) and type(program).forward is Sequential.forward and len(program):
+            program = program[0]
+        elif isinstance(program, functools.partial) and not program.args:
+            held |= program.keywords.keys()
+            program = program.func
+        else:
+            return program, held
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -208,8 +218,8 @@ def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
     return f"example {name!r} has no field {field!r}{use}; it has {listed(example)}"
 
 
-def check_examples(rows: Any, argument: str, call: str) -> None:
-    """Refuse what is no sequence of examples, before anything is looked up in it.
+def check_examples(rows: Any, argument: str, call: str) -> Sequence[dict[str, Any]]:
+    """A set of examples by position; what is none is refused, before anything is looked up in it.
 
     Args:
         rows: what was given.
@@ -244,6 +254,7 @@ def check_examples(rows: Any, argument: str, call: str) -> None:
     for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
             raise TypeError(f"{call}: example {position} of {argument} is {as_example(row)}")
+    return by_position(rows)
 
 
 def target_fields(loss: Callable[..., Any], target: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import suggest
@@ -54,6 +54,10 @@ class Guards:
 
     never_break: tuple[str, ...] = ()
     floors: Mapping[tuple[str, Any], float] = field(default_factory=dict)
+
+    if TYPE_CHECKING:  # any sequence of ids is one
+
+        def __init__(self, never_break: Iterable[str] = ..., floors: Mapping[tuple[str, Any], float] = ...) -> None: ...
 
     def __post_init__(self) -> None:
         given: object = self.never_break  # a text is a sequence of texts, too

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.checks import at_least, check, finite
-from textgrad_engine.data import examples_of, ids_of
+from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.nn import Module, Weighted
 from textgrad_engine.optim.demos import Demo, Run, demo_of
@@ -26,7 +26,7 @@ from textgrad_engine.train.evaluator import (
     refuse_if_mostly_lost,
     scale_of,
 )
-from textgrad_engine.train.fields import inputs_and_target, target_fields
+from textgrad_engine.train.fields import check_examples, inputs_and_target, target_fields
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.known import Key, KnownScores, waited_for
@@ -87,8 +87,8 @@ class Objective:
         self,
         program: Module,
         loss: Callable[..., Variable],
-        train: Rows,
-        val: Rows | None = None,
+        train: Examples[Mapping[str, Any]],
+        val: Examples[Mapping[str, Any]] | None = None,
         *,
         target: str = "target",
         concurrency: int | None = None,
@@ -112,14 +112,15 @@ class Objective:
         read = inputs_and_target(program, loss, target)
         self._rows: dict[Split, list[Row]] = {}
         contents = []
-        given: tuple[tuple[Split, Rows], ...] = (("train", train), ("val", train if val is None else val))
+        known = check_examples(train, "train", "Objective")
+        proven = known if val is None else check_examples(val, "val", "Objective")
+        given: tuple[tuple[Split, Rows], ...] = (("train", known), ("val", proven))
         for split, rows in given:
             if len(rows) == 0:
                 raise DataError(f"the {split} set is empty")
             contents.append(list(examples_of(rows)))
             self._rows[split] = [(name, *read(row, name)) for row, name in zip(contents[-1], ids_of(rows))]
         self.digest = digest_of("\n".join(target_fields(loss, target)), *contents)
-        proven = train if val is None else val
         self._guarded = None if guards is None else guards.on(proven, self.scale)
         self.clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])

@@ -16,7 +16,8 @@ def as_prediction(value: Any) -> Any:
     """What a loss is called with: several outputs as they are, all else as a Variable.
 
     Args:
-        value: what the program returned. A list of texts or numbers is a batch, and so one Variable.
+        value: what the program returned. A list of texts or numbers is a batch, and so one Variable; numbers of other
+            libraries count.
 
     Raises:
         TypeError: it is none of these, such as the coroutine of an `async def`.
@@ -28,18 +29,21 @@ def as_prediction(value: Any) -> Any:
     if isinstance(value, Variable) or _is_several(value):
         return value
     if inspect.iscoroutine(value):
-        value.close()
+        value.close()  # or Python warns that nobody awaited it
         raise TypeError(
             "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is "
             "pending by itself, and many calls are under way at once; what waits belongs into the `async def forward` "
             "of a Function"
         )
-    if not isinstance(value, str | int | float | list):
-        raise TypeError(
-            "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
-            f"{'None' if value is None else f'a {type(value).__name__}'}"
-        )
-    return Variable(value, role="prediction")
+    try:
+        return Variable(value, role="prediction")
+    except TypeError:
+        if isinstance(value, str | list):
+            raise
+    raise TypeError(
+        "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
+        f"{'None' if value is None else f'a {type(value).__name__}'}"
+    )
 
 
 def _is_several(value: Any) -> bool:

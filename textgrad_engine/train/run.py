@@ -56,9 +56,9 @@ from textgrad_engine.train.telling import Audience
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["Examples", "Run", "size_of"]
+__all__ = ["Rows", "Run", "size_of"]
 
-Examples = Sequence[dict[str, Any]]
+Rows = Sequence[dict[str, Any]]
 
 
 def failure_of(error: Exception) -> RunFailed:
@@ -78,8 +78,8 @@ class Run(abc.ABC):
         loss: Callable[..., Variable],
         optimizer: Optimizer,
         loader: DataLoader[dict[str, Any]],
-        val: Examples,
-        test: Examples | None,
+        val: Rows,
+        test: Rows | None,
         callbacks: list[Callback],
     ) -> None:
         self.trainer, self.program, self.loss, self.optimizer = trainer, program, loss, optimizer
@@ -312,13 +312,13 @@ class Run(abc.ABC):
             for change in self.optimizer.changes
         )
 
-    def some_of(self, rows: Examples, count: int) -> Examples:
+    def some_of(self, rows: Rows, count: int) -> Rows:
         """So many of the examples, drawn at random, in their order."""
         if count == len(rows):
             return rows
         return Subset(rows, sorted(random.Random(self.trainer.seed).sample(range(len(rows)), count)))
 
-    def evaluate_test(self, rows: Examples) -> None:
+    def evaluate_test(self, rows: Rows) -> None:
         """Score the best texts on the test set, and the seed texts when they differ."""
         self.best_test = self.evaluate("test", rows, len(self.steps))
         if self.best == self.seed:
@@ -334,13 +334,13 @@ class Run(abc.ABC):
         self.emit(Evaluated(self.phases.last, "validate", step, found))
         return found
 
-    def evaluate(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
+    def evaluate(self, phase: Phase, rows: Rows, step: int) -> Evaluation:
         """Score the texts of now, and tell it."""
         found = self.score_texts(phase, rows, step)
         self.emit(Evaluated(self.phases.last, phase, step, found))
         return found
 
-    def score_texts(self, phase: Phase, rows: Examples, step: int) -> Evaluation:
+    def score_texts(self, phase: Phase, rows: Rows, step: int) -> Evaluation:
         """Score the texts of now, as a phase of the run."""
         with self.phases.phase(phase, step, len(rows)) as advance:
             return evaluate(

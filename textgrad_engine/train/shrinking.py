@@ -12,6 +12,7 @@ from typing import Any, Literal
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import Range, at_least, check
+from textgrad_engine.data import Examples
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
@@ -28,6 +29,7 @@ from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import MOST_UNANSWERED
+from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
@@ -73,7 +75,7 @@ class ShrinkResult:
 def shrink(
     program: Module,
     loss: Callable[..., Variable],
-    val: Sequence[dict[str, Any]],
+    val: Examples[Mapping[str, Any]],
     *,
     target: str = "target",
     parameters: Sequence[Variable] | None = None,
@@ -139,7 +141,7 @@ def shrink(
     objective = Objective(
         program,
         loss,
-        val,
+        check_examples(val, "val", "shrink"),
         target=target,
         concurrency=concurrency,
         parameters=parameters,

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,7 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import at_least, check, finite
-from textgrad_engine.data import DataLoader, examples_of, ids_of
+from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.nn import Module, TextLoss
@@ -31,11 +31,11 @@ from textgrad_engine.train.fields import check_examples, inputs_and_target
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
-from textgrad_engine.train.run import Examples
+from textgrad_engine.train.run import Rows
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
 
-__all__ = ["Trainer", "check_parts", "loader_of"]
+__all__ = ["Trainer", "check_parts", "sets_of"]
 
 
 P = ParamSpec("P")
@@ -173,9 +173,9 @@ class Trainer:
         program: Module,
         loss: Callable[..., Variable],
         optimizer: Optimizer,
-        train: Examples | DataLoader[dict[str, Any]],
-        val: Examples,
-        test: Examples | None = None,
+        train: Examples[Mapping[str, Any]] | DataLoader[Any],
+        val: Examples[Mapping[str, Any]],
+        test: Examples[Mapping[str, Any]] | None = None,
     ) -> TrainResult:
         """Train, validate after each change, and test seed and best texts once at the end.
 
@@ -199,13 +199,13 @@ class Trainer:
             RunError: the run folder is in use; or the run in it is another one, and cannot be resumed or played back.
             ModelError: the models cannot be asked at all (key, model name, price).
         """
-        loader = loader_of(self, train, val, test, call="fit")
+        loader, validated, tested = sets_of(self, train, val, test, call="fit")
         check_parts(program, loss, optimizer, call="fit")
-        self._check(program, loss, optimizer, [loader.dataset, val, *(() if test is None else (test,))])
+        self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         if self.guards is not None:
-            self.guards.on(val, scale_of(loss))
+            self.guards.on(validated, scale_of(loss))
         if self.clusters is not None:
-            for name, examples in (("val", val), ("test", test)):
+            for name, examples in (("val", validated), ("test", tested)):
                 if examples is not None and len(set(clusters_of(examples, self.clusters))) < 2:
                     raise DataError(
                         f"all examples of the {name} set have the same {self.clusters!r}, so they are one cluster, of "
@@ -220,7 +220,7 @@ class Trainer:
                 if (end := getattr(callback, "on_end", None)) is not None:
                     stack.callback(end)
             stack.enter_context(trained(program))
-            return kind(self, program, loss, optimizer, loader, val, test, callbacks).run()
+            return kind(self, program, loss, optimizer, loader, validated, tested, callbacks).run()
 
     async def afit(self, *args: Any, **kwargs: Any) -> TrainResult:
         """`fit` for code that has an event loop of its own; the loop is not blocked.
@@ -231,9 +231,7 @@ class Trainer:
         """
         return await interruptible(lambda: self.fit(*args, **kwargs))
 
-    def _check(
-        self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Examples]
-    ) -> None:
+    def _check(self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Rows]) -> None:
         own = {id(parameter) for parameter in program.parameters()}
         given = optimizer.variables()
         for variable in given:
@@ -283,15 +281,15 @@ def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optim
             raise TypeError(f"{call}: loss is {told(value)}, and nobody awaits it: write `def`")
 
 
-def loader_of(
+def sets_of(
     trainer: Trainer,
-    train: Examples | DataLoader[dict[str, Any]],
-    val: Examples,
-    test: Examples | None,
+    train: Examples[Mapping[str, Any]] | DataLoader[Any],
+    val: Examples[Mapping[str, Any]],
+    test: Examples[Mapping[str, Any]] | None,
     *,
     call: str,
-) -> DataLoader[dict[str, Any]]:
-    """The loader of a run's minibatches, once the sets are known to be some.
+) -> tuple[DataLoader[dict[str, Any]], Rows, Rows | None]:
+    """The loader of a run's minibatches, and the other sets by position, once they are known to be some.
 
     Args:
         trainer: whose settings count where `train` is no loader.
@@ -304,20 +302,24 @@ def loader_of(
         DataError: a set is empty, or the loader gives no minibatch.
         TypeError: a set is no sequence of dicts.
     """
-    given: dict[str, Examples] = {"train": train.dataset if isinstance(train, DataLoader) else train, "val": val}
-    given |= {} if test is None else {"test": test}
+    loader = train if isinstance(train, DataLoader) else None
+    given = {"train": train if loader is None else loader.dataset, "val": val} | (
+        {} if test is None else {"test": test}
+    )
+    sets = {}
     for name, rows in given.items():
-        check_examples(rows, name, call)
-        if len(rows) == 0:
+        sets[name] = check_examples(rows, name, call)
+        if len(sets[name]) == 0:
             raise DataError(f"the {name} set is empty")
-    if not isinstance(train, DataLoader):
-        return DataLoader(train, batch_size=min(trainer.batch_size, len(train)), shuffle=True, seed=trainer.seed)
-    if len(train) == 0:
+    if loader is None:
+        rows = sets["train"]
+        loader = DataLoader(rows, batch_size=min(trainer.batch_size, len(rows)), shuffle=True, seed=trainer.seed)
+    if len(loader) == 0:
         raise DataError(
-            f"the train loader gives no minibatch, of {len(train.dataset)} examples with "
-            f"batch_size={train.batch_size} and drop_last={train.drop_last}"
+            f"the train loader gives no minibatch, of {len(loader.dataset)} examples with "
+            f"batch_size={loader.batch_size} and drop_last={loader.drop_last}"
         )
-    return train
+    return loader, sets["val"], sets.get("test")
 
 
 def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:

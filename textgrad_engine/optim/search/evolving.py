@@ -69,7 +69,7 @@ class PopulationSearcher(Searcher):
 
     def __init__(
         self,
-        params: Iterable[Variable] | Iterable[dict[str, Any]],
+        params: Iterable[Variable | Mapping[str, Any]],
         settings: Mapping[str, Any],
         model: str | Model | None,
         seed: int,

@@ -88,7 +88,7 @@ class Searcher(Optimizer):
 
     _counts_itself = True
 
-    def __init__(self, params: Iterable[Variable] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]) -> None:
+    def __init__(self, params: Iterable[Variable | Mapping[str, Any]], defaults: Mapping[str, Any]) -> None:
         kind = type(self)
         for name, repair in _NEEDED.items():
             if getattr(kind, name) is getattr(Searcher, name) and (name != "decide" or kind.step is Searcher.step):

@@ -1,0 +1,67 @@
+"""Attributes of other libraries' values: the error names ours."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+from textgrad_engine import Function, Variable, nn
+
+
+class Broken(Function):
+    """Ends by an AttributeError of the user's own."""
+
+    @staticmethod
+    async def forward(ctx: Any, text: Variable) -> Variable:
+        return text.data.no_such_method()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("value", "'Variable' object has no attribute 'value'; here it is .data"),
+        ("role_description", "; here it is .role"),
+        ("gradients", "; here it is .grad"),
+        ("reset_gradients", "; here it is .grad = None"),
+        ("no_such", "'Variable' object has no attribute 'no_such'$"),
+    ],
+)
+def test_an_attribute_that_is_not_there_names_ours(name: str, says: str) -> None:
+    """Also of a Parameter; for `hasattr` it is not there."""
+    with pytest.raises(AttributeError, match=says):
+        getattr(Variable("a"), name)
+    with pytest.raises(AttributeError, match=says.replace("Variable", "Parameter")):
+        getattr(nn.Parameter("a"), name)
+    assert not hasattr(Variable("a"), name)
+    assert name not in dir(Variable("a"))
+
+
+class Own(nn.Parameter):
+    """A class of the user's, with attributes that have such names."""
+
+    text = "of the class"
+
+    def __init__(self, data: str) -> None:
+        super().__init__(data)
+        self.value = 3
+
+
+def test_a_class_of_the_users_may_have_such_names() -> None:
+    """They are nobody else's there."""
+    assert (Own("a").value, Own("a").text, Own("a").data) == (3, "of the class", "a")
+
+
+@pytest.mark.parametrize("name", ["data", "role"])
+def test_an_attribute_error_of_what_is_computed_is_told_as_it_is(name: str) -> None:
+    """It is raised where the value is read, and nothing is said of the Variable's attributes."""
+    with pytest.raises(AttributeError, match="'str' object has no attribute 'no_such_method'"):
+        getattr(Broken.apply(Variable("a", requires_grad=True)), name)
+
+
+@pytest.mark.parametrize("made", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_copies_are_made_as_ever(made: Any) -> None:
+    """They ask for attributes of a value that has none yet."""
+    assert made(Variable("a", role="b", requires_grad=True)).data == "a"

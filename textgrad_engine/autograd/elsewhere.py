@@ -1,0 +1,40 @@
+"""What a Variable's attributes are called in other libraries, for the error of somebody who asks for them here.
+
+Descriptors, as a `__getattr__` would make every attribute of every Variable slower: a sixth of a plain operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["NAMES", "NotHere"]
+
+NAMES = {
+    **dict.fromkeys(("value", "text", "content", "get_value", "set_value", "item", "numpy"), "data"),
+    **dict.fromkeys(("role_description", "get_role_description", "role_desc"), "role"),
+    **dict.fromkeys(("gradients", "get_gradient_text", "get_gradient_and_context_text", "feedback"), "grad"),
+    **dict.fromkeys(("requires_opt", "trainable"), "requires_grad"),
+    **dict.fromkeys(("reset_gradients", "zero_grad"), "grad = None"),
+}
+"""Ours by those of TextGrad, AdalFlow, Trace and PyTorch."""
+
+
+class NotHere:
+    """An attribute that is not there, and says what it is called here.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> hasattr(Variable("Sort."), "role_description")
+        False
+        >>> Variable("Sort.").role_description
+        Traceback (most recent call last):
+        AttributeError: 'Variable' object has no attribute 'role_description'; here it is .role
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, value: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute {self.name!r}; here it is .{NAMES[self.name]}"
+        )
