@@ -347,7 +347,7 @@ async def waiting(text: str) -> str:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (waiting("a"), "returned a coroutine; write `def forward`"),
+        (waiting("a"), "this one a coroutine: write it as a plain def"),
         (None, "returned None$"),
         (Record(), "returned a Record$"),
     ],

@@ -63,3 +63,22 @@ def test_opro_goes_on_from_texts_that_may_be_kept(world: Any) -> None:
     parents = {texts[n] for each in second.population.candidates[3:] for n in each.parents}
     assert texts == ["ANT", "Repeat. MOST", "Repeat. HALF", "HALF again", "HALF once more"]
     assert parents == {"Repeat. HALF"}
+
+
+def test_a_beam_that_is_refused_as_a_whole_is_given_up(world: Any) -> None:
+    """What comes of refused texts inherits what they were refused for, so the search went on in vain to its end."""
+    here = guarded(world, "Repeat. MOST", "Repeat. MOST again", "Repeat. HALF")
+    beam = optim.BeamSearch(here.program.parameters(), rounds=2, beam=2, gradients=2, paraphrases=0)
+    decided = here.steps(beam, guards=GUARDS)
+    assert [each.why.partition(":")[0] for each in decided[:2]] == ["refused", "refused"]
+    assert here.system.data == "Repeat. HALF"
+    candidates = beam.population.candidates
+    assert [(each.texts[0], each.parents) for each in candidates[3:]] == [("Repeat. HALF", (0,))]
+
+
+def test_a_beam_in_which_one_text_is_kept_goes_on_with_all_of_it(world: Any) -> None:
+    """An edit may repair what guards refuse."""
+    here = guarded(world, "Repeat. MOST", "Repeat. HALF", "Repeat. HALF and more", "Repeat. MOST and ANT")
+    beam = optim.BeamSearch(here.program.parameters(), rounds=2, beam=2, gradients=2, paraphrases=0)
+    here.steps(beam, guards=GUARDS)
+    assert {parent for each in beam.population.candidates[3:] for parent in each.parents} == {1, 2}

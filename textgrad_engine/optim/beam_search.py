@@ -22,7 +22,7 @@ What is not:
 
 The texts of the parameters are always those of the best of the beam, by the bandit's means, as the paper has it at the
 end: a plain ``>``, which is the method's rule. Texts that guards refuse stay in the beam, where an edit may repair
-them, and the parameters get the next best.
+them, and the parameters get the next best; where all of the beam is refused, it is given up for the best text of now.
 """
 
 from __future__ import annotations
@@ -235,6 +235,8 @@ class BeamSearch(PopulationSearcher):
         if arms:
             self._select(objective, list(arms.values()), rng)
         first, refused = self._leader(objective, self._beam)
+        if first is None:  # what comes of refused texts mostly inherits why: begin again from the best one of now
+            self._beam = [before]
         outcomes = []
         for draft in drafts:
             arm = arms.get(draft.number)
