@@ -394,4 +394,11 @@ def check_resumable(folder: Path) -> None:
 
 
 def _in_use(path: Path) -> RunError:
-    return RunError(f"{path}: a run folder must be new or empty, and this one holds files; name another one")
+    if not (path / "events.jsonl").is_file():
+        return RunError(f"{path}: a run folder must be new or empty, and this one holds files; name another one")
+    python = not (path / "config.json").is_file()
+    again = "tg.Trainer(run_dir=..., resume=True)" if python else f"`textgrad-engine resume {typed(path)}`"
+    return RunError(
+        f"{path}: a run folder must be new or empty, and this one holds a run; name another one, or, if that has not "
+        f"come to its end, go on with it: {again}"
+    )
