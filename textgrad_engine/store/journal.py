@@ -20,19 +20,11 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
 from textgrad_engine.store.files import file_name, reason_of, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
-from textgrad_engine.store.records import (
-    FORMAT,
-    Place,
-    canonical_order,
-    completion_to_json,
-    dumps,
-    event_to_json,
-    result_to_json,
-    tool_to_json,
-)
+from textgrad_engine.store.records import FORMAT, dumps, event_to_json, result_to_json
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train.events import (
     CallEnded,
