@@ -24,6 +24,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from textgrad_engine.keys import without_keys
+
 __all__ = ["Kind", "is_coroutine_function", "is_flag", "is_number", "is_whole", "kind_of", "nearest", "plain", "told"]
 
 
@@ -95,7 +97,7 @@ def told(value: Any) -> str:
     if isinstance(value, dict):  # a model's settings, given as its name, have its key among them
         return f"the dict with {', '.join(f'{name!r:.40}' for name in value) or 'nothing':.60}"
     if isinstance(value, str | list | tuple | set | bytes):
-        shown = f"{value!r:.61}"
+        shown = f"{without_keys(repr(value)):.61}"
         kind = "" if isinstance(value, str) else f"the {type(value).__name__} "
         return f"{kind}{shown if len(shown) <= 60 else shown[:57] + '...'}"
     return f"a value of type {type(value).__name__}"

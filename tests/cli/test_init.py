@@ -48,7 +48,10 @@ def parts() -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "--target target: table.csv has no such column; it has ticket, queue"),
+        (
+            (),
+            "table.csv has no such column; it has ticket, queue; the first row names the columns, and --target the one",
+        ),
         (("--target", "queu"), "did you mean 'queue'?"),
         (("--target", "queue", "--input", "subject"), "--input subject: table.csv has no such column"),
         (("--target", "queue", "--input", "queue"), "--input queue: that is the right answer"),

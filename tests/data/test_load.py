@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.data.dataset import listed
 from textgrad_engine.data.load import load
 from textgrad_engine.errors import DataError
 
@@ -56,6 +57,7 @@ BROKEN = {
     "csv column twice": ("a.csv", "\na,b, a\n1,2,3\n", ":2: the header names 'a' twice, as columns 1 and 3"),
     "csv column without a name": ("a.csv", "a,,c\n1,2,3\n", ":1: column 2 of the header has no name"),
     "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* fields that hold a semicolon or"),
+    "csv with bars, narrow row": ("a.csv", "a|b\n1,5\n", ":2: .* fields that hold a bar or"),
     "csv behind its separator": ("a.csv", "sep=;\na;b\n1;2\n1;2;3\n", ":4: the row has 3 fields"),
     "csv header only": ("a.csv", "a,b\n", "has no rows"),
     "csv long field": ("a.csv", "a\n" + "x" * 140_000, ":2: not CSV: .*jsonl"),
@@ -139,6 +141,7 @@ def test_csv_values_are_strings_and_lines_are_those_where_rows_begin(tmp_path: P
         ('\ufeff"a";"b"\r\n"1;5";x\r\n', 2),
         ('"a";b\n"1;5";x\n', 2),
         ("a\tb\n1;5\tx\n", 2),
+        ("a|b\n1;5|x\n", 2),
         ('sep=;\r\na;b\r\n"1;5";x\r\n', 3),
         ("\n\na\tb\n1;5\tx\n", 4),
         ('sep=;\ra;b\r"1;5";x\r', 3),
@@ -149,6 +152,11 @@ def test_columns_may_stand_between_what_spreadsheets_write(content: str, line: i
     """In countries with decimal commas a spreadsheet has no other way to save a table as .csv."""
     dataset = load(put(tmp_path, "a.csv", content))
     assert (dataset[0], dataset.ids[0]) == ({"a": "1;5", "b": "x"}, f"a:{line}")
+
+
+def test_names_of_columns_that_are_an_example_make_no_long_message() -> None:
+    """Of a table without a header the first row is what others have for names."""
+    assert listed(["Dear all,\n\nthe parcel " + "x" * 200, "billing"]) == f"Dear all, the parcel {'x' * 38}…, billing"
 
 
 def test_a_name_in_quotes_separates_nothing(tmp_path: Path) -> None:

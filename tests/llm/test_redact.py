@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from textgrad_engine.keys import HIDDEN
 from textgrad_engine.llm import resolve
 from textgrad_engine.llm.openai import OpenAIModel
-from textgrad_engine.llm.redact import HIDDEN, redacted, secrets_of, without_password
+from textgrad_engine.llm.redact import redacted, secrets_of, without_password
 from textgrad_engine.testing import ScriptedModel
 
 

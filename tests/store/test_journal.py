@@ -66,9 +66,13 @@ def test_a_place_where_no_folder_can_be_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_is_used_once(tmp_path: Path) -> None:
     """The folder of a run that has just begun is in use."""
-    RunFolder(tmp_path / "run")
-    with pytest.raises(RunError, match="must be new or empty"):
-        RunFolder(tmp_path / "run")
+    for name, kept, way in (
+        ("python", None, r"tg\.Trainer\(run_dir=\.\.\., resume=True\)"),
+        ("command", {"seed": 0}, "`textgrad-engine resume .*command`"),
+    ):
+        RunFolder(tmp_path / name, config=kept)
+        with pytest.raises(RunError, match=f"must be new or empty, and this one holds a run; .* go on with it: {way}"):
+            RunFolder(tmp_path / name)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:

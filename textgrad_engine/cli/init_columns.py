@@ -15,6 +15,10 @@ from textgrad_engine.train.fields import no_text
 __all__ = ["check_named", "check_values", "shown_columns"]
 
 
+_NAMED_BY = {"--target": "; the first row names the columns, and --target the one that holds the answer"}
+"""What is said of an option whose column is not there, where no other one has nearly its name."""
+
+
 def check_named(
     table: Dataset, data: Path, targets: Sequence[str], inputs: Sequence[str], clusters: str | None
 ) -> None:
@@ -29,7 +33,7 @@ def check_named(
         if name not in table.columns:
             raise ConfigError(
                 f"{option} {name}: {data} has no such column; it has {listed(table.columns)}"
-                f"{suggest(name, table.columns)}"
+                f"{suggest(name, table.columns) or _NAMED_BY.get(option, '')}"
             )
     for name in inputs:
         if name in targets:

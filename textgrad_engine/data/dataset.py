@@ -367,12 +367,18 @@ def listed(names: Iterable[Any]) -> str:
         >>> listed(["id", "text"]), listed([]), listed(f"c{n}" for n in range(1000))[-16:]
         ('id, text', 'none', 'c19 and 980 more')
     """
-    names = list(map(str, names))
+    names = [_shortened(" ".join(str(name).split())) for name in names]
     more = len(names) - _MOST_NAMES
     return (", ".join(names[:_MOST_NAMES]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
+def _shortened(text: str) -> str:
+    """A text's beginning, for a message that must stay short."""
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
+
+
 _MOST_NAMES = 20
+_LONGEST_NAME = 60
 
 
 def suggest(word: str, options: Iterable[str]) -> str:

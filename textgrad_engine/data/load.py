@@ -43,8 +43,8 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
 
     Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
     string, and a row of nothing but empty fields is a blank line; where its header has no comma between names, its
-    columns are separated by semicolons or tabs, as spreadsheets write them in many countries. Names of columns are
-    composed (Unicode's NFC), so that a slot that looks the same is the same.
+    columns are separated by semicolons, as spreadsheets write them in many countries, by tabs or by bars. Names of
+    columns are composed (Unicode's NFC), so that a slot that looks the same is the same.
 
     Args:
         path: the file.
@@ -219,7 +219,7 @@ def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
         raise DataError(f"{path}:{line}: not CSV: {error}; {hint}") from error
 
 
-_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _MOST_OF_A_HEADER = 100
 
 

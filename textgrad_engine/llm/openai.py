@@ -26,6 +26,7 @@ from textgrad_engine.errors import (
     ModelError,
     ServerFailed,
 )
+from textgrad_engine.keys import HIDDEN, without_keys
 from textgrad_engine.llm import dialects, failures, inwords, outputs, responses, stream, wire
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
@@ -35,7 +36,7 @@ from textgrad_engine.llm.headers import Headers, check_headers, concealed_header
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.rates import tell
-from textgrad_engine.llm.redact import HIDDEN, conceal_frames, concealed, is_secret, without_password
+from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.stream import Teller, listeners
@@ -367,6 +368,8 @@ def checked_host(base_url: str) -> str:
     except ValueError:
         good = False
     if not good:
+        if "://" not in shown and without_keys(shown) != shown:
+            raise ValueError("base_url is what looks like a key; that is given by OPENAI_API_KEY or api_key=...")
         raise ValueError(f"base_url = {shown!r} is no address such as http://localhost:11434/v1")
     if rest:
         raise ValueError(

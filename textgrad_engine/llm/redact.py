@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from textgrad_engine.keys import HIDDEN, without_keys
 from textgrad_engine.llm.model import Model
 from textgrad_engine.signed import unsigned
 
 __all__ = [
-    "HIDDEN",
     "conceal_frames",
     "concealed",
     "is_secret",
@@ -26,15 +26,6 @@ __all__ = [
     "without_password",
 ]
 
-HIDDEN = "[redacted]"
-"""What stands where a secret was."""
-
-# A digit is asked for, because "sk-learn-compatible-estimator" and "basic understanding" are text.
-_LOOKS_SECRET = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk|rk|pk)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form, and others'
-    r"|(?i:(?<=bearer )|(?<=basic ))(?=[A-Za-z._~+/=-]{0,64}\d)[A-Za-z0-9._~+/=-]{16,}"
-    r"|(?<=://)[^/\s@\"'<>]+(?=@)"  # name and password in an address
-)
 _FIELD = re.compile(r"(?i)(?:proxy-)?authorization|(?:x-)?api[-_]?key|access[-_]token|client[-_]secret|password")
 _TRANSPORTS = ("aiohttp", "anyio", "h11", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "requests", "urllib3")
 _VARIABLE = re.compile(r".*_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
@@ -70,7 +61,7 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, HIDDEN)
-        return _LOOKS_SECRET.sub(HIDDEN, unsigned(value))
+        return without_keys(unsigned(value))
     if isinstance(value, Mapping):
         return {
             redacted(key, secrets): HIDDEN

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import UnknownModelError
+from textgrad_engine.keys import without_keys
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cache import Cache, Cached, open_cache
@@ -217,9 +218,9 @@ def _named(
             name = rest
     elif not elsewhere:
         raise UnknownModelError(
-            f"nothing answers to the model name {name!r}; there are 'openai/NAME' (e.g. 'openai/gpt-5-mini'), "
-            f"{_simulated()}, and any name with the address of an OpenAI-compatible server: "
-            "base_url='http://localhost:11434/v1' (--base-url on the command line)"
+            f"nothing answers to the model name {without_keys(name)!r}; there are 'openai/NAME' "
+            f"(e.g. 'openai/gpt-5-mini'), {_simulated()}, and any name with the address of an OpenAI-compatible "
+            "server: base_url='http://localhost:11434/v1' (--base-url on the command line)"
         )
     if not name:
         raise UnknownModelError("the name of the model is empty; with a base_url, give the name that its server uses")

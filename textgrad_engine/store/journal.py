@@ -20,19 +20,11 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.usage import usage_of
+from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
 from textgrad_engine.store.files import file_name, reason_of, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
-from textgrad_engine.store.records import (
-    FORMAT,
-    Place,
-    canonical_order,
-    completion_to_json,
-    dumps,
-    event_to_json,
-    result_to_json,
-    tool_to_json,
-)
+from textgrad_engine.store.records import FORMAT, dumps, event_to_json, result_to_json
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train.events import (
     CallEnded,
@@ -394,4 +386,11 @@ def check_resumable(folder: Path) -> None:
 
 
 def _in_use(path: Path) -> RunError:
-    return RunError(f"{path}: a run folder must be new or empty, and this one holds files; name another one")
+    if not (path / "events.jsonl").is_file():
+        return RunError(f"{path}: a run folder must be new or empty, and this one holds files; name another one")
+    python = not (path / "config.json").is_file()
+    again = "tg.Trainer(run_dir=..., resume=True)" if python else f"`textgrad-engine resume {typed(path)}`"
+    return RunError(
+        f"{path}: a run folder must be new or empty, and this one holds a run; name another one, or, if that has not "
+        f"come to its end, go on with it: {again}"
+    )

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import same_item
 from textgrad_engine.llm.places import same_place
+from textgrad_engine.store.calls import identity_of
 from textgrad_engine.store.files import read_lines
-from textgrad_engine.store.records import identity_of
 
 __all__ = ["ASIDE", "OnRecord", "Paid", "aside", "numbers_aside", "paid_for"]
 

@@ -1,0 +1,30 @@
+"""What a secret looks like, wherever it stands: keys and tokens by their form."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["HIDDEN", "without_keys"]
+
+HIDDEN = "[redacted]"
+"""What stands where a secret was."""
+
+# A digit is asked for, because "sk-learn-compatible-estimator" and "basic understanding" are text.
+_LOOKS_SECRET = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk|rk|pk)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form, and others'
+    r"|(?i:(?<=bearer )|(?<=basic ))(?=[A-Za-z._~+/=-]{0,64}\d)[A-Za-z0-9._~+/=-]{16,}"
+    r"|(?<=://)[^/\s@\"'<>]+(?=@)"  # name and password in an address
+)
+
+
+def without_keys(text: str) -> str:
+    """A text without what looks like a secret: a key, what follows "Bearer", user and password in an address.
+
+    Args:
+        text: the text.
+
+    Example:
+        >>> without_keys("sk-0123456789abcdef0 of https://me:secret@host/v1")
+        '[redacted] of https://[redacted]@host/v1'
+    """
+    return _LOOKS_SECRET.sub(HIDDEN, text)
