@@ -111,8 +111,9 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
 
 
 def _refuse_unnamed(program: Callable[..., Any]) -> None:
-    called = _called_first(program)
-    parameters = signature_of(getattr(called, "forward", called)).parameters.values()
+    called, held = _called_first(program)
+    named = signature_of(getattr(called, "forward", called)).parameters
+    parameters = [named[name] for name in named if name not in held]
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
     several = [str(p.replace(annotation=p.empty)) for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if by_place or (len(several) == len(parameters) > 0 and not hasattr(called, "slots")):
