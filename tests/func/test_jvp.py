@@ -285,17 +285,20 @@ def test_the_text_operations_have_exact_rules(program: Any, expected: str, model
     assert model.requests == []
 
 
+class Later(tg.Function):
+    """An empty text, which is known to be so when it is there."""
+
+    @staticmethod
+    async def forward() -> tg.Variable:
+        await asyncio.sleep(0)
+        return tg.Variable("")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+
 def test_an_edit_that_turns_out_empty_is_a_zero() -> None:
     """Known only when it is there: it is left out then."""
-
-    class Later(tg.Function):
-        @staticmethod
-        async def forward() -> tg.Variable:
-            return tg.Variable("")
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
-
     _, change = func.jvp(lambda a, b: ops.split(a + b, "|"), ("x|", "y"), (Later.apply(), Later.apply()))
     assert [part.data for part in change] == ["", ""]
 
@@ -393,6 +396,36 @@ def test_in_batches_of_batches_a_rule_is_told_none_as_in_the_loops() -> None:
     assert pairs.data == loops
 
 
+class Picks(Which):
+    """An edit of "a" does not change it; of several edits it is the first that counts."""
+
+    @staticmethod
+    def forward(*texts: Any) -> tg.Variable:
+        return tg.Variable("".join([text.data for text in texts]))
+
+    @staticmethod
+    def jvp(ctx: Any, *edits: Any) -> Any:
+        if len(edits) == 1:
+            return None if ctx.primals[0].data == "a" else ops.join([edits[0], "?"])
+        return next(edit for edit in edits if edit is not None)
+
+
+def test_feedback_on_edits_finds_none_where_a_rule_gave_none_for_an_example() -> None:
+    """Also where an outer level has recorded the batch that the example is in; in batches of batches, too."""
+
+    def loss(edit: Any, text: Any) -> tg.Variable:
+        _, change = func.jvp(lambda x: Picks.apply(Picks.apply(x), x), (text,), (edit,))
+        return ops.exact_match_evaluator(change, "right")[0]
+
+    one = func.grad(loss)
+    edits, words = ["E", "F"], ["a", "b", "a"]
+    loops = [[one(edit, word).data for word in words] for edit in edits]
+    assert [[f"{edit}?" in loop for loop in row] for edit, row in zip(edits, loops)] == [[False, True, False]] * 2
+    assert [[edit in loop for loop in row] for edit, row in zip(edits, loops)] == [[True] * 3] * 2
+    assert func.vmap(one, (None, 0))("E", words).data == loops[0]
+    assert func.vmap(lambda edit: func.vmap(lambda word: one(edit, word))(words))(edits).data == loops
+
+
 def test_a_batch_of_empty_edits_needs_no_rule() -> None:
     """Nothing is edited, in none of the examples."""
     assert func.vmap(lambda e: func.jvp(Shout.apply, ("x",), (e,))[1])(["", ""]).data == ["", ""]
@@ -464,10 +497,12 @@ def test_only_what_is_edited_is_named(model: FunctionModel) -> None:
     func.jvp(program, (who, word), ("becomes Bob", None))[1].data  # noqa: B018
     assert "`who`: name, shown below between tags <who-...>" in model.requests[-1].messages[1].text
     assert "greeting" not in model.requests[-1].messages[1].text
+    func.jvp(program, (who, word), ("becomes Bob", Later.apply()))[1].data  # noqa: B018
+    assert model.requests[-1].messages == model.requests[1].messages  # the same, when it is known too late
     func.jvp(program, (who, word), ("becomes Bob", "louder"))[1].data  # noqa: B018
     shown = model.requests[-1].messages[1].text
     assert shown.count("How it is edited:") == 2
-    assert len(model.requests) == 4
+    assert len(model.requests) == 6
 
 
 def test_an_empty_edit_asks_nobody(model: FunctionModel, chat: Any) -> None:

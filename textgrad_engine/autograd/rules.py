@@ -57,8 +57,8 @@ class Split(Protocol):
     def only(self, value: Variable) -> int | None:
         """The one example that a value says anything about; None where it is not known to be only one."""
 
-    def whole(self, values: Mapping[int, Variable]) -> Variable:
-        """One value that stands for one per example; empty text for those that are not in it."""
+    def whole(self, values: Mapping[int, Variable], nothing: str = "") -> Variable:
+        """One value that stands for one per example; for those that are not in it `nothing`, an empty text."""
 
 
 class Rule:

@@ -5,8 +5,8 @@ NOTE [Tangents in words]
     the result. Plain operations have exact rules (the edit of a part is an edit of the whole that names the part); for
     a chat completion a model is asked what would change in the answer; an evaluator is run again on the edited
     prediction. No tangent, or an empty one, is a real zero: nothing changes, and nobody is asked. A rule is given None
-    for it, in a batch for each example by itself. One that is still on its way is not waited for and counts as an edit,
-    and so does an empty one that an outer `grad` records: feedback may say what it should be.
+    for it, in a batch for each example by itself (`_Stays`). One that is still on its way is not waited for and counts
+    as an edit, and so does an empty one that an outer `grad` records: feedback may say what it should be.
 """
 
 from __future__ import annotations
@@ -63,7 +63,16 @@ class _Forward(Rule):
         """A batch of changes where any example has one."""
         columns = [{n: changes[output] for n, changes in results.items()} for output in range(len(self.set_up.outputs))]
         edited = [{n: change for n, change in column.items() if change is not None} for column in columns]
-        return [split.whole(column) if column else None for column in edited]
+        return [split.whole(column, _Stays()) if column else None for column in edited]
+
+
+class _Stays(str):
+    """The edit of a value that stays as it is, in a batch in which others are edited; told by its class.
+
+    Where an outer `grad` has recorded the batch, an empty text may be an edit that feedback says something of.
+    """
+
+    __slots__ = ()
 
 
 def run_jvp(
@@ -300,7 +309,13 @@ def _is_zero(edit: Variable) -> bool:
     """Whether an edit is known to be empty, in a batch for each example; see NOTE [Tangents in words]."""
     if edit._layer is None:
         return edit._call is None and edit._says_nothing()
-    return isinstance(edit._inner, list) and all(_is_zero(part) for part in edit._parts())
+    return all(_is_zero(part) for part in edit._parts()) if isinstance(edit._inner, list) else _stays(edit)
+
+
+def _stays(edit: Variable) -> bool:
+    """Whether it is no edit at all, whoever has recorded it; in a batch for each example."""
+    below = edit._whole()
+    return type(below._data) is _Stays if below._layer is None else all(map(_stays, below._parts()))
 
 
 def without_zero_edits(tangent: Any) -> Any:

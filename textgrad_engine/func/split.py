@@ -55,8 +55,11 @@ class _Sources(Source):
 
 
 def _source_of(value: Variable) -> Source | None:
+    """Where a value came from; a level above a batch may stand for one that says so example by example."""
+    if value.source is not None or value._layer is None:
+        return value.source
     inner = value._inner
-    return _together(value._layer, inner) if value.source is None and isinstance(inner, list) else value.source
+    return _together(value._layer, inner) if isinstance(inner, list) else _source_of(value._primal())
 
 
 def _together(level: Layer | None, entries: Sequence[Variable]) -> Source | None:
@@ -145,18 +148,20 @@ class BatchSplit:
             value = value._primal()
         return None
 
-    def whole(self, values: Mapping[int, Variable]) -> Variable:
-        """One value that stands for one per example; empty text, in the role of the others, for those not in it."""
+    def whole(self, values: Mapping[int, Variable], nothing: str = "") -> Variable:
+        """One value that stands for one per example; `nothing`, in the role of the others, for those not in it."""
         (first, value), *_ = values.items()
-        nothing = Variable("", role=value._role or "")
+        empty = Variable(nothing, role=value._role or "")
         if len(values) == 1 and not self._is_above(value):
-            return self.layer.batch(LoneEntry(self.size, first, value, nothing))
-        entries = [nothing] * self.size
+            return self.layer.batch(LoneEntry(self.size, first, value, empty))
+        entries = [empty] * self.size
         for number, value in values.items():
             entries[number] = value
         if any(self._is_above(value) for value in values.values()):
             result: Variable = Gather.apply(self.layer, entries)
             result.source = _together(self.layer, entries)
+            if result._layer is self.layer:  # nobody above has anything to do with it
+                result._inner = list(self._with_sources(result, result._inner))
             return result
         return self.layer.batch(entries)
 

@@ -41,14 +41,23 @@ def what_if(
         answer: what the model answered.
         ask: `model_call.ask`, handed in because that file stands above this one.
     """
-    edited = [edit is not None for edit in edits]
-    case = case_of(plan, values, edited, answer, [], lambda number: id(edits[number]))
-    given = [edits[part.position] for part in case.questions.parts]
+
+    def case_with(edited: list[bool]) -> Case:
+        return case_of(plan, values, edited, answer, [], lambda number: id(edits[number]))
+
+    given = [edits[part.position] for part in case_with([edit is not None for edit in edits]).questions.parts]
     if not given:  # only what decides whether the model is asked is edited, and that says nothing to it
         return None
     gallery = gallery_of(plan.images(values), FEEDBACK_IMAGES.get(), critic_room(), "a question about an edit")
-    render = functools.partial(_render, case, gallery)
-    user = Compute.apply(lambda data: render(*data), [values, answer, given], "request about an edit")
+
+    def render(data: list[Any]) -> str:
+        """The request; it shows the same whether an edit is known to be empty beforehand or turns out to be."""
+        shown, said, texts = data
+        by_edit = {id(edit): text for edit, text in zip(given, texts)}
+        case = case_with([bool(by_edit.get(id(edit))) for edit in edits])
+        return _render(case, gallery, shown, said, [by_edit[id(edits[part.position])] for part in case.questions.parts])
+
+    user = Compute.apply(render, [values, answer, given], "request about an edit")
     asked = values[plan.gate] if plan.gate is not None else "yes"
     gate = Compute.apply(lambda data: "".join(map(str, data[1])) if data[0] else "", [asked, given], "")
     reply = ask(
@@ -91,7 +100,6 @@ def _rendered(case: Case, values: list[Any], edits: list[str], views: Sequence[V
                 "edit": edit,
             }
             for part, edit in zip(case.questions.parts, edits)
-            if edit
         ],
         messages=[{"role": role, "keys": keys, "text": text} for (role, keys), text in zip(view.heads, view.texts)],
         answer=view.answer,
