@@ -66,7 +66,7 @@ def _together(level: Layer | None, entries: Sequence[Variable]) -> Source | None
     """That of a value which stands for one per example, if there is one to tell apart; see `Source`."""
     each = tuple(map(_source_of, entries))
     known = [source for source in each if source is not None]
-    if not any(source.places or source.shares or isinstance(source, _Sources) for source in known):
+    if not known:
         return None
     return _Sources(known[0].example, known[0].node, known[0].output, level=level, each=each)
 
