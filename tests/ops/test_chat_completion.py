@@ -17,8 +17,9 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm import Request, ResponseFormat
 from textgrad_engine.ops.asking import SHARED, SharedSamples
-from textgrad_engine.ops.messages import ChatSettings, plan_of
+from textgrad_engine.ops.messages import ChatSettings
 from textgrad_engine.ops.model_call import ChatCompletion
+from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 USER = [{"role": "user", "content": "Hello {name}."}]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Variable, nn, use_models
-from textgrad_engine.ops.messages import plan_of
+from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.testing import ScriptedModel
 from textgrad_engine.train import Objective
 

@@ -8,17 +8,9 @@ web handler).
 from __future__ import annotations
 
 from textgrad_engine.dispatch.aside import aside, called, caught
-from textgrad_engine.dispatch.calls import (
-    Call,
-    Scope,
-    check_cancelled,
-    current_scope,
-    joint,
-    run,
-    submit,
-    times_waited,
-)
+from textgrad_engine.dispatch.calls import Call, joint, run, submit, times_waited
 from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
+from textgrad_engine.dispatch.scope import Scope, check_cancelled, current_scope
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
 from textgrad_engine.dispatch.unread import through_with
 from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS, Moment, place_taken, result_of, settled

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from textgrad_engine.dispatch.calls import Scope, check_cancelled
 from textgrad_engine.dispatch.lines import begun_from, caller_line
+from textgrad_engine.dispatch.scope import Scope, check_cancelled
 from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
 

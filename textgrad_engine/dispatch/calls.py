@@ -10,11 +10,12 @@ import os
 import threading
 import types
 from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, copy_context
 from types import CoroutineType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from textgrad_engine.dispatch.lines import Line
+from textgrad_engine.dispatch.scope import SCOPE
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
 from textgrad_engine.dispatch.threads import giving_way
 from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS
@@ -22,9 +23,6 @@ from textgrad_engine.errors import CallCancelled, DispatchError
 
 __all__ = [
     "Call",
-    "Scope",
-    "check_cancelled",
-    "current_scope",
     "joint",
     "run",
     "submit",
@@ -63,7 +61,7 @@ class Call(Step):
         self._callbacks: Callable[[Call], None] | list[Callable[[Call], None]] | None = None  # mostly one
         self._context: Context | None = copy_context()
         self._thread = loop_thread()
-        self._scope = _scope.get()
+        self._scope = SCOPE.get()
         self._task: asyncio.Task[None] | None = None
         self._work: Coroutine[Any, Any, Any] | None = None
         self._value: Any = None
@@ -74,7 +72,7 @@ class Call(Step):
         self._label = label
         self._where = where
         if self._scope is not None:
-            self._scope._remember(self)
+            self._scope.remember(self)
 
     @property
     def label(self) -> str:
@@ -184,7 +182,7 @@ class Call(Step):
             self.done = True
             callbacks, self._callbacks = self._callbacks, None
         if self._scope is not None:
-            self._scope._forget(self)
+            self._scope.forget(self)
         raised: BaseException | None = None
         if callbacks is None:
             return
@@ -288,117 +286,6 @@ def times_waited() -> int:
     """How often this thread has waited for a value so far; a program during which it grows waits for answers."""
     count: int = getattr(_waits, "count", 0)
     return count
-
-
-class Scope:
-    """Calls made inside the ``with`` block, by this task or thread and what it starts, are cancelled or waited for.
-
-    A block inside another one belongs to it: what cancels the outer one cancels its calls, too, and what waits for the
-    outer one waits for them.
-
-    Args:
-        background: the ones around it do not wait for its calls, and know nothing of their failures.
-
-    Attributes:
-        failures: the kinds of errors that calls ended with so far.
-    """
-
-    def __init__(self, *, background: bool = False) -> None:
-        self.failures: set[type[BaseException]] = set()
-        self._background = background
-        self._cancelled = False
-        self._outer: Scope | None = None
-        self._calls: set[Call] = set()
-        self._awaited: set[Call] = set()
-        self._tokens: list[Any] = []
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether it was cancelled, or one that it is in."""
-        return self._cancelled or (self._outer is not None and self._outer.cancelled)
-
-    @property
-    def busy(self) -> bool:
-        """Whether one of its calls is not done: it runs, waits for others, or has not begun."""
-        return bool(self._calls)
-
-    def __enter__(self) -> Self:
-        if not self._tokens:
-            self._outer = _scope.get()
-        self._tokens.append(_scope.set(self))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        _scope.reset(self._tokens.pop())
-
-    def cancel(self) -> None:
-        """Cancel what runs and refuse what has not begun; their values raise `CallCancelled` when read."""
-        self._cancelled = True
-
-        def cancel_running() -> None:
-            for call in list(self._calls):
-                if call._task is not None:
-                    call._task.cancel()
-
-        loop_thread().post(cancel_running)
-
-    def wait(self, timeout: float = math.inf) -> list[Call]:
-        """Block until all calls are done that were made so far, and those that they make; whoever reads them or not.
-
-        Calls in the background are not waited for.
-
-        Args:
-            timeout: give up after so many seconds in which none of them was done.
-
-        Returns:
-            Those that are not done then.
-
-        Raises:
-            DispatchError: on the event-loop thread, which computes them.
-        """
-        while calls := list(self._awaited):
-            for call in calls:
-                if not call.wait(None if timeout == math.inf else timeout) and set(calls) <= self._awaited:
-                    return [each for each in calls if not each.done]
-        return []
-
-    def _remember(self, call: Call, *, awaited: bool = True) -> None:
-        self._calls.add(call)
-        if awaited:
-            self._awaited.add(call)
-        if self._outer is not None:
-            self._outer._remember(call, awaited=awaited and not self._background)
-
-    def _forget(self, call: Call) -> None:
-        if call._error is not None and call in self._awaited:
-            self.failures.add(type(call._error))
-        self._calls.discard(call)
-        self._awaited.discard(call)
-        if self._outer is not None:
-            self._outer._forget(call)
-
-
-def current_scope() -> Scope | None:
-    """The innermost `Scope` around this code."""
-    return _scope.get()
-
-
-def check_cancelled(work: str, left: str) -> None:
-    """Called before work writes what it came to, so that work which nobody waits for any more writes nothing.
-
-    Args:
-        work: what it is, for the message.
-        left: how it leaves things behind.
-
-    Raises:
-        CallCancelled: a `Scope` around this code was cancelled.
-    """
-    scope = _scope.get()
-    if scope is not None and scope.cancelled:
-        raise CallCancelled(f"{work} was cancelled before it was through; {left}")
-
-
-_scope: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)
 
 
 def submit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from textgrad_engine.dispatch.calls import Scope
+from textgrad_engine.dispatch.scope import Scope
 
 __all__ = ["through_with"]
 

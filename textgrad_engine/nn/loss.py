@@ -12,10 +12,11 @@ from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
-from textgrad_engine.ops.evaluators import as_scale, check_purpose, deterministic_evaluator
+from textgrad_engine.ops.evaluators import check_purpose, deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.judges import judge_settings, judged_by
+from textgrad_engine.ops.scores import as_scale
 from textgrad_engine.ops.text_loss import text_loss
 
 __all__ = [

@@ -12,8 +12,9 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, unknown_setting
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.fillers import as_plain, is_nan, note_template, unfit
-from textgrad_engine.ops.messages import ChatSettings, Plan, plan_of
+from textgrad_engine.ops.messages import ChatSettings, Plan
 from textgrad_engine.ops.model_call import ChatCompletion, ToolLoop
+from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.tools import tools_of
 from textgrad_engine.slots import by_composed_name

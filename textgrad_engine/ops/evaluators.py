@@ -7,47 +7,38 @@ without a gradient; a score that counts as a success sends a true zero.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
-from textgrad_engine.kinds import is_number, plain, told
+from textgrad_engine.kinds import told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
+from textgrad_engine.ops.scores import Reduction, as_scale, plain_number, reduced, successes
 from textgrad_engine.ops.what_if import described_change, edited_text
 
 __all__ = [
-    "as_scale",
     "Evaluator",
-    "Reduction",
-    "all_succeed",
     "count_of",
     "deterministic_evaluator",
     "entries_of",
     "evaluated_again",
     "feedback_of",
     "is_leaf",
-    "is_success",
     "one_batch",
     "outputs_in_words",
-    "reduced",
     "refuse_several_outputs",
     "roles_of",
     "scored",
     "written",
 ]
-
-Reduction: TypeAlias = Callable[[list[Any]], Any] | None
-"""Makes one score of a batch's scores; None leaves the list."""
 
 
 class Evaluator(Function):
@@ -211,38 +202,6 @@ def scored(prediction: Any, scores: list[Any], texts: list[str], count: int | No
     return Variable(score, role=roles[0]), Variable(texts[0] if count is None else texts, role=roles[1])
 
 
-def reduced(scores: list[Any], reduction: Reduction) -> Any:
-    """The score of a batch.
-
-    Raises:
-        TypeError: the reduction made something else than a number, a text or a list.
-    """
-    if reduction is None:
-        return scores
-    made = reduction(scores)
-    if isinstance(made, str | list):
-        return made
-    score = _plain_number(made)
-    if score is None:
-        raise TypeError(
-            f"reduction_fn makes one number of the scores of a batch, and gave {type(made).__name__} {made!r:.60}"
-        )
-    return score
-
-
-def _plain_number(value: Any) -> int | float | None:
-    """What numbers of other libraries (numpy, torch) stand for, as one of Python's; None for what is no number."""
-    if type(value) in (int, float, bool):
-        number: int | float = value
-        return number
-    if isinstance(value, str | bytes | Variable) or not hasattr(value, "__float__"):  # numpy's texts have it
-        return None
-    for of_python in (operator.index, float):
-        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # torch raises the last one for several numbers
-            return of_python(value)
-    return None
-
-
 class _Deterministic(Evaluator):
     @staticmethod
     async def forward(
@@ -265,7 +224,7 @@ class _Deterministic(Evaluator):
             raise errors[0]
         scores, remarks = [score for score, _ in outcomes], [remark for _, remark in outcomes]
         low, full = (None, 1) if scale is None else scale
-        good = [score >= full for score in scores] if success_fn is None else _successes(scores, success_fn)
+        good = [score >= full for score in scores] if success_fn is None else successes(scores, success_fn)
         high = full if low is not None or success_fn is None else None
         prompt = templates.load("metric")
         texts = [
@@ -314,7 +273,7 @@ async def _outcome(
             error.add_note(_asked(purpose, arguments))
         raise
     said, remark = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
-    score = _plain_number(said)
+    score = plain_number(said)
     if score is None or not math.isfinite(score) or not isinstance(remark, str | None):
         raise ScoreError(
             f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}. Several scores "
@@ -333,68 +292,6 @@ def _asked(purpose: str, arguments: tuple[Any, ...]) -> str:
     name = EXAMPLE.get()
     about = " and ".join([f"the {what} {value!r:.200}" for what, value in zip(("prediction", "target"), arguments)])
     return f"in the metric {purpose!r}{f', on example {name!r}' if name else ''}: {about}"
-
-
-def is_success(score: Any, success_fn: Callable[[Any], Any]) -> bool:
-    """What the user's function says of a score; one that takes a list of scores is asked about a list with one.
-
-    Args:
-        score: of one entry, so that feedback on each entry depends on its own score.
-        success_fn: the function.
-    """
-    try:
-        return bool(success_fn(score))
-    except TypeError as error:
-        try:
-            return bool(success_fn([score]))
-        except TypeError:
-            raise error from None
-
-
-def all_succeed(scores: list[Any], success_fn: Callable[[Any], Any]) -> bool:
-    """What a function that takes a list says of all scores of a batch; False for one that takes a number.
-
-    The latter is asked about each score by `is_success`. The two are told apart by the TypeError that a function of a
-    list raises for a number.
-
-    Args:
-        scores: of all entries.
-        success_fn: the user's function.
-    """
-    if not scores:
-        return False
-    try:
-        success_fn(scores[0])
-        return False
-    except TypeError:
-        try:
-            return bool(success_fn(list(scores)))
-        except TypeError:
-            return False  # `is_success` raises the error that says why
-
-
-def _successes(scores: list[Any], success_fn: Callable[[Any], Any]) -> list[bool]:
-    """Which entries of a batch need no change."""
-    if len(scores) > 1 and all_succeed(scores, success_fn):
-        return [True] * len(scores)
-    return [is_success(score, success_fn) for score in scores]
-
-
-def as_scale(scale: Any) -> tuple[float, float]:
-    """A scale as two of Python's own numbers; any pair of numbers is one, such as numpy's arrays of two.
-
-    Raises:
-        TypeError: it is none.
-        ValueError: it does not run from a lower to a higher score.
-    """
-    in_order = hasattr(scale, "__getitem__") and hasattr(scale, "__len__") and not isinstance(scale, str | Mapping)
-    ends = list(scale) if in_order and len(scale) == 2 else []
-    if not ends or not all(map(is_number, ends)):
-        raise TypeError(f"a scale is the lowest and the highest score, such as (0, 10), got {told(scale)}")
-    low, high = map(plain, ends)
-    if not low < high:
-        raise ValueError(f"a scale runs from the lowest to the highest score, got {(low, high)}")
-    return low, high
 
 
 def check_purpose(purpose: object) -> None:

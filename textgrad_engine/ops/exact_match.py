@@ -16,7 +16,6 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.kinds import told
 from textgrad_engine.ops.evaluators import (
     Evaluator,
-    Reduction,
     count_of,
     entries_of,
     evaluated_again,
@@ -24,6 +23,7 @@ from textgrad_engine.ops.evaluators import (
     scored,
     written,
 )
+from textgrad_engine.ops.scores import Reduction
 
 __all__ = ["exact_match_evaluator"]
 

@@ -18,22 +18,15 @@ from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.llm.request import GenerateConfig, Message
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.evaluators import (
-    Evaluator,
-    Reduction,
-    all_succeed,
-    as_scale,
-    is_success,
-    reduced,
-    refuse_several_outputs,
-    roles_of,
-)
+from textgrad_engine.ops.evaluators import Evaluator, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.material import as_text, refuse_parts, shown
-from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form, plan_of
+from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
+from textgrad_engine.ops.planning import plan_of
+from textgrad_engine.ops.scores import Reduction, all_succeed, as_scale, is_success, reduced
 from textgrad_engine.ops.sizes import common_size
 
 __all__ = ["judge", "judge_settings", "judged_by", "lm_judge_evaluator"]

@@ -1,0 +1,86 @@
+"""The messages that a caller gives, taken apart into a plan with holes and the values for these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from textgrad_engine import pytree
+from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.images import is_part
+from textgrad_engine.llm.request import Message
+from textgrad_engine.ops.images import ContentPart
+from textgrad_engine.ops.messages import Hole, Plan
+
+__all__ = ["plan_of"]
+
+
+def plan_of(messages: Iterable[Mapping[str, Any] | Message], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
+    """The plan of some messages, and the values for its holes.
+
+    Raises:
+        ValueError: a message lacks a role or content, or has more than these.
+        TypeError: the messages, or the value for a slot, are of another kind.
+    """
+    values: list[Any] = []
+
+    def hole(value: Any) -> Hole:
+        values.append(value)
+        return Hole(len(values) - 1)
+
+    def part(piece: Any) -> Any:
+        if not isinstance(piece, dict):
+            return hole(piece)
+        is_text = piece.get("type") == "text"
+        return {
+            key: hole(value)
+            if is_text and key == "text" and isinstance(value, str)
+            else pytree.map_leaves(lambda leaf: hole(leaf) if isinstance(leaf, Variable) else leaf, value)
+            for key, value in piece.items()
+        }
+
+    if isinstance(messages, str | Mapping | Variable) or not isinstance(messages, Iterable):
+        raise TypeError(
+            f"messages is a list of dicts with 'role' and 'content', got {type(messages).__name__} {messages!r:.60}"
+        )
+    for name, value in inputs.items():
+        if not (isinstance(value, Variable | str | int | float | list | ContentPart | None) or is_part(value)):
+            raise TypeError(
+                f"the value of {{{name}}} is a text, a number, a Variable, a content part such as an image, or a list "
+                "of these for a batch; got "
+                f"{type(value).__name__} {value!r:.60}"
+            )
+    planned = []
+    messages = list(messages)
+    if not messages:
+        raise ValueError("messages is empty: a model is asked with at least one, {'role': 'user', 'content': ...}")
+    for given in messages:
+        message: Any = given.model_dump(exclude_none=True) if isinstance(given, Message) else given
+        if not isinstance(message, Mapping):
+            raise TypeError(
+                f"a message is a dict with 'role' and 'content', got {type(message).__name__} {message!r:.60}"
+            )
+        if set(message) != {"role", "content"}:
+            raise ValueError(
+                f"a message has 'role' and 'content', got {sorted(message)}"
+                + (_ABOUT_TOOLS if "tool_calls" in message or "tool_call_id" in message else "")
+            )
+        content = message["content"]
+        if content is None:
+            raise ValueError(
+                f"the {message['role']} message has no content: give a text, a Variable, or a list of these"
+            )
+        pieces = content if isinstance(content, list | tuple) else [content]
+        planned.append((message["role"], tuple([part(piece) for piece in pieces])))
+    named = tuple([(name, hole(_held(value)).at) for name, value in inputs.items()])
+    return Plan(tuple(planned), named), values
+
+
+def _held(value: Any) -> Any:
+    """The value of a slot, with content parts as leaves; of a batch each entry."""
+    if isinstance(value, list):
+        return [_held(entry) for entry in value]
+    return ContentPart(value) if is_part(value) else value
+
+
+_ABOUT_TOOLS = "; tools=[function, …] has the tools run that a model calls, and tells it what they gave"

@@ -1,0 +1,110 @@
+"""Scores as numbers: the scale that they are on, which of them are a success, and how those of a batch become one."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.kinds import is_number, plain, told
+
+__all__ = ["Reduction", "all_succeed", "as_scale", "is_success", "plain_number", "reduced", "successes"]
+
+Reduction: TypeAlias = Callable[[list[Any]], Any] | None
+"""Makes one score of a batch's scores; None leaves the list."""
+
+
+def is_success(score: Any, success_fn: Callable[[Any], Any]) -> bool:
+    """What the user's function says of a score; one that takes a list of scores is asked about a list with one.
+
+    Args:
+        score: of one entry, so that feedback on each entry depends on its own score.
+        success_fn: the function.
+    """
+    try:
+        return bool(success_fn(score))
+    except TypeError as error:
+        try:
+            return bool(success_fn([score]))
+        except TypeError:
+            raise error from None
+
+
+def all_succeed(scores: list[Any], success_fn: Callable[[Any], Any]) -> bool:
+    """What a function that takes a list says of all scores of a batch; False for one that takes a number.
+
+    The latter is asked about each score by `is_success`. The two are told apart by the TypeError that a function of a
+    list raises for a number.
+
+    Args:
+        scores: of all entries.
+        success_fn: the user's function.
+    """
+    if not scores:
+        return False
+    try:
+        success_fn(scores[0])
+        return False
+    except TypeError:
+        try:
+            return bool(success_fn(list(scores)))
+        except TypeError:
+            return False  # `is_success` raises the error that says why
+
+
+def successes(scores: list[Any], success_fn: Callable[[Any], Any]) -> list[bool]:
+    """Which entries of a batch need no change."""
+    if len(scores) > 1 and all_succeed(scores, success_fn):
+        return [True] * len(scores)
+    return [is_success(score, success_fn) for score in scores]
+
+
+def as_scale(scale: Any) -> tuple[float, float]:
+    """A scale as two of Python's own numbers; any pair of numbers is one, such as numpy's arrays of two.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: it does not run from a lower to a higher score.
+    """
+    in_order = hasattr(scale, "__getitem__") and hasattr(scale, "__len__") and not isinstance(scale, str | Mapping)
+    ends = list(scale) if in_order and len(scale) == 2 else []
+    if not ends or not all(map(is_number, ends)):
+        raise TypeError(f"a scale is the lowest and the highest score, such as (0, 10), got {told(scale)}")
+    low, high = map(plain, ends)
+    if not low < high:
+        raise ValueError(f"a scale runs from the lowest to the highest score, got {(low, high)}")
+    return low, high
+
+
+def reduced(scores: list[Any], reduction: Reduction) -> Any:
+    """The score of a batch.
+
+    Raises:
+        TypeError: the reduction made something else than a number, a text or a list.
+    """
+    if reduction is None:
+        return scores
+    made = reduction(scores)
+    if isinstance(made, str | list):
+        return made
+    score = plain_number(made)
+    if score is None:
+        raise TypeError(
+            f"reduction_fn makes one number of the scores of a batch, and gave {type(made).__name__} {made!r:.60}"
+        )
+    return score
+
+
+def plain_number(value: Any) -> int | float | None:
+    """What numbers of other libraries (numpy, torch) stand for, as one of Python's; None for what is no number."""
+    if type(value) in (int, float, bool):
+        number: int | float = value
+        return number
+    if isinstance(value, str | bytes | Variable) or not hasattr(value, "__float__"):  # numpy's texts have it
+        return None
+    for of_python in (operator.index, float):
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # torch raises the last one for several numbers
+            return of_python(value)
+    return None
