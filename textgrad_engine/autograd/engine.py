@@ -26,11 +26,8 @@ NOTE [All or nothing]
 
 from __future__ import annotations
 
-import functools
 import itertools
-import queue
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -46,6 +43,7 @@ from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNo
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule, run_together
+from textgrad_engine.autograd.waiting import BEGIN, Waiting
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
@@ -99,10 +97,7 @@ class Pass:
         self._all_wanted = captures is None
         self._visits, self._order, self._example_orders = plan(roots.nodes, captures)
         self._ready: list[Visit] = []
-        self._events: queue.SimpleQueue[Visit] = queue.SimpleQueue()
-        self._put = self._events.put
-        self._outstanding: set[Visit] = set()
-        self._taken: deque[Visit] = deque()
+        self._waiting = Waiting()
         self._groups: dict[Any, list[Visit]] = {}
         self._wave: list[Visit] = []
         self._forgiving = FORGIVING.get()
@@ -133,17 +128,12 @@ class Pass:
             self._ready.append(visit)
         elif not call.done:
             if self._blame is None or self._blame.still_waits(visit):
-                self._outstanding.add(visit)
-                call.on_done(functools.partial(self._may_begin, visit))
+                self._waiting.for_forward(visit, call)
         elif call._error is None:
             visit.node.call = None  # type: ignore[misc]  # a FunctionNode; and the call has told all that it will
             self._ready.append(visit)
         else:
             self._failed(visit, call._error)
-
-    def _may_begin(self, visit: Visit, _: Call) -> None:
-        visit.outcome, visit.error = _BEGIN, None
-        self._put(visit)
 
     def run(self) -> None:
         """Run every needed node once.
@@ -174,12 +164,12 @@ class Pass:
                     self._fail(error, visit)
                 if len(self._wave) >= _WAVE:
                     self._begin_wave()
-                if not self._events.empty():
-                    self._take_in()
+                if not self._waiting.events.empty():
+                    self._waiting.take_in()
             if self._wave:
                 self._begin_wave()
                 continue
-            if not self._outstanding:
+            if not self._waiting.visits:
                 if self._blame is not None:
                     self._blame.end()
                 if not self._groups:
@@ -191,13 +181,13 @@ class Pass:
                     "backward waits for feedback, and this code runs on the event loop that computes it. "
                     "Inside an `async def`, use `await variable.abackward(...)`."
                 )
-            visit = self._next_event()
-            if visit not in self._outstanding:  # it comes behind what has failed
+            visit = self._waiting.next()
+            if visit not in self._waiting.visits:  # it comes behind what has failed
                 continue
-            self._outstanding.remove(visit)
+            self._waiting.visits.remove(visit)
             if visit.error is not None:
                 self._failed(visit, visit.error)
-            elif visit.outcome is _BEGIN:
+            elif visit.outcome is BEGIN:
                 self._await_forward(visit)
             elif visit.outcome is not SETTLED:
                 outcome, visit.outcome = visit.outcome, None
@@ -206,31 +196,6 @@ class Pass:
                 self._pass_on(visit)
             else:
                 self._deliver(visit)
-
-    def _take_in(self) -> None:
-        """Take an event out of the queue while rules are still to begin.
-
-        It has its turn when all have begun, so that their order does not depend on how quick an answer was; but what is
-        answered is taken over, so that the call behind it need not stay in memory.
-        """
-        visit = self._events.get()
-        if visit.outcome is SETTLED and visit.error is None:
-            for items in visit.returned:
-                for item in items:
-                    if item._layer is None:
-                        item._settle()
-        self._taken.append(visit)
-
-    def _next_event(self) -> Visit:
-        if self._taken:
-            return self._taken.popleft()
-        if self._events.empty():
-            dispatch.nudge()
-        while True:
-            try:
-                return self._events.get(timeout=dispatch.LOOK_UP_SECONDS)
-            except queue.Empty:
-                continue
 
     def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
@@ -308,7 +273,7 @@ class Pass:
             return
         for visit in visits:
             if isinstance(outcome, Call):
-                self._expect(outcome, visit)
+                self._waiting.for_rule(visit, outcome)
             else:
                 self._receive(visit, outcome[visit.node])
 
@@ -340,14 +305,6 @@ class Pass:
             needs = needs_by_argument(node.layout, [target is not None for target in visit.targets])
         return RuleCall(node, node.ctx, visit.arrived, visit.targets, needs)
 
-    def _expect(self, call: Call, visit: Visit) -> None:
-        self._outstanding.add(visit)
-        call.on_done(functools.partial(self._has_returned, visit))
-
-    def _has_returned(self, visit: Visit, call: Call) -> None:
-        visit.outcome, visit.error = call._value, call._error
-        self._put(visit)
-
     def _receive(self, visit: Visit, returned: list[Items]) -> None:
         """A rule has returned: go on when the text of its gradients is there."""
         node = visit.node
@@ -363,29 +320,15 @@ class Pass:
                 elif item._call is not None:
                     pending += item._pending()
         if len(pending) == 1:
-            self._outstanding.add(visit)
-            visit.tell = self._put
+            self._waiting.visits.add(visit)
+            visit.tell = self._waiting.tell
             pending[0].on_done(visit)
         elif pending:
-            self._settle(visit, pending)
+            self._waiting.for_texts(visit, pending)
         elif node.hooks:
             self._pass_on(visit)
         else:
             self._deliver(visit)
-
-    def _settle(self, visit: Visit, pending: Iterable[Call]) -> None:
-        calls = list(dict.fromkeys(pending))
-        left = iter(range(len(calls) - 1, -1, -1))  # counts down atomically: calls end on another thread
-        self._outstanding.add(visit)
-
-        def one_done(_: Call) -> None:
-            if next(left) == 0:
-                visit.outcome = SETTLED
-                visit.error = next((call._error for call in calls if call._error is not None), None)
-                self._put(visit)
-
-        for call in calls:
-            call.on_done(one_done)
 
     def _failed(self, visit: Visit, error: BaseException) -> None:
         """What a node waited for has failed, and so does the pass, unless somebody forgives it.
@@ -402,7 +345,7 @@ class Pass:
         blame = self._blame = self._blaming()
         for visit in visits:
             blame.note(visit, error)
-        self._outstanding = set(filter(blame.still_waits, self._outstanding))
+        self._waiting.visits = set(filter(blame.still_waits, self._waiting.visits))
 
     def _blaming(self) -> Blame:
         return self._blame or Blame(self._roots, self._first)
@@ -490,5 +433,3 @@ def _by_output(sent: Sequence[Contribution]) -> dict[int, list[Contribution]]:
 _WAVE = 32
 """Rules of nodes that share no call are begun this many at a time: what they have in common is looked up once, and the
 processor goes through the same code again while it has it at hand. More of them hold more objects at once."""
-
-_BEGIN: Any = object()
