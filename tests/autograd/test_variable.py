@@ -116,6 +116,29 @@ def test_equality_and_hash_are_by_identity():
     assert len({one, two, one}) == 2
 
 
+def test_values_are_ordered_by_their_data():
+    """So `if score < 0.5` and `max(scores)` read what is there, and wait for what is not."""
+
+    class Later(tg.Function):
+        @staticmethod
+        async def forward(number):
+            await asyncio.sleep(0)
+            return tg.Variable(number.data)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    low, high = Later.apply(tg.Variable(0.25)), Later.apply(tg.Variable(1))
+    assert (low < 0.5, low <= 0.25, low > high, low >= 0.5, low > 0.5) == (True, True, False, False, False)
+    assert max([low, high]) is high
+    assert tg.Variable("a") < "b"
+    with pytest.raises(TypeError, match="'<' not supported between instances of 'str' and 'float'"):
+        _ = tg.Variable("0.3") < 0.5
+    with pytest.raises(AutogradError, match="reads the data of a value inside"):
+        func.vmap(lambda score: score < 0.5)([0, 1])
+
+
 def test_iterating_over_a_variable_is_an_error():
     """Pieces made by a for loop would have no graph."""
     with pytest.raises(TypeError, match=r"'draft' cannot be iterated over.*ops\.split"):

@@ -157,6 +157,18 @@ class Value:
     def __bool__(self) -> bool:
         return bool(self.data)
 
+    def __lt__(self, other: Value | Scalar) -> bool:
+        return bool(self.data < _data_of(other))
+
+    def __le__(self, other: Value | Scalar) -> bool:
+        return bool(self.data <= _data_of(other))
+
+    def __gt__(self, other: Value | Scalar) -> bool:
+        return bool(self.data > _data_of(other))
+
+    def __ge__(self, other: Value | Scalar) -> bool:
+        return bool(self.data >= _data_of(other))
+
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
             f"{label_of(self)} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
@@ -221,6 +233,10 @@ class Value:
         inner: Self = self._inner[0] if isinstance(self._inner, tuple) else self._inner
         assert isinstance(inner, Value)
         return inner
+
+
+def _data_of(operand: Any) -> Any:
+    return operand.data if isinstance(operand, Value) else operand
 
 
 def excerpt(data: Any) -> str:
