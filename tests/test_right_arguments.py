@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import enum
 import functools
 import itertools
 import numbers
@@ -381,3 +382,38 @@ def test_a_module_that_does_not_call_its_base_says_so() -> None:
 
     with pytest.raises(AttributeError, match=r"Plain\.__init__ did not call super\(\)\.__init__\(\)"):
         list(Plain().parameters())
+
+
+class Words(str, enum.Enum):  # noqa: UP042
+    """Texts by name, as before Python had StrEnum: `str` gives the name of one, and not its text."""
+
+    GREETING = "hello"
+    FIELD = "target"
+    SEPARATOR = "-"
+
+
+class Number(int, enum.Enum):
+    """Numbers by name."""
+
+    TWO = 2
+
+
+def test_members_of_enums_are_sent_as_their_texts() -> None:
+    """As slots, prompts, templates, contents of messages, roles, targets and feedback."""
+    model = FunctionModel(lambda request: request.messages[-1].text)
+    word: Any = Words.GREETING
+    for call in (
+        lambda: nn.ChatCompletion("{x}", model=model)(x=word),
+        lambda: nn.ChatCompletion(word, model=model)(),
+        lambda: nn.ChatCompletion(nn.Parameter(word), model=model)(),
+        lambda: ops.chat_completion(model, [{"role": "user", "content": word}]),
+        lambda: ops.format("{x}", x=word),
+        lambda: ops.join([word, ""], ""),
+    ):
+        assert call().data == "hello"  # type: ignore[no-untyped-call]
+    assert str(tg.Variable(word)) == tg.Variable("a", role=word).role.lower() == "hello"
+    assert ops.format("{n}", n=Number.TWO).data == str(tg.Variable(Number.TWO)) == "2"
+    assert ops.join(["a", "b"], Words.SEPARATOR).data == "a-b"
+    program = nn.ChatCompletion("{x}", model=model)
+    found = tg.evaluate(program, [{"x": word, "target": word}], nn.ExactMatch(), target=Words.FIELD)
+    assert found.mean == 1

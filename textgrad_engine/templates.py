@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -301,7 +302,7 @@ def as_text(value: object) -> str:
     """
     if why := unfilled(value):
         raise TypeError(f'a template string (t"…") is no text: {why}')
-    return str(value)
+    return str(value.value if isinstance(value, Enum) else value)  # or one with texts as values would be its name
 
 
 def unfilled(value: object) -> str:

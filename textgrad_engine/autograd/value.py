@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from decimal import Decimal
+from enum import Enum
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -268,8 +269,10 @@ def as_role(role: Any) -> Any:
     Raises:
         TypeError: it is no text.
     """
-    if role is None or isinstance(role, str):
+    if role is None or type(role) is str:
         return role
+    if isinstance(role, str):
+        return str.__str__(role)  # of an enum, too, whose name `str` may give
     raise TypeError(f"a role is a text that says what a value is for, got {type(role).__name__}: {role!r:.60}")
 
 
@@ -344,7 +347,7 @@ def _as_own(value: Any) -> Any:
     if not isinstance(value, type) and callable(to_list := getattr(value, "tolist", None)):
         return to_list()
     if isinstance(value, str | int | float):
-        return value
+        return value.value if isinstance(value, Enum) else value  # whose name `str` gives, where it is no StrEnum
     return float(value) if isinstance(value, Real | Decimal) else value
 
 
