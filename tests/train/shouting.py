@@ -10,7 +10,7 @@ from textgrad_engine import nn
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.search.objective import FeedbackOn, Texts
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective
 
 WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
@@ -36,8 +36,7 @@ class Shouting:
         if waits is not None:
             await waits
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         word = request.messages[-1].text
         return word.upper() if "SHOUT" in request.messages[0].text else word
 

@@ -11,7 +11,7 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import BadRequest, DataError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import Optimizer, proposers
-from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.testing import FunctionModel, feedback_for, simulated_task
 from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
 
 WORDS = [f"w{n}" for n in range(24)]
@@ -29,8 +29,7 @@ def rows(*words: str) -> list[dict[str, Any]]:
 
 def answer(request: Request) -> Any:
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        return feedback_for(request, "Say to shout.")
     if request.purpose == "optimizer":
         fields = request.config.response_format.json_schema["properties"]
         if "edits" in fields:

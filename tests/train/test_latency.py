@@ -20,7 +20,7 @@ from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Evaluation, Objective, Trainer, TrainResult, evaluate
 from textgrad_engine.train.controls import does_better
 from textgrad_engine.train.front import front_of
@@ -39,8 +39,7 @@ def seconds_of(request: Request) -> float:
 def answer(request: Request) -> Any:
     """Shouts where that is right, and takes its time for it; no time passes, the answers state it."""
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        return feedback_for(request, "Say to shout.")
     if request.purpose == "optimizer":
         fields = request.config.response_format.json_schema["properties"]
         if "edits" in fields:

@@ -11,7 +11,7 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.cachekey import sample_number
 from textgrad_engine.optim import Optimizer, proposers
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Trainer, TrainResult, shrink
 
 WORDS = ("w0", "w1", "w2", "w3")
@@ -25,8 +25,7 @@ def rows(words: tuple[str, ...] = WORDS) -> list[dict[str, Any]]:
 def model_of(steady: bool) -> FunctionModel:
     def answer(request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             fields = request.config.response_format.json_schema["properties"]
             if "edits" in fields:
@@ -83,8 +82,7 @@ def test_it_is_measured_once_a_run() -> None:
 
     def answer(request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             line = f"Do not whisper {len(asked)}."
             return {"edits": [{"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]}]}

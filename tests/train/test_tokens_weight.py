@@ -16,7 +16,7 @@ from textgrad_engine.optim.choose import scores_of
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective, Trainer, TrainResult
 from textgrad_engine.train.front import front_of
 
@@ -27,8 +27,7 @@ ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}" if n % 2 else f"w{n}"
 
 def answer(request: Request) -> Any:
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        return feedback_for(request, "Say to shout.")
     if request.purpose == "optimizer":
         fields = request.config.response_format.json_schema["properties"]
         if "edits" in fields:
