@@ -53,6 +53,16 @@ class Shouting:
         return count
 
 
+def improving(request: Request, line: str, text: str) -> Any:
+    """What a critic says, and an optimizer proposes: a line more, or a text."""
+    if request.purpose == "backward":
+        return feedback_for(request, "Say to shout.")
+    fields = request.config.response_format.json_schema["properties"]
+    if "edits" in fields:
+        return {"edits": [{"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]}]}
+    return {name: text if name == "text" else "asked" for name in fields}
+
+
 def losing(*lost: str, text: str = "") -> Callable[[Request], None]:
     """No answer to some words, with texts that contain ``text``."""
 

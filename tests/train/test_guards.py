@@ -11,8 +11,10 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import BadRequest, DataError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import Optimizer, proposers
-from textgrad_engine.testing import FunctionModel, feedback_for, simulated_task
+from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
+
+from .shouting import improving
 
 WORDS = [f"w{n}" for n in range(24)]
 KEPT = "w13"
@@ -28,13 +30,8 @@ def rows(*words: str) -> list[dict[str, Any]]:
 
 
 def answer(request: Request) -> Any:
-    if request.purpose == "backward":
-        return feedback_for(request, "Say to shout.")
-    if request.purpose == "optimizer":
-        fields = request.config.response_format.json_schema["properties"]
-        if "edits" in fields:
-            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
-        return {name: "Repeat. Shout." if name == "text" else "asked" for name in fields}
+    if request.purpose != "forward":
+        return improving(request, "Shout.", "Repeat. Shout.")
     text = request.messages[-1].text
     return text.upper() if "Shout" in request.messages[0].text else text
 
