@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.testing import Answer, FunctionModel
+from textgrad_engine.testing import Answer, FunctionModel, feedback_for
 
 NAMES = re.findall(
     r"\w+", "ada bo cy dee eli fay gus hal ida jo kim lou max nan oz pat quin ray sue tim uma vic wes zoe"
@@ -79,13 +79,10 @@ def simulated(request: tg.llm.Request) -> Answer:
                 for wish in wishes
             ]
         }
-    form = request.config.response_format
-    assert form is not None
     said = "Add: Answer with the number alone."
     if "KeyError" in user:
         said = "Add: Look up the customer number first, by the name in small letters."
-    cases = form.json_schema["properties"]
-    return {case: dict.fromkeys(fields["properties"], said) for case, fields in cases.items()}
+    return feedback_for(request, said)
 
 
 def next_turn(request: tg.llm.Request) -> Answer:

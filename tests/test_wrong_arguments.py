@@ -36,6 +36,10 @@ def nobody(request: llm.Request) -> str:
 
 MODEL = FunctionModel(nobody)
 REQUEST = llm.Request(messages=(llm.Message(role="user", content="a"),))
+CASES = {"properties": {"case_1": {"properties": {"system": {"type": "string"}}}}}
+CRITICISM = REQUEST.model_copy(
+    update={"config": llm.GenerateConfig(response_format=llm.ResponseFormat(name="feedback", json_schema=CASES))}
+)
 ROWS = [{"text": str(number), "target": str(number)} for number in range(8)]
 EVALUATION = train.Evaluation(("a", "b", "c"), (0.0, 1.0, 1.0), ("0", "1", "1"), {})
 
@@ -293,6 +297,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
         "model": MODEL, "latency": 1.0, "script": [None], "api_key": "k", "faults": lambda number: None
     },
     "testing.ScriptedModel": lambda: {"answers": ["a"], "name": "m"},
+    "testing.feedback_for": lambda: {"request": CRITICISM, "said": "Be brief."},
     "testing.pixels_of": lambda: {"part": data.image_part(testing.png([[(1, 2, 3)]]))},
     "testing.png": lambda: {"pixels": [[(1, 2, 3)]]},
     "testing.simulated_task": lambda: {

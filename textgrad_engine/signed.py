@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
 __all__ = ["resigned", "unsigned"]
@@ -61,47 +61,30 @@ _MEDIA = re.compile(r"(?i)\.(?:png|jpe?g|gif|webp|bmp|tiff?|svg|avif|heic|pdf|mp
 _LONG = 16
 
 
-class _Scheme(NamedTuple):
-    """A way of signing, by the names of its parameters.
-
-    Attributes:
-        needs: those that must all be there.
-        one_of: those of which one must be there.
-        takes: the others that belong to it.
-    """
-
-    needs: frozenset[str]
-    one_of: frozenset[str]
-    takes: frozenset[str] = frozenset()
-
-
-def _scheme(needs: str, one_of: str = "", takes: str = "") -> _Scheme:
-    return _Scheme(*(frozenset(names.split()) for names in (needs, one_of, takes)))
-
-
 _V4 = (
     "signature credential",
     "credential",
     "algorithm date expires signedheaders security-token content-sha256 signature-version additional-headers",
 )
-_SCHEMES = (
-    *(
-        _scheme(*[" ".join([f"x-{vendor}-{name}" for name in names.split()]) for names in _V4])
-        for vendor in ("amz", "goog", "oss", "tos")
-    ),
-    _scheme("signature expires", "awsaccesskeyid googleaccessid ossaccesskeyid", "x-amz-security-token security-token"),
-    _scheme(
+_OTHERS = (
+    ("signature expires", "awsaccesskeyid googleaccessid ossaccesskeyid", "x-amz-security-token security-token"),
+    (
         "sig sv",
         "se si",
         "st sr sp sip spr ss srt sdd ses skoid sktid skt ske sks skv saoid suoid scid skdutid sduoid",
     ),
-    _scheme("signature key-pair-id", "policy expires", "hash-algorithm"),
-    _scheme(
+    ("signature key-pair-id", "policy expires", "hash-algorithm"),
+    (
         "q-signature q-ak",
         "q-sign-algorithm q-sign-time",
         "q-key-time q-header-list q-url-param-list x-cos-security-token",
     ),
 )
+_SCHEMES = [
+    *([{f"x-{of}-{name}" for name in names.split()} for names in _V4] for of in ("amz", "goog", "oss", "tos")),
+    *([{*names.split()} for names in scheme] for scheme in _OTHERS),
+]
+"""Ways of signing, by names of parameters: those that must all be there, of which one must be there, and others."""
 
 
 def unsigned(value: T) -> T:
@@ -116,17 +99,7 @@ def unsigned(value: T) -> T:
         >>> unsigned({"page": "https://files.example/list?token=2"})
         {'page': 'https://files.example/list?token=2'}
     """
-    found: Any = value
-    if isinstance(value, str):
-        found = _without(value) if _may_hold(value) else value
-    elif isinstance(value, Mapping):
-        bare = {unsigned(key): unsigned(inside) for key, inside in value.items()}
-        found = value if bare == value else bare
-    elif isinstance(value, list | tuple):
-        bare_items = [unsigned(each) for each in value]
-        changed = bare_items != list(value)
-        found = (tuple(bare_items) if isinstance(value, tuple) else bare_items) if changed else value
-    return cast("T", found)
+    return _changed(value, lambda text: _without(text) if _may_hold(text) else text)
 
 
 def resigned(value: T, *seen: Any) -> T:
@@ -153,7 +126,22 @@ def resigned(value: T, *seen: Any) -> T:
     sizes = sorted({len(bare) for bare in whole}, reverse=True)
     for bare in {text[start:end] for text in _texts_in(seen) for start, end in _standing(text, whole, sizes)}:
         del whole[bare]
-    return cast("T", _changed(value, whole, sizes)) if whole else value
+    return _changed(value, lambda text: _put_in(text, whole, sizes)) if whole else value
+
+
+def _changed(value: T, change: Callable[[str], str]) -> T:
+    """A text or JSON value with its texts changed; the same object where none is."""
+    found: Any
+    if isinstance(value, str):
+        found = change(value)
+    elif isinstance(value, Mapping):
+        found = {_changed(key, change): _changed(inside, change) for key, inside in value.items()}
+    elif isinstance(value, list | tuple):
+        items = [_changed(each, change) for each in value]
+        found = tuple(items) if isinstance(value, tuple) else items
+    else:
+        return value
+    return value if found == value else cast("T", found)
 
 
 def _standing(text: str, addresses: Collection[str], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -172,20 +160,13 @@ def _standing(text: str, addresses: Collection[str], sizes: Sequence[int]) -> It
                 break
 
 
-def _changed(value: Any, whole: Mapping[str, str], sizes: Sequence[int]) -> Any:
-    if isinstance(value, str):
-        pieces, done = list[str](), 0
-        for start, end in _standing(value, whole, sizes):
-            if start >= done:
-                pieces += [value[done:start], whole[value[start:end]]]
-                done = end
-        return "".join([*pieces, value[done:]])
-    if isinstance(value, Mapping):
-        return {name: _changed(inside, whole, sizes) for name, inside in value.items()}
-    if isinstance(value, list | tuple):
-        items = [_changed(each, whole, sizes) for each in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    return value
+def _put_in(text: str, whole: Mapping[str, str], sizes: Sequence[int]) -> str:
+    pieces, done = list[str](), 0
+    for start, end in _standing(text, whole, sizes):
+        if start >= done:
+            pieces += [text[done:start], whole[text[start:end]]]
+            done = end
+    return "".join([*pieces, text[done:]])
 
 
 def _may_hold(text: str) -> bool:
@@ -267,9 +248,9 @@ def _signing(values: Mapping[str, str], *, is_media: bool) -> set[str]:
         is_media: whether the address is that of an image or the like.
     """
     names, found = values.keys(), set[str]()
-    for scheme in _SCHEMES:
-        if scheme.needs <= names and scheme.one_of & names:
-            found |= scheme.needs | scheme.one_of | scheme.takes
+    for needs, one_of, takes in _SCHEMES:
+        if needs <= names and one_of & names:
+            found |= needs | one_of | takes
     if _is_long(values, "hm") and {"ex", "is"} <= names:
         found |= {"ex", "is", "hm"}
     if _TIME.fullmatch(values.get("expires", "")):

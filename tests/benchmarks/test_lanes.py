@@ -111,7 +111,7 @@ def test_the_benchmark_is_the_same_each_time(tmp_path: Path) -> None:
             "1",
             "4",
             "--steps",
-            "6",
+            "3",
             "--out",
             str(out),
         )

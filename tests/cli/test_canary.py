@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, feedback_for
 
 KEY = "canary/without.any=known+form0123"
 
@@ -21,7 +21,7 @@ def answer(request: Request) -> Any:
     if "edits" in properties:
         edit = {"op": "add", "line": 1, "text": "Say it.", "reason": "unsaid", "feedback": [1]}
         return {"edits": [edit]}
-    return {case: dict.fromkeys(schema["properties"], "say it") for case, schema in properties.items()}
+    return feedback_for(request, "say it")
 
 
 def test_no_command_shows_or_keeps_the_key(

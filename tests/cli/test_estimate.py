@@ -87,13 +87,13 @@ def test_a_budget_that_is_less_than_usual_is_told_of(cli, small) -> None:
 
 def test_each_model_has_its_own_limit_per_minute() -> None:
     """Two models share no limit, so the slower of them decides, not their sum."""
-    calls = {"forward": Range(100, 200), "backward": Range(10, 90), "optimizer": Range(3, 6)}
-    none = dict.fromkeys(calls, Range(0, 0))
+    calls = {"forward": Range(100, 200, 120), "backward": Range(10, 90, 20), "optimizer": Range(3, 6, 5)}
+    none = dict.fromkeys(calls, Range())
     result = Estimate(calls, none, none, None, 3, "")
     one = Models(forward="a", requests_per_minute=10)
     two = Models(forward="a", backward="b", requests_per_minute=10)
-    assert seconds_at(one, result) == Range(113 * 6, 296 * 6)
-    assert seconds_at(two, result) == Range(103 * 6, 206 * 6)
+    assert seconds_at(one, result) == Range(113 * 6, 296 * 6, 145 * 6)
+    assert seconds_at(two, result) == Range(103 * 6, 206 * 6, 125 * 6)
     assert seconds_at(Models(forward="a"), result) is None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, feedback_for
 
 SECRET = "canary/gateway+secret0123"
 TABLES = """
@@ -45,7 +45,7 @@ def answer(request: Request) -> Any:
     properties = request.config.response_format.json_schema["properties"]
     if "edits" in properties:
         return {"edits": [{"op": "add", "line": 1, "text": "Say it.", "reason": "unsaid", "feedback": [1]}]}
-    return {case: dict.fromkeys(schema["properties"], "say it") for case, schema in properties.items()}
+    return feedback_for(request, "say it")
 
 
 def dollars_of(run: Path) -> float:

@@ -20,14 +20,13 @@ CLERK = """
 import json
 import re
 
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import feedback_for, FunctionModel
 
 
 def clerk(request):
     prompt, mail = request.messages[0].text, request.messages[-1].text
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(fields["properties"], "Money is billing.") for case, fields in cases.items()}
+        return feedback_for(request, "Money is billing.")
     if request.purpose == "optimizer":
         last = max(int(number) for number in re.findall(r"^(\\d+)\\|", mail, re.MULTILINE))
         return {"edits": [{"op": "add", "line": last, "reason": "r", "feedback": [1], "text": "Money is billing."}]}

@@ -12,14 +12,13 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 
 
 def answer(request: Request) -> Any:
     """Shouts unless it is told to whisper; its optimizer removes what tells it so."""
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Do not whisper.") for case, schema in cases.items()}
+        return feedback_for(request, "Do not whisper.")
     if request.purpose == "optimizer":
         return {"edits": [{"op": "remove", "line": 2, "text": "", "reason": "whispering is wrong", "feedback": [1]}]}
     word = request.messages[-1].text

@@ -14,7 +14,7 @@ import textgrad_engine as tg
 from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.autograd import example
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 
 
 def matches(text: Any, target: Any) -> tg.Variable:
@@ -667,8 +667,7 @@ def test_examples_with_samples_of_their_own_may_share_feedback_calls() -> None:
     def answer(request: Any) -> Any:
         if request.purpose != "backward":
             return "answer"
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "shorter") for case, schema in cases.items()}
+        return feedback_for(request, "shorter")
 
     model, prompt = FunctionModel(answer), nn.Parameter("P", role="system prompt")
 

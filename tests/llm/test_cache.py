@@ -47,7 +47,7 @@ from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.cachekey import keys_of
 from textgrad_engine.llm.resolve import Defaults
 from textgrad_engine.optim import TGD
-from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel, feedback_for
 
 FILE = "completions-1.sqlite"
 
@@ -637,8 +637,7 @@ def test_a_second_training_run_asks_for_nothing_new(tmp_path):
 
     def answer(request):
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "so", "feedback": [1]}]}
         text = request.messages[-1].text

@@ -19,7 +19,7 @@ from textgrad_engine import Trainer, nn, use_models
 from textgrad_engine.errors import AuthenticationFailed
 from textgrad_engine.llm import Fallback, Message, OpenAIModel, Request, caching, observe, record, resolve
 from textgrad_engine.optim import TGD
-from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, feedback_for
 from textgrad_engine import dispatch
 
 
@@ -29,7 +29,7 @@ def answer(request):
         if "edits" in properties:
             edit = {"op": "add", "line": 1, "text": "Shout.", "reason": "unsaid", "feedback": [1]}
             return {"edits": [edit]}
-        return {case: dict.fromkeys(schema["properties"], "shout") for case, schema in properties.items()}
+        return feedback_for(request, "shout")
     return "quietly"
 
 

@@ -38,7 +38,7 @@ from textgrad_engine.llm import (
     resolve,
 )
 from textgrad_engine.optim import TGD
-from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
 replay_module = importlib.import_module("textgrad_engine.llm.replay")  # the package has a function of that name
 ONCE = RetryPolicy(max_attempts=1)
@@ -400,8 +400,7 @@ def test_nothing_below_is_asked_and_recording_a_replay_gives_the_same_file(run, 
 
 def shouting(request):
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        return feedback_for(request, "Say to shout.")
     if request.purpose == "optimizer":
         edit = {"op": "add", "line": 1, "text": "Shout.", "reason": "asked for", "feedback": [1]}
         return {"edits": [edit]}

@@ -17,7 +17,7 @@ import pytest
 from textgrad_engine import func, nn, optim, use_models
 from textgrad_engine.errors import DispatchError
 from textgrad_engine.nn.trained import TRAINED, WATCHED, trained, watched
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Trainer, evaluate
 
 ROWS = [{"word": word, "target": word.upper()} for word in ("ant", "bee", "cat", "dog")]
@@ -77,8 +77,7 @@ def test_threads_that_inherit_the_context_may_call_it(model: FunctionModel, ask:
             seen.add(request.messages[0].text)
             return request.messages[-1].text
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         return {"edits": [{"op": "add", "line": 1, "text": "SHOUT", "reason": "asked for", "feedback": [1]}]}
 
     program = Program(ask)

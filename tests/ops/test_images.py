@@ -11,7 +11,7 @@ from textgrad_engine.errors import BadRequest, ContextOverflow
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.context import Room
 from textgrad_engine.ops.images import ContentPart, gallery_of
-from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
 CLIP = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 
@@ -23,8 +23,7 @@ def image(name: str, **more: Any) -> dict[str, Any]:
 def critic(request: Request) -> Any:
     if request.purpose != "backward":
         return "an answer"
-    cases = request.config.response_format.json_schema["properties"]
-    return {case: dict.fromkeys(schema["properties"], "Be brief.") for case, schema in cases.items()}
+    return feedback_for(request, "Be brief.")
 
 
 class Asking:

@@ -16,7 +16,7 @@ import textgrad_engine as tg
 from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm import Completion, Request
-from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
 PRICES = {"hat": 7, "sock": 2}
 
@@ -290,10 +290,7 @@ def test_descriptions_of_tools_are_the_users_to_run(beside: str) -> None:
 
 def critic(request: Request) -> Any:
     if request.purpose != "forward":
-        asked = request.config.response_format
-        assert asked is not None
-        cases = asked.json_schema["properties"]
-        return {case: dict.fromkeys(fields["properties"], "Use lower case.") for case, fields in cases.items()}
+        return feedback_for(request, "Use lower case.")
     if request.messages[-1].role == "tool":
         return "not found"
     return call(item=told(request).upper())

@@ -14,7 +14,7 @@ from textgrad_engine import Variable, nn, ops
 from textgrad_engine.llm import Request
 from textgrad_engine.ops.weighted import shares_of
 from textgrad_engine.optim.feedback import item_of
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 
 ANSWER = '{"label": "late", "why": "so"}'
 
@@ -42,8 +42,7 @@ class Asked:
             return ANSWER
         self.critic.append(request.messages[-1].text)
         assert request.config.response_format is not None
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(fields["properties"], "Do better.") for case, fields in cases.items()}
+        return feedback_for(request, "Do better.")
 
     def pieces(self, number: int = 0) -> list[str]:
         """What stands between the tags of feedback in one request to the critic."""

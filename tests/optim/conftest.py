@@ -7,7 +7,7 @@ import pytest
 
 from textgrad_engine import nn, use_models
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
 from textgrad_engine.train import Objective
 
@@ -31,8 +31,7 @@ class World:
 
     def answer(self, request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             proposed = self.proposals.pop(0) if len(self.proposals) > 1 else self.proposals[0]
             if isinstance(proposed, Exception):

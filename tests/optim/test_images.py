@@ -10,7 +10,7 @@ import textgrad_engine as tg
 from textgrad_engine import data, nn, optim
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.contracts import NoCopying
-from textgrad_engine.testing import FunctionModel, png
+from textgrad_engine.testing import FunctionModel, feedback_for, png
 
 
 def answer(request: Request) -> Any:
@@ -20,9 +20,9 @@ def answer(request: Request) -> Any:
         return "red" if "Say red." in request.messages[0].text or sum(map(ord, shown)) % 3 == 0 else "blue"
     if request.config.response_format is None:
         return "Say red."
-    wanted = request.config.response_format.json_schema["properties"]
     if request.purpose == "backward":
-        return {case: dict.fromkeys(schema["properties"], "Say red.") for case, schema in wanted.items()}
+        return feedback_for(request, "Say red.")
+    wanted = request.config.response_format.json_schema["properties"]
     return {name: [] if schema.get("type") == "array" else "Say red." for name, schema in wanted.items()}
 
 

@@ -13,7 +13,7 @@ from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.patch import origins_of_rewrite
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
 
@@ -130,8 +130,7 @@ def test_a_candidate_that_is_best_somewhere_is_drawn_again(world: Any) -> None:
     def model(request: Request) -> Any:
         system, word = request.messages[0].text, request.messages[-1].text
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "more") for case, schema in cases.items()}
+            return feedback_for(request, "more")
         if request.purpose == "optimizer":
             shown = request.messages[-1].text
             return {"text": "evens" if "odds" in shown else "odds" if "none" in shown else "evens", "reason": ""}

@@ -11,7 +11,7 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.proposers import Demonstrations
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective, Trainer
 
 KINDS = {"bill": "billing", "card": "account", "crash": "technical"}
@@ -37,8 +37,7 @@ class Mails:
 
     def answer(self, request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Wrong queue.") for case, schema in cases.items()}
+            return feedback_for(request, "Wrong queue.")
         system, mail = request.messages[0].text, request.messages[-1].text
         kind = mail.split()[0]
         return KINDS[kind] if mail in SOLVED or f"mail: {kind}" in system else "none"

@@ -12,13 +12,12 @@ import textgrad_engine as tg
 from textgrad_engine import data, nn, optim
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import FunctionModel, png
+from textgrad_engine.testing import FunctionModel, feedback_for, png
 
 
 def fn(request: Request) -> Any:
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say red.") for case, schema in cases.items()}
+        return feedback_for(request, "Say red.")
     if request.purpose == "optimizer":
         return {"edits": [{"op": "add", "line": 1, "text": "Say red.", "reason": "It is.", "feedback": [1]}]}
     return "red" if "Say red." in request.messages[0].text else "blue"

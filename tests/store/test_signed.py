@@ -14,7 +14,7 @@ from textgrad_engine import llm, nn, optim
 from textgrad_engine.llm import Completion, Message, Request
 from textgrad_engine.llm.cachekey import keys_of
 from textgrad_engine.signed import unsigned
-from textgrad_engine.testing import FunctionModel, LoopbackServer
+from textgrad_engine.testing import FunctionModel, LoopbackServer, feedback_for
 
 SECRET = "f00dfacef00dfacef00dfacef00dface"
 
@@ -32,8 +32,7 @@ def picture(number: int, day: int) -> dict[str, Any]:
 
 def fn(request: Request) -> Any:
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say red.") for case, schema in cases.items()}
+        return feedback_for(request, "Say red.")
     if request.purpose == "optimizer":
         reason = f"As {address(5, 1)} is."
         return {"edits": [{"op": "add", "line": 1, "text": "Say red.", "reason": reason, "feedback": [1]}]}

@@ -13,7 +13,7 @@ import textgrad_engine as tg
 from textgrad_engine import data, nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Completion, Request
-from textgrad_engine.testing import FunctionModel, png
+from textgrad_engine.testing import FunctionModel, feedback_for, png
 
 COLORS = {f"sign {n}": (0, n, 255) for n in range(12)}
 ROWS = [{"id": name, "place": name, "target": "BLUE"} for name in COLORS]
@@ -22,8 +22,7 @@ ROWS = [{"id": name, "place": name, "target": "BLUE"} for name in COLORS]
 def fn(request: Request) -> Any:
     """Looks at the sign, and names what it sees as its prompt says."""
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say: shout.") for case, schema in cases.items()}
+        return feedback_for(request, "Say: shout.")
     if request.purpose == "optimizer":
         return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "It is.", "feedback": [1]}]}
     *_, last = request.messages

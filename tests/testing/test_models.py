@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from textgrad_engine import nn, use_models
 from textgrad_engine.errors import ServerFailed
 from textgrad_engine.llm import Completion, GenerateConfig, Message, Model, Request, ResponseFormat
-from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
 REQUEST = Request(messages=(Message(role="user", content="hello"),), purpose="backward")
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -101,3 +101,9 @@ def test_what_only_a_validator_refuses_is_no_mistake_in_the_test():
         chat = nn.ChatCompletion("How many?", response_format=Even)
         assert chat().data == '{"score": 4}'
     assert "multiple of 2" in model.requests[1].messages[-1].text
+
+
+def test_a_request_that_wants_no_feedback_is_named():
+    """A model that plays the critic for everything it is asked finds out here, not by a schema that does not fit."""
+    with pytest.raises(ValueError, match=r"^feedback_for: this request, of the purpose 'backward', names no case"):
+        feedback_for(REQUEST, "Be brief.")

@@ -11,7 +11,7 @@ import pytest
 from textgrad_engine import nn, use_models
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.events import Event
 
@@ -59,8 +59,7 @@ class World:
         if waits is not None:
             await waits
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             line = self.proposals.pop(0) if self.proposals else None
             edit = {"op": "add", "line": 1, "text": line, "reason": "asked for", "feedback": [1]}

@@ -10,7 +10,7 @@ from textgrad_engine import nn
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.search.objective import FeedbackOn, Texts
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective
 
 WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
@@ -36,8 +36,7 @@ class Shouting:
         if waits is not None:
             await waits
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         word = request.messages[-1].text
         return word.upper() if "SHOUT" in request.messages[0].text else word
 
@@ -52,6 +51,16 @@ class Shouting:
         count = len(self.model.requests)
         self.model.requests.clear()
         return count
+
+
+def improving(request: Request, line: str, text: str) -> Any:
+    """What a critic says, and an optimizer proposes: a line more, or a text."""
+    if request.purpose == "backward":
+        return feedback_for(request, "Say to shout.")
+    fields = request.config.response_format.json_schema["properties"]
+    if "edits" in fields:
+        return {"edits": [{"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]}]}
+    return {name: text if name == "text" else "asked" for name in fields}
 
 
 def losing(*lost: str, text: str = "") -> Callable[[Request], None]:

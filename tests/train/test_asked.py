@@ -12,7 +12,7 @@ from textgrad_engine import func, nn, ops, optim
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Completion, Request
 from textgrad_engine.optim.demos import Asked, Run
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective
 from textgrad_engine.train.asked import Asking
 
@@ -22,8 +22,7 @@ ROWS = [{"id": f"t{n}", "word": word, "target": word.upper()} for n, word in enu
 def answer(request: Request) -> Any:
     """The first letter of the system prompt, and what is asked."""
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Wrong.") for case, schema in cases.items()}
+        return feedback_for(request, "Wrong.")
     return f"{request.messages[0].text[:1]}:{request.messages[-1].text}"
 
 

@@ -14,7 +14,7 @@ from textgrad_engine.optim import TGD, PatchSearch
 from textgrad_engine.optim.contracts import Requires
 from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
-from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.testing import FunctionModel, feedback_for, simulated_task
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.events import CallEnded, Evaluated, PhaseStarted, StepEnded
 
@@ -32,8 +32,7 @@ class Contrary:
 
     def answer(self, request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Be nice.") for case, schema in cases.items()}
+            return feedback_for(request, "Be nice.")
         if request.purpose == "optimizer":
             if "edits" not in request.config.response_format.json_schema["properties"]:
                 if self.refusing:

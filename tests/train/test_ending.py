@@ -15,7 +15,7 @@ from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
 from textgrad_engine.report import tables, view
 from textgrad_engine.report.lineage import lineage_of
-from textgrad_engine.testing import SimulatedTask, simulated_task
+from textgrad_engine.testing import SimulatedTask, feedback_for, simulated_task
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.ending import Ending
 
@@ -155,8 +155,7 @@ def test_controls_are_tested_on_the_part_that_the_prompts_were_tested_on(tmp_pat
 
     def respond(request: llm.Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]  # type: ignore[union-attr]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             form = request.config.response_format
             return {"text": "SHOUT.", "reason": ""} if form is not None and form.name == "rewrite" else {"edits": []}

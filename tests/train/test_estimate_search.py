@@ -11,7 +11,7 @@ from textgrad_engine import Trainer, llm, nn, optim, use_models
 from textgrad_engine.errors import DataError
 from textgrad_engine.optim.proposers import Rewrite
 from textgrad_engine.optim.search.searcher import Searcher
-from textgrad_engine.optim.search.volume import Sizes, Span
+from textgrad_engine.optim.search.volume import Range, Sizes
 from textgrad_engine.testing import FunctionModel, SimulatedTask, simulated_task
 from textgrad_engine.train import Guards
 from textgrad_engine.train.estimate import estimate
@@ -209,4 +209,4 @@ def test_limits_of_decisions() -> None:
     assert Sizes(10, 10, patience=3).decisions(None) == (None, 3)
     assert Sizes(10, 10).decisions(None) == (None, None)
     assert Sizes(10, 10, patience=2).usually(100) == 8
-    assert Span(1, 2, 3) + Span(1, 1, 1) == Span(2, 3, 4)
+    assert Range(1, 3, 2) + Range(1, 1, 1) == Range(2, 4, 3)

@@ -14,6 +14,8 @@ from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
 
+from .shouting import improving
+
 WORDS = [f"w{n}" for n in range(24)]
 KEPT = "w13"
 """The one word that is right without shouting."""
@@ -28,14 +30,8 @@ def rows(*words: str) -> list[dict[str, Any]]:
 
 
 def answer(request: Request) -> Any:
-    if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
-    if request.purpose == "optimizer":
-        fields = request.config.response_format.json_schema["properties"]
-        if "edits" in fields:
-            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
-        return {name: "Repeat. Shout." if name == "text" else "asked" for name in fields}
+    if request.purpose != "forward":
+        return improving(request, "Shout.", "Repeat. Shout.")
     text = request.messages[-1].text
     return text.upper() if "Shout" in request.messages[0].text else text
 

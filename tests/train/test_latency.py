@@ -26,6 +26,8 @@ from textgrad_engine.train.controls import does_better
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.latency import Stopwatch, latency_change
 
+from .shouting import improving
+
 ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}" if n % 2 else f"w{n}"} for n in range(48)]
 SLOW, QUICK = 2.0, 0.5
 """Seconds of an answer with a prompt that says to shout, and without."""
@@ -38,14 +40,8 @@ def seconds_of(request: Request) -> float:
 
 def answer(request: Request) -> Any:
     """Shouts where that is right, and takes its time for it; no time passes, the answers state it."""
-    if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
-    if request.purpose == "optimizer":
-        fields = request.config.response_format.json_schema["properties"]
-        if "edits" in fields:
-            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
-        return {name: "Repeat. Shout." if name == "text" else "asked" for name in fields}
+    if request.purpose != "forward":
+        return improving(request, "Shout.", "Repeat. Shout.")
     text = request.messages[-1].text
     said = text.upper() if "Shout" in request.messages[0].text and int(text[1:]) % 2 else text
     return Completion(text=said, latency=seconds_of(request))

@@ -11,7 +11,7 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.data import DataLoader, Dataset, check_splits, ids_of, random_split
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.contracts import NoCopying
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Guards, Objective, Trainer, evaluate, shrink
 from textgrad_engine.train.estimate import estimate
 
@@ -33,8 +33,7 @@ class Made:
 
 def answer(request: Request) -> Any:
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        return feedback_for(request, "Say to shout.")
     if request.purpose == "optimizer":
         return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked for", "feedback": [1]}]}
     text = request.messages[-1].text

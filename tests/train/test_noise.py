@@ -11,8 +11,10 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.cachekey import sample_number
 from textgrad_engine.optim import Optimizer, proposers
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Trainer, TrainResult, shrink
+
+from .shouting import improving
 
 WORDS = ("w0", "w1", "w2", "w3")
 """The program is right on the even ones, and with "Shout" on all."""
@@ -24,14 +26,8 @@ def rows(words: tuple[str, ...] = WORDS) -> list[dict[str, Any]]:
 
 def model_of(steady: bool) -> FunctionModel:
     def answer(request: Request) -> Any:
-        if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
-        if request.purpose == "optimizer":
-            fields = request.config.response_format.json_schema["properties"]
-            if "edits" in fields:
-                return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked", "feedback": [1]}]}
-            return {name: "Repeat.\nShout." if name == "text" else "asked" for name in fields}
+        if request.purpose != "forward":
+            return improving(request, "Shout.", "Repeat.\nShout.")
         system, word = request.messages[0].text, request.messages[-1].text
         right = "Shout" in system or int(word[1:]) % 2 == 0
         if not steady and sample_number(b""):
@@ -83,8 +79,7 @@ def test_it_is_measured_once_a_run() -> None:
 
     def answer(request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             line = f"Do not whisper {len(asked)}."
             return {"edits": [{"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]}]}

@@ -13,7 +13,7 @@ import textgrad_engine as tg
 from textgrad_engine import nn, ops, optim
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective, Trainer, evaluate
 from textgrad_engine.train.prediction import as_prediction, said_in
 
@@ -51,8 +51,7 @@ class Reasoning(nn.Module):
 
 def answer(request: Request) -> Any:
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+        return feedback_for(request, "Say to shout.")
     if request.purpose == "optimizer":
         return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "asked for", "feedback": [1]}]}
     text = request.messages[-1].text

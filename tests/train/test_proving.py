@@ -13,7 +13,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD, Requires
 from textgrad_engine.optim.search import trim
 from textgrad_engine.report.lineage import lineage_of
-from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.testing import FunctionModel, feedback_for, simulated_task
 from textgrad_engine.train import Trainer, TrainResult, proving
 from textgrad_engine.train.estimate import estimate
 
@@ -48,8 +48,7 @@ class World:
 
     def answer(self, request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(part["properties"], "Say to shout.") for case, part in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             self.asked.append(request.messages[-1].text)
             if self.text:

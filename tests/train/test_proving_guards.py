@@ -15,7 +15,7 @@ from textgrad_engine.optim import TGD, Optimizer, Requires
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit
 from textgrad_engine.report.lineage import lineage_of
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Guards, Trainer, TrainResult, proving
 from textgrad_engine.train.estimate import estimate
 
@@ -59,8 +59,7 @@ class World:
 
     def answer(self, request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(part["properties"], "Say to shout.") for case, part in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             if self.text:
                 return {"text": self.text, "reason": "asked"}
@@ -249,8 +248,7 @@ def test_of_two_texts_one_may_be_spared_as_a_whole(first: str, second: str) -> N
 
     def answer(request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(part["properties"], "Say to shout.") for case, part in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             line = second if "Repeat again." in request.messages[-1].text else first
             return {"edits": [{"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]}]}

@@ -10,7 +10,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, ops, optim
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 
 
 def answers(request: tg.llm.Request) -> Any:
@@ -18,10 +18,7 @@ def answers(request: tg.llm.Request) -> Any:
         return "no"
     if request.purpose == "optimizer":
         return {"edits": []} if "Give at most" in request.messages[-1].text else {"text": "", "reason": ""}
-    wanted = request.config.response_format
-    assert wanted is not None
-    cases = wanted.json_schema["properties"]
-    return {case: dict.fromkeys(fields["properties"], "") for case, fields in cases.items()}
+    return feedback_for(request, "")
 
 
 class Chain(nn.Module):
@@ -172,8 +169,7 @@ def test_a_branch_that_few_examples_take_is_trained(caplog: pytest.LogCaptureFix
             return "yes" if "yes" in request.messages[0].text else "no"
         if request.purpose == "optimizer":
             return {"text": "Say yes.", "reason": ""}
-        cases = request.config.response_format.json_schema["properties"]  # type: ignore[union-attr]
-        return {case: dict.fromkeys(fields["properties"], "Say yes.") for case, fields in cases.items()}
+        return feedback_for(request, "Say yes.")
 
     program, rows = Rare(), [{"word": word, "target": "yes"} for word in "abcd"]
     optimizer = optim.TGD(program.rare.parameters(), proposer=optim.proposers.Rewrite())
@@ -223,8 +219,7 @@ def test_what_is_said_to_do_brings_feedback_to_both() -> None:
     def speaks(request: tg.llm.Request) -> Any:
         if request.purpose != "backward":
             return answers(request)
-        cases = request.config.response_format.json_schema["properties"]  # type: ignore[union-attr]
-        return {case: dict.fromkeys(fields["properties"], "Say yes.") for case, fields in cases.items()}
+        return feedback_for(request, "Say yes.")
 
     program = Routed()
     with tg.use_models(forward=FunctionModel(speaks)):

@@ -20,20 +20,16 @@ from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, Trainer, TrainResult
 from textgrad_engine.train.front import front_of
 
+from .shouting import improving
+
 LONG = "Shout. " + "And mind that every single letter of it is to be said in capitals, from first to last. " * 4
 ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}" if n % 2 else f"w{n}"} for n in range(48)]
 """Shouting is right for every second word, and wrong for none: it is only said where it counts."""
 
 
 def answer(request: Request) -> Any:
-    if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
-    if request.purpose == "optimizer":
-        fields = request.config.response_format.json_schema["properties"]
-        if "edits" in fields:
-            return {"edits": [{"op": "add", "line": 1, "text": LONG, "reason": "asked", "feedback": [1]}]}
-        return {name: f"Repeat. {LONG}" if name == "text" else "asked" for name in fields}
+    if request.purpose != "forward":
+        return improving(request, LONG, f"Repeat. {LONG}")
     text = request.messages[-1].text
     return text.upper() if "Shout" in request.messages[0].text and int(text[1:]) % 2 else text
 

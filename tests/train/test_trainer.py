@@ -18,7 +18,7 @@ from textgrad_engine.optim import TGD, Optimizer, PatchSearch, RandomSearch
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal
 from textgrad_engine.optim.schedules import LinearEdits
 from textgrad_engine.optim.search.race import AT_THE_END, AT_THE_END_LONGER
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import StopTraining, Trainer, TrainResult
 from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.events import (
@@ -491,8 +491,7 @@ def test_verdicts_take_examples_of_one_cluster_together(make: Any, tested: bool,
 def add_a_line(request: Request) -> Any:
     """Repeats words, or shouts those with a where a line says so; as critic and optimizer it asks for that line."""
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]  # type: ignore[union-attr]
-        return {case: dict.fromkeys(part["properties"], "Say to shout.") for case, part in cases.items()}
+        return feedback_for(request, "Say to shout.")
     if request.purpose == "optimizer":
         return {"edits": [{"op": "add", "line": 1, "text": "a", "reason": "asked", "feedback": []}]}
     prompt, word = (message.text for message in request.messages)

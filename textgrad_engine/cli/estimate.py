@@ -29,10 +29,11 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Budget, Models
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.report.words import duration, money, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
-from textgrad_engine.train.estimated import Estimate, Range, scaled
+from textgrad_engine.train.estimated import Estimate
 from textgrad_engine.train.folds import Part
 
 __all__ = ["estimate", "seconds_at"]
@@ -97,7 +98,7 @@ def estimate(
         shown = {"models": names, "prices": prices, "runs": len(parts), **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
-            shown["seconds_waited"] = dataclasses.asdict(scaled(result.waits, latency))
+            shown["seconds_waited"] = dataclasses.asdict(result.waits * latency)
         shown["budget"] = {**found.budget.model_dump(), "below_usual": below}
         write_json(shown)
     else:
@@ -118,7 +119,7 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
         return None
     roles = models.roles()
     ends = []
-    for end in ("low", "high"):
+    for end in ("low", "high", "usual"):
         minutes = []
         for name in roles.values():
             mine = [purpose for purpose in result.calls if roles.get(purpose, models.forward) == name]
@@ -146,11 +147,10 @@ def _table(
     if result.assumed:
         lines += textwrap.wrap(f"(if {result.assumed})", columns)
     parts = [result.calls, result.input_tokens, result.output_tokens]
-    sums = [sum(part.values(), Range(0, 0, 0)) for part in parts]
+    sums = [sum(part.values(), Range()) for part in parts]
     rows = [(purpose, [_ends(part[purpose]) for part in parts]) for purpose in sorted(result.calls)]
     rows.append(("all", [_ends(found) for found in sums]))
-    if all(found.usual is not None for found in sums):
-        rows.append(("usually", [short(round(found.usual or 0)) for found in sums]))
+    rows.append(("usually", [short(round(found.usual)) for found in sums]))
     lines += ["", *_rows(rows, columns)]
     unknown = "unknown: a model has no known price; --price states it"
     cost = unknown if result.dollars is None else _told(result.dollars, money)
@@ -158,7 +158,7 @@ def _table(
     for each in (f"(reasoning tokens come on top; tokens: {result.counted})", *prices):
         lines += _beside("", each, columns)
     if result.waits is not None:
-        at = f"{_told(scaled(result.waits, latency), duration)} at {latency:g} s an answer"
+        at = f"{_told(result.waits * latency, duration)} at {latency:g} s an answer"
         lines += ["", *_beside("waiting", f"{at}, if the endpoint takes all requests at once", columns)]
     if seconds is not None:
         least, most = duration(seconds.low), duration(seconds.high)
@@ -173,7 +173,7 @@ def _beside(name: str, text: str, columns: int) -> list[str]:
 def _below_usual(budget: Budget, result: Estimate) -> list[str]:
     """The limits of the config that are below what is usual, by their keys."""
     calls, tokens = (
-        sum((each for part in parts for each in part.values()), Range(0, 0, 0))
+        sum((each for part in parts for each in part.values()), Range())
         for parts in ([result.calls], [result.input_tokens, result.output_tokens])
     )
     limits = {
@@ -182,9 +182,7 @@ def _below_usual(budget: Budget, result: Estimate) -> list[str]:
         "tokens": (budget.tokens, tokens),
     }
     return [
-        name
-        for name, (limit, need) in limits.items()
-        if limit is not None and need is not None and limit < (need.low if need.usual is None else need.usual)
+        name for name, (limit, need) in limits.items() if limit is not None and need is not None and limit < need.usual
     ]
 
 
@@ -203,8 +201,7 @@ def _spent_early(budget: Budget, low: Sequence[str]) -> str:
 
 def _told(found: Range, word: Callable[[float], str]) -> str:
     """A range in words, with what is usual."""
-    usual = "" if found.usual is None else f", usually {word(found.usual)}"
-    return f"{word(found.low)} to {word(found.high)}{usual}"
+    return f"{word(found.low)} to {word(found.high)}, usually {word(found.usual)}"
 
 
 def _ends(found: Range) -> str:

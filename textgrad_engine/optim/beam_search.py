@@ -51,7 +51,7 @@ from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
 
@@ -188,22 +188,22 @@ class BeamSearch(PopulationSearcher):
         extra = self.most_asked_by_transforms()
         merged = self.beam * self.gradients  # what transforms may ask a model about
         return Volume(
-            decisions=Span(least, min(most, usual * wide / 2), most),
-            examples=Span(
+            decisions=Range(least, most, min(most, usual * wide / 2)),
+            examples=Range(
                 batch,
-                usual * (0.5 * self.beam * (batch + wrong) + 0.5 * bandit),
                 rounds * (self.beam * (batch + wrong) + bandit + wide * 2 * sizes.guarded),
+                usual * (0.5 * self.beam * (batch + wrong) + 0.5 * bandit),
             ),
-            feedback=Span(0, usual * self.beam * wrong, rounds * self.beam * wrong),
-            asked=Span(0, usual * 0.6 * (asked + bool(extra) * merged), rounds * (2 * asked + extra * merged)),
+            feedback=Range(0, rounds * self.beam * wrong, usual * self.beam * wrong),
+            asked=Range(0, rounds * (2 * asked + extra * merged), usual * 0.6 * (asked + bool(extra) * merged)),
             shared=min(self.errors, wrong),
             waits=(
-                Span(fewest, usual * (2 + self.beam * self.successors / 4), rounds * (2 + arms)),
-                Span(0, usual, rounds),
-                Span(0, (2 + bool(extra)) * usual, (4 + extra) * rounds),
+                Range(fewest, rounds * (2 + arms), usual * (2 + self.beam * self.successors / 4)),
+                Range(0, rounds, usual),
+                Range(0, (4 + extra) * rounds, (2 + bool(extra)) * usual),
             ),
-            growth=Span(0, 100, self.room_to_grow()),
-            told=Span(0, 40 * self.errors, self.most_told()),
+            growth=Range(0, self.room_to_grow(), 100),
+            told=Range(0, self.most_told(), 40 * self.errors),
         )
 
     def _memory(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, l
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.searcher import Decision
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 
 __all__ = ["BootstrapDemos"]
 
@@ -135,12 +135,12 @@ class BootstrapDemos(PopulationSearcher):
         usual = sizes.usually(most)
         taught = max(0, sizes.train - self.labelled) if least > 1 else 0
         return Volume(
-            decisions=Span(least, usual, most),
-            examples=Span(
-                taught, taught + 0.9 * usual * sizes.val, sizes.train + most * (sizes.val + 2 * sizes.guarded)
+            decisions=Range(least, most, usual),
+            examples=Range(
+                taught, sizes.train + most * (sizes.val + 2 * sizes.guarded), taught + 0.9 * usual * sizes.val
             ),
-            waits=(Span(least > 1, usual, 2 * most), Span(), Span()),
-            growth=Span(0, self.room_to_grow() / 4, self.room_to_grow()),
+            waits=(Range(least > 1, 2 * most, usual), Range(), Range()),
+            growth=Range(0, self.room_to_grow(), self.room_to_grow() / 4),
         )
 
     def _memory(self) -> dict[str, Any]:

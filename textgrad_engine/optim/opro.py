@@ -35,7 +35,7 @@ from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 
 __all__ = ["OPRO"]
 
@@ -123,16 +123,16 @@ class OPRO(PopulationSearcher):
         texts, usual = rounds * self.per_round, rounded_up(round(sizes.usually(most)), self.per_round)
         tried = self.shown * (self.room_to_grow() + 200)
         return Volume(
-            decisions=Span(least, sizes.usually(most), most),
-            examples=Span(
+            decisions=Range(least, most, sizes.usually(most)),
+            examples=Range(
                 scored if self.score_on == "train" else 0,
-                scored * (1 + 0.8 * usual * self.per_round) + 3 * sizes.val,
                 scored * (1 + texts) + rounds * (sizes.val + sizes.guarded * (1 + self.per_round)),
+                scored * (1 + 0.8 * usual * self.per_round) + 3 * sizes.val,
             ),
-            asked=Span(fewest * self.per_round, usual * self.per_round, 2 * texts),
-            waits=(Span(1, usual + 3, 3 * rounds + 1), Span(), Span(fewest, usual, 2 * rounds)),
-            growth=Span(0, 100, self.room_to_grow()),
-            told=Span(0, 0.5 * self.shown * 200, max(tried, self.most_told()) + self.examples * 1000),
+            asked=Range(fewest * self.per_round, 2 * texts, usual * self.per_round),
+            waits=(Range(1, 3 * rounds + 1, usual + 3), Range(), Range(fewest, 2 * rounds, usual)),
+            growth=Range(0, self.room_to_grow(), 100),
+            told=Range(0, max(tried, self.most_told()) + self.examples * 1000, 0.5 * self.shown * 200),
         )
 
     def _memory(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, l
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform
 
@@ -158,20 +158,20 @@ class ParetoSearch(PopulationSearcher):
         entered = sizes.val + 2 * sizes.guarded
         extra = self.most_asked_by_transforms()
         return Volume(
-            decisions=Span(least, usual, most),
-            examples=Span(
-                some * batch, usual * (1.7 * batch + 0.45 * sizes.val), most * (2 * batch + entered) + merges * GLANCE
+            decisions=Range(least, most, usual),
+            examples=Range(
+                some * batch, most * (2 * batch + entered) + merges * GLANCE, usual * (1.7 * batch + 0.45 * sizes.val)
             ),
-            feedback=Span(some * batch, usual * batch, most * batch),
-            asked=Span(0, (0.8 + bool(extra)) * usual, 2 * (most + merges * (sizes.parameters - 1)) + extra * most),
+            feedback=Range(some * batch, most * batch, usual * batch),
+            asked=Range(0, 2 * (most + merges * (sizes.parameters - 1)) + extra * most, (0.8 + bool(extra)) * usual),
             shared=min(self.feedback_batch_size, batch),
             waits=(
-                Span(some, 1.6 * usual, 4 * most),
-                Span(0, 0.8 * usual, most),
-                Span(0, (0.8 + bool(extra)) * usual, (2 + extra) * most),
+                Range(some, 4 * most, 1.6 * usual),
+                Range(0, most, 0.8 * usual),
+                Range(0, (2 + extra) * most, (0.8 + bool(extra)) * usual),
             ),
-            growth=Span(0, 100, self.room_to_grow()),
-            told=Span(0, 40 * batch, self.most_told()),
+            growth=Range(0, self.room_to_grow(), 100),
+            told=Range(0, self.most_told(), 40 * batch),
         )
 
     def _memory(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import KEEP, Race, balance
 from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.searcher import Decision
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.telling import history_of, tried
 
@@ -176,17 +176,17 @@ class RandomSearch(BoardSearcher):
         asks = 0 if isinstance(self.proposer, RandomEdits) else 1
         race = sizes.val if self.allowance is None else min(sizes.val, self.allowance)
         return Volume(
-            decisions=Span(least, usual, most),
+            decisions=Range(least, most, usual),
             # The texts of now are run again where they have changed; of guarded examples both are run.
-            examples=Span(
+            examples=Range(
                 0,
-                usual * race / 4 + min(MEASURED, sizes.val),
                 most * (2 * min(sizes.val, 2 * race) + 2 * sizes.guarded) + MEASURED,  # what is shorter is raced twice
+                usual * race / 4 + min(MEASURED, sizes.val),
             ),
-            asked=Span(least * asks, usual * asks, 2 * most * asks),
-            waits=(Span(0, 1 + usual, 1 + 12 * most), Span(), Span(least * asks, usual * asks, 2 * most * asks)),
-            growth=Span(0, 100, self.room_to_grow()),
-            told=Span(0, 60 * self.momentum, 200 * self.momentum),
+            asked=Range(least * asks, 2 * most * asks, usual * asks),
+            waits=(Range(0, 1 + 12 * most, 1 + usual), Range(), Range(least * asks, 2 * most * asks, usual * asks)),
+            growth=Range(0, self.room_to_grow(), 100),
+            told=Range(0, 200 * self.momentum, 60 * self.momentum),
             rewrites=bool(asks),
         )
 

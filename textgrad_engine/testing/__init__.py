@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textgrad_engine.testing.models import Answer, FunctionModel, ScriptedModel
+    from textgrad_engine.testing.models import Answer, FunctionModel, ScriptedModel, feedback_for
     from textgrad_engine.testing.pictures import pixels_of, png
     from textgrad_engine.testing.server import Fault, LoopbackServer
     from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
@@ -22,13 +22,14 @@ __all__ = [
     "LoopbackServer",
     "ScriptedModel",
     "SimulatedTask",
+    "feedback_for",
     "pixels_of",
     "png",
     "simulated_task",
 ]
 
 _HOMES = {
-    "models": ("Answer", "FunctionModel", "ScriptedModel"),
+    "models": ("Answer", "FunctionModel", "ScriptedModel", "feedback_for"),
     "pictures": ("pixels_of", "png"),
     "simulated": ("SimulatedTask", "simulated_task"),
 }

@@ -18,7 +18,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.tokens import count, count_request
 
-__all__ = ["Answer", "FunctionModel", "ScriptedModel"]
+__all__ = ["Answer", "FunctionModel", "ScriptedModel", "feedback_for"]
 
 Answer = str | Mapping[str, Any] | Completion
 """What a model of a test may answer: a text, an object that is sent as JSON, or a whole completion."""
@@ -168,3 +168,34 @@ def _completion(answer: Answer, request: Request, name: str, what: str) -> Compl
             ) from None
     usage = Usage(input_tokens=count_request(request), output_tokens=count(text), calls=1)
     return Completion(text=text, usage=usage, model=name)
+
+
+def feedback_for(request: Request, said: str) -> dict[str, dict[str, str]]:
+    """The answer of a critic that says the same of each text it is asked about, in each case.
+
+    Args:
+        request: one for feedback.
+        said: the feedback; with "" there is nothing wrong.
+
+    Raises:
+        ValueError: it is a request for something else.
+
+    Example:
+        >>> import textgrad_engine as tg
+        >>> def answer(request):
+        ...     return feedback_for(request, "Be brief.") if request.purpose == "backward" else "a long story"
+        >>> prompt = tg.nn.Parameter("Tell it.", role="system prompt")
+        >>> with tg.use_models(forward=FunctionModel(answer)):
+        ...     tg.ops.chat_completion(None, [{"role": "user", "content": [prompt]}]).backward("It is long.")
+        >>> [item.data for item in prompt.grad]
+        ['Be brief.']
+    """
+    check(feedback_for, locals())
+    form = request.config.response_format
+    cases = {} if form is None else form.json_schema.get("properties", {})
+    if not all("properties" in fields for fields in cases.values()) or not cases:
+        raise ValueError(
+            f"feedback_for: this request, of the purpose {request.purpose!r}, names no case to give feedback on; call "
+            'it where request.purpose == "backward" and request.config.response_format is not None'
+        )
+    return {case: dict.fromkeys(fields["properties"], said) for case, fields in cases.items()}

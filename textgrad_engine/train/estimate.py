@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
@@ -29,6 +29,7 @@ from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.trim import MOST_LOOKED
+from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.train.estimate_search import estimate_search
 from textgrad_engine.train.estimated import (
     ANSWER_TOKENS,
@@ -38,14 +39,12 @@ from textgrad_engine.train.estimated import (
     WRONG_SHARE,
     Estimate,
     Placeholder,
-    Range,
-    Unit,
     add_controls,
     dollars_of,
     mean_tokens,
     rehearsing,
-    scaled,
     summed,
+    unit_of,
 )
 from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.folds import Part
@@ -124,27 +123,27 @@ def estimate(
     target = sum(mean_tokens([row.get(name) for row in answers]) for name in target_fields(loss, trainer.target))
     share = trainer.feedback_batch_size
     factors = {
-        "forward": scaled(plan.examples, 1 / seen),
-        "judge": scaled(plan.examples, 1 / seen),
+        "forward": plan.examples * (1 / seen),
+        "judge": plan.examples * (1 / seen),
         "backward": Range(
             plan.trained.low * WRONG_SHARE[0] / sample / share,
             plan.trained.high * WRONG_SHARE[1] / sample,
-            plan.usual.trained * USUALLY_WRONG / sample / share,
+            plan.trained.usual * USUALLY_WRONG / sample / share,
         ),
         "optimizer": _asked(optimizer, plan),
     }
     calls, inputs, outputs = {}, {}, {}
     for purpose, usage in used.items():
         factor = factors[purpose]
-        calls[purpose] = scaled(factor, usage.calls)
+        calls[purpose] = factor * usage.calls
         less, more, above = _drift(purpose, optimizer, plan, target)
         least = max(0.1, 1 - less * usage.calls / max(1, usage.input_tokens))
         cases, each = (share, SHARED_INPUT) if purpose == "backward" and share > 1 else (1, 1.0)  # in a request
-        asked = calls[purpose].usual or 0.0
+        asked = calls[purpose].usual
         inputs[purpose] = Range(
             factor.low * usage.input_tokens * least,
             factor.high * usage.input_tokens + calls[purpose].high * more,
-            (factor.usual or 0.0) * cases * each * usage.input_tokens + asked * above,
+            factor.usual * cases * each * usage.input_tokens + asked * above,
         )
         fewest, most = ANSWER_TOKENS[purpose]
         usual = USUAL_ANSWER[purpose] * cases
@@ -152,7 +151,7 @@ def estimate(
             rewritten = _rewritten(optimizer)
             most += rewritten
             usual += min(rewritten, plan.texts)
-        unit = Unit.of(purpose, usage.calls / seen, target, list(examples_of(rows))[:SAMPLE])
+        unit = unit_of(purpose, usage.calls / seen, target, list(examples_of(rows))[:SAMPLE])
         outputs[purpose] = Range(
             calls[purpose].low * fewest * unit.low, calls[purpose].high * most * unit.high, asked * usual * unit.usual
         )
@@ -160,7 +159,7 @@ def estimate(
         told = plan.batch * _FEEDBACK + tokens.count(templates.load("reduce").system) + _FRAME
         for part, each in ((calls, 1), (inputs, told), (outputs, ANSWER_TOKENS["optimizer"][1])):
             most_of_them = Range(0, merging * each, merging * each * USUALLY_WRONG)
-            part["optimizer"] = part.get("optimizer", Range(0, 0, 0)) + most_of_them
+            part["optimizer"] = part.get("optimizer", Range()) + most_of_them
     if trainer.controls:
         add_controls(calls, inputs, outputs, used, seen, len(val), 0 if test is None else len(test))
     dollars = None if models is None else dollars_of(models, inputs, outputs)
@@ -183,13 +182,6 @@ def estimate_parts(parts: Sequence[Part], of: Callable[[Part], Estimate]) -> Est
     return summed([known[size] for size in sizes])
 
 
-class _Usual(NamedTuple):
-    """What is usual of a run: steps, and examples that are trained on."""
-
-    steps: float
-    trained: float
-
-
 @dataclass(frozen=True)
 class _Plan:
     """What a run goes over: steps, examples that are trained on, and examples that go forward in all."""
@@ -198,7 +190,6 @@ class _Plan:
     steps: Range
     trained: Range
     examples: Range
-    usual: _Usual
     texts: int
 
     @classmethod
@@ -221,7 +212,9 @@ class _Plan:
             return epochs * loader.examples + min(rest * batch, loader.examples)
 
         tests = 0 if test is None else len(test)
-        trained = Range(trained_in(fewest), trained_in(most))
+        usually = most if trainer.patience is None else min(most, USUAL_PATIENCE * trainer.patience)
+        steps = Range(fewest, most, usually)
+        trained = Range(trained_in(fewest), trained_in(most), trained_in(usually))
         validated = (1 + most) * len(val) + min(MEASURED, len(val))  # a few are run twice before the first race
         edits = _edits(optimizer)
         if edits > 1:  # a step is looked at, and run without each of its edits, before its race and after a lost one
@@ -233,14 +226,12 @@ class _Plan:
             validated += most * trimmed
         if optimizer.candidates > 1:  # each is run on a few training examples
             validated += most * optimizer.candidates * min(CHOSEN_ON, loader.examples)
-        steps = most if trainer.patience is None else min(most, USUAL_PATIENCE * trainer.patience)
-        usual = _Usual(steps, trained_in(steps))
         chosen = 0 if optimizer.candidates == 1 else optimizer.candidates * min(CHOSEN_ON, loader.examples)
-        usually = usual.trained + len(val) + USUALLY_ASKED * steps * chosen + 2 * tests
-        usually += steps * USUALLY_RACED * len(val)
-        examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests, usually)
+        usual = trained.usual + len(val) + USUALLY_ASKED * usually * chosen + 2 * tests
+        usual += usually * USUALLY_RACED * len(val)
+        examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests, usual)
         texts = sum(tokens.count(str(variable.data)) for variable in optimizer.variables())
-        return cls(batch, Range(fewest, most), trained, examples, usual, texts)
+        return cls(batch, steps, trained, examples, texts)
 
 
 def _asked(optimizer: Optimizer, plan: _Plan) -> Range:
@@ -250,10 +241,10 @@ def _asked(optimizer: Optimizer, plan: _Plan) -> Range:
     """
     steps = plan.steps
     if not optimizer.reads_feedback:
-        return Range(steps.low, 2 * steps.high, plan.usual.steps)
+        return Range(steps.low, 2 * steps.high, steps.usual)
     some_wrong = 1 - (1 - WRONG_SHARE[0]) ** plan.batch
     least = max(min(1.0, steps.low) * some_wrong, steps.low * WRONG_SHARE[0])
-    return Range(least, 2 * steps.high, plan.usual.steps * USUALLY_ASKED)
+    return Range(least, 2 * steps.high, steps.usual * USUALLY_ASKED)
 
 
 def _merging(optimizer: Optimizer, plan: _Plan) -> float:
@@ -289,7 +280,7 @@ def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tu
         now += texts
         room = max(0, limit - texts)
         growth += min(steps * edits * LINE_TOKENS, room) / 2
-        usual += USUAL_GROWTH * min(plan.usual.steps * edits * LINE_TOKENS, room) / 2
+        usual += USUAL_GROWTH * min(plan.steps.usual * edits * LINE_TOKENS, room) / 2
         if group.get("use_feedback", True):
             shown = min(group.get("max_feedback_tokens", 8000), plan.batch * (_FEEDBACK + SHOWN_ANSWER))
         else:

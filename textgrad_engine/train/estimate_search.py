@@ -19,7 +19,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.searcher import Searcher
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.estimated import (
     ANSWER_TOKENS,
@@ -29,12 +29,11 @@ from textgrad_engine.train.estimated import (
     WRONG_SHARE,
     Estimate,
     Placeholder,
-    Range,
-    Unit,
     add_controls,
     dollars_of,
     mean_tokens,
     rehearsing,
+    unit_of,
 )
 from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.objective import Objective
@@ -74,7 +73,7 @@ def estimate_search(
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, train, val, nobody)
     tests = 0 if test is None else len(test)
-    examples = volume.examples + Span(len(val) + tests, 1.25 * len(val) + 2 * tests, 2 * len(val) + 2 * tests)
+    examples = volume.examples + Range(len(val) + tests, 2 * len(val) + 2 * tests, 1.25 * len(val) + 2 * tests)
     now = sum(tokens.count(str(variable.data)) for variable in variables)
     answers = list(examples_of(train))[:SAMPLE]
     target = sum(mean_tokens([row.get(name) for row in answers]) for name in target_fields(loss, trainer.target))
@@ -84,12 +83,12 @@ def estimate_search(
         if not part.calls.high:
             continue
         mean = usage.input_tokens / max(1, usage.calls)
-        growth, more = volume.growth, Span(high=ANSWER_TOKENS["forward"][1] * target)
+        growth, more = volume.growth, Range(high=ANSWER_TOKENS["forward"][1] * target)
         if purpose == "backward":
-            more += Span(0, growth.usual / 2, growth.high + ANSWER_TOKENS["backward"][1])
+            more += Range(0, growth.high + ANSWER_TOKENS["backward"][1], growth.usual / 2)
         elif purpose == "optimizer":
             more += volume.told
-        calls[purpose] = Range(part.calls.low, part.calls.high, part.calls.usual)
+        calls[purpose] = part.calls
         inputs[purpose] = Range(
             part.calls.low * max(0.1 * mean, mean - SHRINK * now),
             part.calls.high * (mean + growth.high + more.high),
@@ -100,7 +99,7 @@ def estimate_search(
         if purpose == "optimizer" and volume.rewrites:
             most += round(now + growth.high)
             usual += now + growth.usual
-        unit = Unit.of(purpose, usage.calls / seen, target, list(examples_of(train))[:SAMPLE])
+        unit = unit_of(purpose, usage.calls / seen, target, list(examples_of(train))[:SAMPLE])
         outputs[purpose] = Range(
             part.calls.low * fewest * unit.low, part.calls.high * most * unit.high, part.cases * usual * unit.usual
         )
@@ -117,12 +116,12 @@ def estimate_search(
 class _Part:
     """The calls of one purpose; of what is usual, how many cases they hold, and the part of a request that each is."""
 
-    calls: Span
+    calls: Range
     cases: float
     each: float = 1.0
 
     @classmethod
-    def of(cls, purpose: str, usage: Usage, seen: int, examples: Span, volume: Volume) -> _Part:
+    def of(cls, purpose: str, usage: Usage, seen: int, examples: Range, volume: Volume) -> _Part:
         an_example = usage.calls / seen
         if purpose == "optimizer":
             return cls(volume.asked, volume.asked.usual)
@@ -130,20 +129,20 @@ class _Part:
             cases = volume.feedback.usual * USUALLY_WRONG * an_example
             low = volume.feedback.low * WRONG_SHARE[0] * an_example / volume.shared
             shared = 1.0 if volume.shared == 1 else SHARED_INPUT
-            return cls(Span(low, cases / volume.shared, volume.feedback.high * an_example), cases, shared)
-        calls = Span(examples.low * an_example, examples.usual * an_example, examples.high * an_example)
+            return cls(Range(low, volume.feedback.high * an_example, cases / volume.shared), cases, shared)
+        calls = examples * an_example
         return cls(calls, calls.usual)
 
 
 def _waits(volume: Volume, used: Mapping[str, Usage], seen: int, tested: bool) -> Range | None:
     """Answers that are waited for one after the other: passes, times the calls that an example makes in a row."""
 
-    def deep(purpose: str) -> Span:
+    def deep(purpose: str) -> Range:
         calls = used[purpose].calls / seen if purpose in used else 0.0
-        return Span(min(1.0, calls), calls, calls)
+        return Range(min(1.0, calls), calls, calls)
 
     forward, backward, asked = volume.waits
-    forward += Span(1 + tested, 1.5 + 2 * tested, 2 + 2 * tested)
+    forward += Range(1 + tested, 2 + 2 * tested, 1.5 + 2 * tested)
     once = deep("forward") + deep("judge")
     back = deep("backward")
     ends = [

@@ -6,8 +6,8 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
@@ -19,6 +19,7 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import Metered
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
+from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.train.least import least
 
 __all__ = [
@@ -29,14 +30,12 @@ __all__ = [
     "WRONG_SHARE",
     "Estimate",
     "Placeholder",
-    "Range",
-    "Unit",
     "add_controls",
     "dollars_of",
     "mean_tokens",
     "rehearsing",
-    "scaled",
     "summed",
+    "unit_of",
 ]
 
 ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
@@ -62,25 +61,6 @@ _TEXT = re.compile(r"<((?:text|original|tried)-[0-9a-f]{8})>\n(.*?)\n</\1>", re.
 """A text that the optimizer is shown, as each of its prompts fences it."""
 
 _FEEDBACK = re.compile(r"^<feedback-[0-9a-f]{8}>$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Range:
-    """What a run may use of something, at least and at most.
-
-    Attributes:
-        low: the least.
-        high: the most.
-        usual: what is usual, for a search; None where that is not told.
-    """
-
-    low: float
-    high: float
-    usual: float | None = field(default=None, repr=False)
-
-    def __add__(self, other: Range) -> Range:
-        usual = None if self.usual is None or other.usual is None else self.usual + other.usual
-        return Range(self.low + other.low, self.high + other.high, usual)
 
 
 @dataclass(frozen=True)
@@ -186,7 +166,7 @@ def add_controls(
         val: how many examples to validate on.
         tests: how many to test on.
     """
-    of_run = sum(calls.values(), Range(0, 0, 0))
+    of_run = sum(calls.values(), Range())
     for purpose, extra in _controls(used, seen, of_run, val, tests).items():
         for part in (inputs, outputs):
             part[purpose] += _as_before(extra, part[purpose], calls[purpose])
@@ -195,7 +175,7 @@ def add_controls(
 
 def _as_before(extra: Range, amount: Range, calls: Range) -> Range:
     """What further calls use, if each uses what a call did before on the average."""
-    ends = zip(*((each.low, each.high, each.usual or 0.0) for each in (extra, amount, calls)))
+    ends = zip(*((each.low, each.high, each.usual) for each in (extra, amount, calls)))
     low, high, usual = (more * whole / max(number, 1) for more, whole, number in ends)
     return Range(low, high, usual)
 
@@ -213,14 +193,13 @@ def _controls(used: Mapping[str, Usage], seen: int, of_run: Range, val: int, tes
     an_example = {name: used[name].calls / seen for name in ("forward", "judge") if name in used}
     each_time = max(1.0, sum(an_example.values()))
     examples = of_run.high / each_time + val + tests
-    usual = of_run.usual or 0.0
-    usually = _USUAL_CONTROL * usual / each_time + (val + tests) / 2  # tested is what is no text of before
+    usually = _USUAL_CONTROL * of_run.usual / each_time + (val + tests) / 2  # tested is what is no text of before
     extra = {
         name: Range(2 * val * each, 2 * max(val, examples) * each, 2 * usually * each)
         for name, each in an_example.items()
     }
     if "optimizer" in used:  # one of the two asks it, and races each answer on two examples at least
-        extra["optimizer"] = Range(0, of_run.high / 2, _USUALLY_REWRITTEN * usual)
+        extra["optimizer"] = Range(0, of_run.high / 2, _USUALLY_REWRITTEN * of_run.usual)
     return extra
 
 
@@ -233,11 +212,11 @@ def summed(each: Sequence[Estimate]) -> Estimate:
 
     def by_purpose(of: Callable[[Estimate], dict[str, Range]]) -> dict[str, Range]:
         names = dict.fromkeys(purpose for one in each for purpose in of(one))
-        return {name: sum((of(one)[name] for one in each if name in of(one)), Range(0, 0, 0)) for name in names}
+        return {name: sum((of(one)[name] for one in each if name in of(one)), Range()) for name in names}
 
     def together(values: Sequence[Range | None]) -> Range | None:
         known = [value for value in values if value is not None]
-        return sum(known, Range(0, 0, 0)) if len(known) == len(each) else None
+        return sum(known, Range()) if len(known) == len(each) else None
 
     return Estimate(
         by_purpose(lambda one: one.calls),
@@ -251,51 +230,37 @@ def summed(each: Sequence[Estimate]) -> Estimate:
     )
 
 
-def scaled(values: Range, by: float) -> Range:
-    """A range times a number."""
-    return Range(values.low * by, values.high * by, None if values.usual is None else values.usual * by)
-
-
 def mean_tokens(targets: Sequence[Any]) -> float:
     """How many tokens a target has on the average; 50 where there is none."""
     counts = [tokens.count(str(target)) for target in targets if target is not None]
     return max(1.0, sum(counts) / len(counts)) if counts else 50.0
 
 
-class Unit(NamedTuple):
-    """What the tokens of an answer are multiples of, at least, at most, and usually."""
+def unit_of(purpose: str, calls: float, target: float, rows: Sequence[dict[str, Any]]) -> Range:
+    """What the tokens of an answer are multiples of.
 
-    low: float
-    high: float
-    usual: float
-
-    @classmethod
-    def of(cls, purpose: str, calls: float, target: float, rows: Sequence[dict[str, Any]]) -> Unit:
-        """The unit for a purpose.
-
-        Args:
-            purpose: of the calls.
-            calls: that an example makes. Of several, what an earlier one says may be a word, or as long as the example.
-            target: tokens of a target.
-            rows: some examples.
-        """
-        if purpose != "forward":
-            return cls(1, 1, 1)
-        if calls <= 1:
-            return cls(target, target, target)
-        texts = [str(value) for row in rows for value in row.values() if not is_part(value)]
-        fields = sum(map(tokens.count, texts)) / max(1, len(rows))
-        longest = max(target, fields)
-        return cls(1, longest, (longest * (calls - 1) + target) / calls)
+    Args:
+        purpose: of the calls.
+        calls: that an example makes. Of several, what an earlier one says may be a word, or as long as the example.
+        target: tokens of a target.
+        rows: some examples.
+    """
+    if purpose != "forward":
+        return Range(1, 1, 1)
+    if calls <= 1:
+        return Range(target, target, target)
+    texts = [str(value) for row in rows for value in row.values() if not is_part(value)]
+    fields = sum(map(tokens.count, texts)) / max(1, len(rows))
+    longest = max(target, fields)
+    return Range(1, longest, (longest * (calls - 1) + target) / calls)
 
 
 def dollars_of(models: Mapping[str, Model], inputs: dict[str, Range], outputs: dict[str, Range]) -> Range | None:
     """What tokens by purpose cost; None when the price of a model is not known."""
-    sums: dict[str, float] = {"low": 0.0, "high": 0.0, "usual": 0.0}
-    told = all(part.usual is not None for part in (*inputs.values(), *outputs.values()))
+    sums = dict.fromkeys(("low", "high", "usual"), 0.0)
     for purpose in inputs:
         model = models.get(purpose) or models["forward"]
-        for end in ("low", "high", "usual") if told else ("low", "high"):
+        for end in sums:
             usage = Usage(
                 input_tokens=round(getattr(inputs[purpose], end)), output_tokens=round(getattr(outputs[purpose], end))
             )
@@ -303,4 +268,4 @@ def dollars_of(models: Mapping[str, Model], inputs: dict[str, Range], outputs: d
             if price is None:
                 return None
             sums[end] += price
-    return Range(sums["low"], sums["high"], sums["usual"] if told else None)
+    return Range(**sums)

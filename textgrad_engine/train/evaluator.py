@@ -127,22 +127,7 @@ def attempt(
 ) -> Attempt:
     """`evaluate`, with what was answered until then where the budget is spent or the run is stopped.
 
-    Args:
-        program: this and all others are as for `evaluate`.
-        dataset: the examples.
-        loss: the score.
-        concurrency: of examples.
-        target: the field.
-        repeats: of each example.
-        clusters: the field, or None.
-        timed: whether to note times.
-        on_score: told about scores.
-
-    Raises:
-        DataError: as for `evaluate`, and so are the others.
-        ValueError: of `repeats`.
-        TypeError: of the dataset or the loss.
-        ModelError: the key is wrong, or more than half of what was asked went unanswered.
+    Its arguments are those of `evaluate`, and so are its errors, but for these two.
     """
     if callable(dataset) and not callable(loss):
         raise TypeError(

@@ -13,7 +13,7 @@ from textgrad_engine import nn, no_grad, optim, use_models
 from textgrad_engine.errors import AuthenticationFailed
 from textgrad_engine.optim.proposers import Patch
 from textgrad_engine.optim.search.searcher import Decision, Searcher
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
 
@@ -153,8 +153,7 @@ def test_what_was_kept_tells_the_best_texts(make: Make, parcels: Callable[..., S
 def two_prompts(request: Any) -> Any:
     """Words in a or b are put right by the first prompt, others by the second one; the critic speaks to both."""
     if request.purpose == "backward":
-        cases = request.config.response_format.json_schema["properties"]
-        return {case: dict.fromkeys(schema["properties"], "Say more.") for case, schema in cases.items()}
+        return feedback_for(request, "Say more.")
     system, text = request.messages[0].text, request.messages[-1].text
     if request.purpose == "optimizer":
         return {"text": "one FIRST" if "first prompt" in text else "two SECOND", "reason": "asked for"}

@@ -10,7 +10,7 @@ import pytest
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import BadRequest
 from textgrad_engine.llm import Request
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Guards, Trainer, TrainResult
 
 WORDS = [f"w{n}" for n in range(36)]
@@ -44,8 +44,7 @@ def fit(
 
     def answer(request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             edits = [{"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]} for line in lines]
             return {"edits": edits}
@@ -116,8 +115,7 @@ def test_the_refused_edit_is_told_to_the_proposer() -> None:
 
     def answer(request: Request) -> Any:
         if request.purpose == "backward":
-            cases = request.config.response_format.json_schema["properties"]
-            return {case: dict.fromkeys(schema["properties"], "Say to shout.") for case, schema in cases.items()}
+            return feedback_for(request, "Say to shout.")
         if request.purpose == "optimizer":
             asked.append(request.messages[-1].text)
             lines = ("Shout.", "Mind all of them.") if len(asked) == 1 else ()

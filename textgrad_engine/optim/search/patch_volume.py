@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textgrad_engine.optim.search.board import MOST_DRAWN
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.trim import MOST_LOOKED
-from textgrad_engine.optim.search.volume import Sizes, Span, Volume, rounded_up
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 
 if TYPE_CHECKING:
     from textgrad_engine.optim.patch_search import PatchSearch
@@ -57,26 +57,26 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
     at_once = 0.6 + 0.4 * lanes
     batches = (race // 12 + 1).bit_length() + 1
     return Volume(
-        decisions=Span(fewest, usual, limit),
-        examples=Span(
+        decisions=Range(fewest, limit, usual),
+        examples=Range(
             drawn,
-            tried * batch + usual * 0.35 * min(race, search.allowance or race) + min(measured, sizes.val),
             begun * (most_drawn + raced + spared) + (kept + 1) * sizes.val + measured,
+            tried * batch + usual * 0.35 * min(race, search.allowance or race) + min(measured, sizes.val),
         ),
-        feedback=Span(drawn, tried * batch, begun * most_drawn),
-        asked=Span(0, (1.1 + bool(extra)) * tried, (2 + extra) * begun * sizes.parameters),
+        feedback=Range(drawn, begun * most_drawn, tried * batch),
+        asked=Range(0, (2 + extra) * begun * sizes.parameters, (1.1 + bool(extra)) * tried),
         shared=min(search.feedback_batch_size, batch),
         waits=(
-            Span(
+            Range(
                 rounded_up(fewest, lanes),
-                1 + 1.6 * usual / at_once,  # one to measure the noise
                 1 + begun * (6 + 5 * batches) * (2 if spared else 1),
+                1 + 1.6 * usual / at_once,  # one to measure the noise
             ),
-            Span(0, tried / at_once, begun),
-            Span(0, (1 + bool(extra)) * tried / at_once, (2 + extra) * begun),
+            Range(0, begun, tried / at_once),
+            Range(0, (2 + extra) * begun, (1 + bool(extra)) * tried / at_once),
         ),
-        growth=Span(0, min(20 * gained, search.room_to_grow()), search.room_to_grow()),
-        told=Span(0, 25 * batch + 10 * search.momentum, search.most_told() + 200 * search.momentum),
+        growth=Range(0, search.room_to_grow(), min(20 * gained, search.room_to_grow())),
+        told=Range(0, search.most_told() + 200 * search.momentum, 25 * batch + 10 * search.momentum),
         rewrites=False,
         assumed=""
         if most is not None

@@ -10,28 +10,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Sizes", "Span", "Volume", "rounded_up"]
+__all__ = ["Range", "Sizes", "Volume", "rounded_up"]
 
 OFTEN_KEPT = 4
 """A search that ends after so many decisions in vain usually ends after so many times that number in all."""
 
 
 @dataclass(frozen=True)
-class Span:
-    """A number that is not known yet.
+class Range:
+    """What a run may use or do of something.
 
     Attributes:
         low: the least.
-        usual: what is usual.
         high: the most.
+        usual: what is usual.
     """
 
     low: float = 0.0
-    usual: float = 0.0
     high: float = 0.0
+    usual: float = field(default=0.0, repr=False)
 
-    def __add__(self, other: Span) -> Span:
-        return Span(self.low + other.low, self.usual + other.usual, self.high + other.high)
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.high + other.high, self.usual + other.usual)
+
+    def __mul__(self, by: float) -> Range:
+        return Range(self.low * by, self.high * by, self.usual * by)
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,14 @@ class Volume:
         assumed: what the most rests on, in words; "" where it is a bound.
     """
 
-    decisions: Span
-    examples: Span
-    feedback: Span = Span()
-    asked: Span = Span()
+    decisions: Range
+    examples: Range
+    feedback: Range = Range()
+    asked: Range = Range()
     shared: int = 1
-    waits: tuple[Span, Span, Span] = (Span(), Span(), Span())
-    growth: Span = Span()
-    told: Span = Span()
+    waits: tuple[Range, Range, Range] = (Range(), Range(), Range())
+    growth: Range = Range()
+    told: Range = Range()
     rewrites: bool = True
     assumed: str = field(default="")
 

@@ -20,6 +20,8 @@ __all__ = [
     "Context",
     "FeedbackTransform",
     "Gathered",
+    "Stateless",
+    "Updated",
     "chain",
     "chain_of",
     "forgetful",
@@ -103,6 +105,19 @@ class FeedbackTransform(Protocol):
         return state
 
 
+class Stateless(FeedbackTransform):
+    """Base of transforms that look at the feedback alone and remember nothing."""
+
+    @abstractmethod
+    def apply(self, gathered: Gathered) -> Gathered:
+        """The feedback changed."""
+        ...
+
+    async def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated:
+        """What `apply` gives, and the state as it was."""
+        return self.apply(gathered), state
+
+
 @dataclass(frozen=True)
 class Chain:
     """Transforms one behind the other; see `chain`."""
@@ -118,9 +133,7 @@ class Chain:
         """The states of all, in order."""
         return {"states": [transform.init() for transform in self.transforms]}
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
+    async def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated:
         """What the last one makes of what the one before it made of the feedback.
 
         Raises:

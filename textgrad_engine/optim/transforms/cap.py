@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.context import fit
-from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
+from textgrad_engine.optim.transforms.base import Gathered, Stateless
 
 __all__ = ["Cap", "cap"]
 
 
 @dataclass(frozen=True)
-class Cap(FeedbackTransform):
+class Cap(Stateless):
     """See `cap`."""
 
     max_tokens: int
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
-        """Leave out what does not fit."""
-        return self.apply(gathered), state
-
     def apply(self, gathered: Gathered) -> Gathered:
-        """`update` for those who have no event loop."""
+        """Leave out what does not fit."""
         items = gathered.items
         order = sorted(range(len(items)), key=lambda n: (-items[n].times, n))
         kept = fit([tokens.count(item.text) + tokens.count(item.answer) for item in items], self.max_tokens, order)

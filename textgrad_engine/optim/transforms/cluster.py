@@ -7,11 +7,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.optim.feedback import FeedbackItem, joined
-from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
+from textgrad_engine.optim.transforms.base import Gathered, Stateless
 from textgrad_engine.optim.words import grams, words_of
 
 __all__ = ["Cluster", "cluster"]
@@ -21,20 +20,14 @@ Likeness = dict[int, float]
 
 
 @dataclass(frozen=True)
-class Cluster(FeedbackTransform):
+class Cluster(Stateless):
     """See `cluster`."""
 
     threshold: float
     n: int
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
-        """Near-duplicates become one item."""
-        return self.apply(gathered), state
-
     def apply(self, gathered: Gathered) -> Gathered:
-        """`update` for those who have no event loop."""
+        """Near-duplicates become one item."""
         items = gathered.items
         alike = self._alike(items)
         found: list[tuple[int, FeedbackItem]] = []

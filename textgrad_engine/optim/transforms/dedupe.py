@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.feedback import FeedbackItem, joined
-from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
+from textgrad_engine.optim.transforms.base import Gathered, Stateless
 
 __all__ = ["Dedupe", "dedupe"]
 
 
 @dataclass(frozen=True)
-class Dedupe(FeedbackTransform):
+class Dedupe(Stateless):
     """See `dedupe`."""
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
-        """Equal texts become one item."""
-        return self.apply(gathered), state
-
     def apply(self, gathered: Gathered) -> Gathered:
-        """`update` for those who have no event loop."""
+        """Equal texts become one item."""
         found: dict[str, list[FeedbackItem]] = {}
         for item in gathered.items:
             found.setdefault(" ".join(folded(item.text).split()), []).append(item)

@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.optim.telling import Tried, is_there
-from textgrad_engine.optim.transforms.base import Context, Gathered
+from textgrad_engine.optim.transforms.base import Context, Gathered, Updated
 
 __all__ = ["Momentum", "momentum"]
 
@@ -23,9 +23,7 @@ class Momentum:
         """No past."""
         return {"past": []}
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
+    async def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated:
         """Put the past behind the history that is there (the prompt ``past_edit``).
 
         When an edit is first shown, it is noted which of its lines are in the text. What was not, as it was taken back,

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
+from textgrad_engine.optim.transforms.base import Gathered, Stateless
 
 __all__ = ["NewestFirst", "WorstFirst", "newest_first", "worst_first"]
 
 
 @dataclass(frozen=True)
-class WorstFirst(FeedbackTransform):
+class WorstFirst(Stateless):
     """See `worst_first`."""
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
+    def apply(self, gathered: Gathered) -> Gathered:
         """Sort by score."""
-        return replace(gathered, items=tuple(sorted(gathered.items, key=_mean_score))), state
+        return replace(gathered, items=tuple(sorted(gathered.items, key=_mean_score)))
 
 
 @dataclass(frozen=True)
-class NewestFirst(FeedbackTransform):
+class NewestFirst(Stateless):
     """See `newest_first`."""
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
+    def apply(self, gathered: Gathered) -> Gathered:
         """Turn the order round."""
-        return replace(gathered, items=gathered.items[::-1]), state
+        return replace(gathered, items=gathered.items[::-1])
 
 
 def worst_first() -> WorstFirst:

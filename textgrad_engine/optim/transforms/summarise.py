@@ -24,7 +24,7 @@ from textgrad_engine.ops.reduce import (
     unusable,
 )
 from textgrad_engine.optim.feedback import joined
-from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered
+from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered, Updated
 
 __all__ = ["Summarise", "summarise"]
 
@@ -40,9 +40,7 @@ class Summarise(FeedbackTransform):
         """How often it asks in one update at most, where its model has room for all items."""
         return MERGE_ATTEMPTS
 
-    async def update(
-        self, gathered: Gathered, state: dict[str, Any], context: Context
-    ) -> tuple[Gathered, dict[str, Any]]:
+    async def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Updated:
         """Ask for a merger when there are too many items.
 
         Raises:
