@@ -790,13 +790,17 @@ def test_the_same_company_is_tried_once() -> None:
     assert here.lines == [SEED]
 
 
-def test_refused_edits_are_not_tried_together_without_end() -> None:
-    """Where nothing helps, each refusal makes another company; two are tried, then none until a patch is kept."""
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_refused_edits_are_not_tried_together_without_end(lanes: int) -> None:
+    """Where nothing helps, each refusal makes another company; two are tried, then none until a patch is kept.
+
+    What is under way counts: eight lanes began up to sixteen before the first two were settled.
+    """
 
     def propose(asked: Asked) -> Edits:
         return [edit("add", asked.end, f"Vain {len(here.asked('optimizer'))}.")]
 
-    here = World("a12", "a8 z8", propose, lambda lines, word: word[0] == "z", batch_size=2, most_tries=4)
+    here = World("a12", "a8 z8", propose, lambda lines, word: word[0] == "z", batch_size=2, most_tries=4, lanes=lanes)
     decisions = here.steps(90)
     assert sum(each.kind == "patch" for each in decisions) > 6
     assert sum(each.kind == "union" for each in decisions) == 2

@@ -318,7 +318,7 @@ class PatchSearch(BoardSearcher):
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
         if (without := self._without(objective, stuck=stuck)) is not None:
             return without
-        if stuck and board.vain < MOST_VAIN and (edits := company(board, objective)):
+        if stuck and board.tried_together < MOST_VAIN and (edits := company(board, objective)):
             return work(shop.union, number, edits, seed)
         if not positions:
             return None

@@ -127,7 +127,7 @@ class Board:
         rivals: patches that are to be raced against what is in the texts.
         doubtful: edits that are to be tried without again, each time some of them together.
         united: the refused edits that were tried together, each time by parameter and text.
-        vain: how often refused edits were tried together since a patch was kept.
+        vain: how often that was settled since a patch was kept.
         examples: the ids of the training and of the validation examples, which positions speak of.
         digest: tells these from others with the same ids (`Objective.digest`).
     """
@@ -188,6 +188,11 @@ class Board:
     def busy(self) -> set[int]:
         """The training examples whose proposals are under way."""
         return {n for begun in self.under_way for n in begun.examples}
+
+    @property
+    def tried_together(self) -> int:
+        """How often refused edits were tried together since a patch was kept, also where that is under way."""
+        return self.vain + sum(bool(begun.united) for begun in self.under_way)
 
     @property
     def mean(self) -> float:
