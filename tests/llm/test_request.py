@@ -275,6 +275,23 @@ def test_a_field_that_there_is_not_is_refused(make):
         make(text="half an ans", finsh_reason="length")
 
 
+def test_what_a_newer_version_has_recorded_is_read():
+    """An answer that was paid for is not lost for a field that nobody here knows; who makes one hears of it."""
+    entry = {"text": "yes", "usage": {"calls": 1, "audio_tokens": 7}, "logprobs": [1]}
+    for read in (Completion.model_validate(entry), Completion.model_validate_json(json.dumps(entry))):
+        assert read == Completion("yes")
+    with pytest.raises(ValidationError, match=r"audio_tokens\n  Extra inputs are not permitted"):
+        Usage(calls=1, audio_tokens=7)
+
+
+def test_what_is_validated_is_held_to_how():
+    """A record is not made by name behind it, where a text would do for a number."""
+    with pytest.raises(ValidationError, match="attempts"):
+        Completion.model_validate({"text": "yes", "attempts": "2"}, strict=True)
+    with pytest.raises(ValidationError, match="self\n  Extra"):
+        Message.model_validate({"role": "user", "content": "May I?", "self": 1})
+
+
 def test_records_are_copied_pickled_and_validated_as_before():
     """The order of their fields is for who writes them by hand."""
     asked = Request([Message("user", "May I?")])

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypedDict, assert_type
 
+import pytest
+
 import textgrad_engine as tg
 from textgrad_engine import data, func, llm, nn, ops, optim, train
 from textgrad_engine.testing import FunctionModel
@@ -83,6 +85,19 @@ def test_values_and_the_graph() -> None:
     handle = prompt.register_hook(lambda gradient: None)
     handle.remove()
     assert [item.data for item in prompt.grad] == ["shorter"]
+
+
+def test_messages_and_what_holds_them() -> None:
+    """Fields in order, and no others; a comment that has nothing to forgive is an error itself."""
+    asked = llm.Request([llm.Message("user", "May I?")], llm.GenerateConfig(seed=1), "judge")
+    assert_type(asked.messages, tuple[llm.Message, ...])
+    assert_type(llm.Completion("yes", "stop", llm.Usage(1, 2), model="mine").usage, llm.Usage)
+    with pytest.raises(ValueError, match="rol"):
+        llm.Message(rol="user")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="purpose"):
+        llm.Request([], llm.GenerateConfig(), "forwards")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="text"):
+        llm.Completion()  # type: ignore[call-arg]
 
 
 def test_operations_and_transforms() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from textgrad_engine.llm import typed
 from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem
@@ -35,17 +35,27 @@ class _Frozen(BaseModel):
 
 
 class Record(_Frozen):
-    """Base of records whose fields are given by name, or the first of them in order.
+    """Base of records whose fields are given by name, or the first of them in order, and that are made with no others.
+
+    Type checkers go by the `__init__` that each states for them, as what they make of fields takes names alone.
 
     Example:
         >>> Message("user", "May I?") == Message(role="user", content="May I?")
         True
     """
 
-    def __init__(self, *given: Any, **named: Any) -> None:
+    def __init__(self, /, *given: Any, **named: Any) -> None:
         if given:
             named = _by_name(type(self), given, named)
         self.__pydantic_validator__.validate_python(named, self_instance=self)
+        if len(named) > len(self.model_fields_set):  # of one whose records may have fields of newer versions
+            unknown = [name for name in named if name not in type(self).model_fields]
+            raise ValidationError.from_exception_data(
+                type(self).__name__,
+                [{"type": "extra_forbidden", "loc": (name,), "input": named[name]} for name in unknown],
+            )
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # or validation would make each by calling it
 
 
 def _by_name(record: type[Record], given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,6 +86,17 @@ class Message(Record):
     tool_calls: tuple[Mapping[str, Any], ...] | None = None
     tool_call_id: str | None = None
     items: tuple[Mapping[str, Any], ...] | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            role: Literal["system", "user", "assistant", "developer", "tool"],
+            content: str | list[dict[str, Any]],
+            tool_calls: Sequence[Mapping[str, Any]] | None = None,
+            tool_call_id: str | None = None,
+            items: Sequence[Mapping[str, Any]] | None = None,
+        ) -> None: ...
 
     @property
     def text(self) -> str:
@@ -311,6 +332,12 @@ class Request(Record):
     messages: tuple[Message, ...]
     config: GenerateConfig = GenerateConfig()
     purpose: Purpose = "forward"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, messages: Sequence[Message], config: GenerateConfig = ..., purpose: Purpose = "forward"
+        ) -> None: ...
 
 
 _MODEL = "_model"

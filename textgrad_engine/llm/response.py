@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from textgrad_engine.kinds import is_number, plain
 from textgrad_engine.llm.request import Message, Record
@@ -18,7 +18,7 @@ __all__ = ["MOST_PRICE", "Completion", "FinishReason", "Price", "Usage"]
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
-class Usage(BaseModel):
+class Usage(Record):
     """Tokens and money; two add up with ``+``, several with ``sum``.
 
     Attributes:
@@ -30,7 +30,7 @@ class Usage(BaseModel):
         dollars: what it cost, in US dollars; None when the price is not known (never a silent zero).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="ignore")  # of those that newer versions have recorded
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -38,6 +38,18 @@ class Usage(BaseModel):
     reasoning_tokens: int = 0
     calls: int = 0
     dollars: float | None = 0.0
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            input_tokens: int = 0,
+            output_tokens: int = 0,
+            cached_tokens: int = 0,
+            reasoning_tokens: int = 0,
+            calls: int = 0,
+            dollars: float | None = 0.0,
+        ) -> None: ...
 
     @property
     def total_tokens(self) -> int:
@@ -123,6 +135,8 @@ class Completion(Record):
         saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
     """
 
+    model_config = ConfigDict(extra="ignore")  # of those that newer versions have recorded
+
     text: str
     finish_reason: FinishReason = "stop"
     usage: Usage = Usage(calls=1)
@@ -135,6 +149,24 @@ class Completion(Record):
     cached: bool = False
     saved: Usage | None = None
     saved_latency: float | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            text: str,
+            finish_reason: FinishReason = "stop",
+            usage: Usage = ...,
+            model: str = "",
+            tool_calls: Sequence[Mapping[str, Any]] = (),
+            items: Sequence[Mapping[str, Any]] = (),
+            latency: float = 0.0,
+            attempts: int = 1,
+            raw: Mapping[str, Any] | None = None,
+            cached: bool = False,
+            saved: Usage | None = None,
+            saved_latency: float | None = None,
+        ) -> None: ...
 
     def calls_as_text(self) -> str:
         """The tool calls as JSON, a list of objects with name and arguments; "" when there are none.

@@ -138,7 +138,7 @@ class Run:
         for number, entry in enumerate(self.completions(), 1):
             purpose = str(entry.get("purpose"))
             try:
-                found[purpose] = found.get(purpose, Usage()) + Usage(**entry.get("usage", {}))
+                found[purpose] = found.get(purpose, Usage()) + Usage.model_validate(entry.get("usage", {}))
             except (TypeError, ValidationError):
                 place = f"{self.path / 'completions.jsonl'}:{number}"
                 raise RunError(f"{place}: the usage was damaged; restore the file") from None
