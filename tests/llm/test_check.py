@@ -144,6 +144,14 @@ def test_an_answer_without_a_count_does_not_count_beside_those_that_it_was_made_
     assert used.total.calls == 1
 
 
+def test_an_answer_that_a_model_has_from_a_cache_of_its_own_is_no_call(run, ask):
+    """It says so, and it was paid for when it was counted."""
+    kept = Completion(text="yes", cached=True, usage=Usage(), saved=Usage(input_tokens=3, calls=1))
+    with meter() as used:
+        assert run(resolve(Own(lambda: _gives(kept))).complete(ask())).usage.calls == 0
+    assert used.total.calls == 0
+
+
 def test_a_tool_call_needs_no_text(run, ask):
     """Tool calls are finished answers."""
     completion = Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1"},))

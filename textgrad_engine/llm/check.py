@@ -82,7 +82,8 @@ class Check(Wrapper):
                 f"{_of_class(self._core)}.complete() gave {completion!r:.80}; give llm.Completion(text=...), with "
                 "usage where it is known"
             )
-        if not completion.usage.calls and not asks_others():  # its tokens were stated, and not that it is an answer
+        is_counted = completion.usage.calls > 0 or completion.cached or asks_others()
+        if not is_counted:  # its tokens were stated, and not that it is an answer
             completion = completion.model_copy(update={"usage": completion.usage + Usage(calls=1)})
         try:
             return self._checked(request, completion)
