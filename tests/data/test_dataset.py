@@ -52,6 +52,14 @@ def test_a_subset_names_the_place_in_the_file() -> None:
     assert part.columns == ("text", "queue")
 
 
+@pytest.mark.parametrize("make", [DataLoader, ids_of, lambda given: random_split(given, [1, 2], seed=0)])
+def test_a_set_is_refused(make: Any) -> None:
+    """Its order is another one in each process, and views of a dict have one."""
+    with pytest.raises(TypeError, match=r"a set has no order that two runs share; give a list: sorted\(examples\)"):
+        make({"a", "b", "c"})
+    make(dict.fromkeys("abc").keys())
+
+
 def test_rows_that_are_no_dicts_and_wrong_line_counts_are_refused() -> None:
     """A list of strings is not a dataset."""
     with pytest.raises(DataError, match="example 1: a row is a dict of fields, got a str; an example is a dict"):

@@ -282,6 +282,8 @@ def by_position(dataset: Examples[T], named: str = "") -> Sequence[T]:
         raise TypeError(f"{named}examples are a sequence of dicts, and this is {why}")
     given: Any = dataset
     by_label = hasattr(given, "iloc")  # as in pandas' Series, whose labels may be any numbers
+    if isinstance(given, set | frozenset):
+        raise TypeError(f"{named}a set has no order that two runs share; give a list: sorted(examples)")
     if isinstance(given, Collection) and (by_label or not hasattr(given, "__getitem__")):
         return list(given)
     if not isinstance(given, Sized) or not hasattr(given, "__getitem__"):
