@@ -9,9 +9,10 @@ __all__ = ["HIDDEN", "without_keys"]
 HIDDEN = "[redacted]"
 """What stands where a secret was."""
 
-# A digit is asked for, because "sk-learn-compatible-estimator" and "basic understanding" are text.
+# A digit is asked for, because "sk-learn-compatible-estimator" and "basic understanding" are text. Before a key may
+# stand the end of a line or a tab, as `repr` and JSON write them.
 _LOOKS_SECRET = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk|rk|pk)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form, and others'
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:sk|rk|pk)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form
     r"|(?i:(?<=bearer )|(?<=basic ))(?=[A-Za-z._~+/=-]{0,64}\d)[A-Za-z0-9._~+/=-]{16,}"
     r"|(?<=://)[^/\s@\"'<>]+(?=@)"  # name and password in an address
 )
