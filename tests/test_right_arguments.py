@@ -398,6 +398,21 @@ class Number(int, enum.Enum):
     TWO = 2
 
 
+class Queue(enum.Enum):
+    """Members whose class says in what words they are sent."""
+
+    BILLING = 1
+
+    def __str__(self) -> str:
+        return "billing"
+
+
+def test_a_member_that_is_no_text_is_sent_in_its_own_words() -> None:
+    """The number that it has says nothing to a model."""
+    model = FunctionModel(lambda request: request.messages[-1].text)
+    assert ops.chat_completion(model, [{"role": "user", "content": Queue.BILLING}]).data == "billing"
+
+
 def test_members_of_enums_are_sent_as_their_texts() -> None:
     """As slots, prompts, templates, contents of messages, roles, targets and feedback."""
     model = FunctionModel(lambda request: request.messages[-1].text)

@@ -302,7 +302,9 @@ def as_text(value: object) -> str:
     """
     if why := unfilled(value):
         raise TypeError(f'a template string (t"…") is no text: {why}')
-    return str(value.value if isinstance(value, Enum) else value)  # or one with texts as values would be its name
+    if isinstance(value, Enum) and isinstance(value, str | int | float):
+        value = value.value  # `str` would give the name of one that is no StrEnum
+    return str(value)
 
 
 def unfilled(value: object) -> str:
