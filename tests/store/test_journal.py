@@ -459,7 +459,7 @@ def test_putting_completions_in_order_does_not_hold_them_all(tmp_path: Path) -> 
 def test_completions_that_cannot_be_put_in_order_lose_nothing(
     tmp_path: Path, fit: Any, monkeypatch: Any, caplog: Any
 ) -> None:
-    """The disk may have no room for a second file of them: the run is on record by then, so nobody is kept from it."""
+    """The disk may have no room for a second file of them: nobody is kept from the result of the run by that."""
     folder = RunFolder(tmp_path / "run")
     replace = os.replace
 

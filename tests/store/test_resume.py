@@ -113,6 +113,27 @@ def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any) -> None:
     assert number > 30
 
 
+def test_killed_while_it_puts_its_calls_in_order_it_resumes(tmp_path: Path, fit: Any, monkeypatch: Any) -> None:
+    """The folder becomes that of a whole run, without the draft of the file that was being put in order."""
+    whole, path = tmp_path / "whole", tmp_path / "run"
+    result = fit(RunFolder(whole))
+    folder = Mortal(path)
+
+    def dying(draft: Path, place: Path, move: Callable[[Path, Path], None] = files.move) -> None:
+        if place.name == "completions.jsonl":
+            folder.dead = True
+            draft.rename(draft.with_name(".completions.jsonl.1.tmp"))  # nobody tidies up where a process is killed
+            raise Killed
+        move(draft, place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "move", dying)
+        assert killed(fit, folder)
+    assert (path / ".completions.jsonl.1.tmp").is_file()
+    assert fit(RunFolder(path, resume=True), model=unasked).comparison == result.comparison
+    assert timeless(path) == timeless(whole)
+
+
 class Cascade:
     """A model of one's own that asks one model, and another one where that is not sure; both are counted."""
 

@@ -44,7 +44,7 @@ def test_later_on_it_takes_as_many_as_are_not_lost_by_chance(before: str, most: 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.3])
 def test_a_critic_that_withholds_some_answers_ends_few_runs(share: float) -> None:
-    """Of runs of 100 steps, each of which asks one question, three lost in a row would end 1%, 7% and 86%."""
+    """Of runs of 100 steps, each of which asks one question, three lost in a row would end 1%, 8% and 86%."""
     ended = 0
     for seed in range(200):
         rng, found = random.Random(seed), rounds()

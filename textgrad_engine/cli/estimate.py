@@ -161,8 +161,8 @@ def _table(
         at = f"{_told(result.waits * latency, duration)} at {latency:g} s an answer"
         lines += ["", *_beside("waiting", f"{at}, if the endpoint takes all requests at once", columns)]
     if seconds is not None:
-        least, most = duration(seconds.low), duration(seconds.high)
-        lines += ["", *_beside("time", f"{least} to {most} at the limits per minute of [models], or more", columns)]
+        at = f"{_told(seconds, duration)} at the limits per minute of [models], or more"
+        lines += ["", *_beside("time", at, columns)]
     return "\n".join(lines)
 
 

@@ -269,13 +269,13 @@ class RunFolder:
         self._write_best(event.status)
         self._events.append(self._without_secrets(event_to_json(event, time.time())))
         found = self._without_secrets(result_to_json(event.result), indent=1)
-        write_atomically(self._home / "result.json", found + b"\n")
-        with self._write:  # last, as it takes the space of a second file of them
+        with self._write:  # before the result: a run that is killed here is one that goes on, and so comes here again
             for each in filter(None, (self._completions, self._tool_lines)):
                 try:
                     each.sort()
-                except OSError as error:  # the run is on record, so whoever waits for its result gets it
+                except OSError as error:  # such as no space for a second file; whoever waits for the result gets it
                     _log.warning("%s stays in the order of time: %s", each.path, reason_of(error))
+        write_atomically(self._home / "result.json", found + b"\n")
         if self.earlier is not None and not self._is_behind(event.status):
             self.earlier.settle()
 

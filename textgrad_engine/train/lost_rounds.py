@@ -24,7 +24,7 @@ class LostRounds:
     which all that there were of one kind were lost.
 
     Three end a run in which nothing was answered before. Later on it has to be more than bad luck: of a critic whose
-    filter withholds one answer in ten, three are lost in a row in 7 of 100 runs of 100 steps.
+    filter withholds one answer in ten, three are lost in a row in 8 of 100 runs of 100 steps.
 
     Args:
         optimizer: whose steps they are.

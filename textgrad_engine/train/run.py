@@ -156,7 +156,7 @@ class Run(abc.ABC):
                 result = result_of(self, status, used, time.monotonic() - began)
                 if self.earlier is not None:
                     result = self.earlier.confirmed(result)
-                self.emit(RunEnded(status, result))
+                self.emit(RunEnded(result.status, result))
             except Exception as error:
                 # Whoever is told may be what failed, and what went wrong first is what is raised.
                 with contextlib.suppress(Exception):
