@@ -30,11 +30,15 @@ class Broken(Function):
     ],
 )
 def test_an_attribute_that_is_not_there_names_ours(name: str, says: str) -> None:
-    """Also of a Parameter; for `hasattr` it is not there."""
+    """Also of a Parameter, and to who assigns to it; for `hasattr` it is not there."""
     with pytest.raises(AttributeError, match=says):
         getattr(Variable("a"), name)
     with pytest.raises(AttributeError, match=says.replace("Variable", "Parameter")):
         getattr(nn.Parameter("a"), name)
+    with pytest.raises(AttributeError, match=says):
+        setattr(Variable("a"), name, "b")
+    with pytest.raises(AttributeError, match=says):
+        delattr(Variable("a"), name)
     assert not hasattr(Variable("a"), name)
     assert name not in dir(Variable("a"))
 
@@ -51,7 +55,13 @@ class Own(nn.Parameter):
 
 def test_a_class_of_the_users_may_have_such_names() -> None:
     """They are nobody else's there."""
-    assert (Own("a").value, Own("a").text, Own("a").data) == (3, "of the class", "a")
+    own = copy.copy(Own("a"))
+    assert (own.value, own.text, own.data) == (3, "of the class", "a")
+    assert {"value", "text"} < set(dir(own))
+    assert not {"content", "item"} & set(dir(own))
+    del own.value
+    with pytest.raises(AttributeError, match=r"'Own' object has no attribute 'value'; here it is .data"):
+        own.value  # noqa: B018  reading is the test
 
 
 @pytest.mark.parametrize("name", ["data", "role"])

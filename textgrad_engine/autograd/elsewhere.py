@@ -5,7 +5,7 @@ Descriptors, as a `__getattr__` would make every attribute of every Variable slo
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 __all__ = ["NAMES", "NotHere"]
 
@@ -20,7 +20,9 @@ NAMES = {
 
 
 class NotHere:
-    """An attribute that is not there, and says what it is called here.
+    """An attribute that is not there, and says what it is called here, also to who assigns to it.
+
+    A subclass whose instances have attributes of their own may have it as one of these.
 
     Example:
         >>> from textgrad_engine import Variable
@@ -34,7 +36,23 @@ class NotHere:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, value: Any, owner: type) -> NoReturn:
-        raise AttributeError(
+    def __get__(self, value: Any, owner: type) -> Any:
+        own = getattr(value, "__dict__", {})
+        if self.name in own:
+            return own[self.name]
+        raise self._missing(owner)
+
+    def __set__(self, value: Any, given: Any) -> None:
+        if not hasattr(value, "__dict__"):
+            raise self._missing(type(value))
+        value.__dict__[self.name] = given
+
+    def __delete__(self, value: Any) -> None:
+        if self.name not in getattr(value, "__dict__", {}):
+            raise self._missing(type(value))
+        del value.__dict__[self.name]
+
+    def _missing(self, owner: type) -> AttributeError:
+        return AttributeError(
             f"{owner.__name__!r} object has no attribute {self.name!r}; here it is .{NAMES[self.name]}"
         )

@@ -117,7 +117,7 @@ class Value:
         locals().update({name: NotHere() for name in NAMES})
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in NAMES]
+        return [name for name in super().__dir__() if name not in NAMES or hasattr(self, name)]
 
     def done(self) -> bool:
         """Whether the value (or the error instead of it) is there."""
