@@ -875,8 +875,16 @@ class Dropping(nn.Module):
         return said
 
 
-def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: Path) -> None:
-    """The phase that begins them waits for them, and knows of those that found no room: nothing else is asked then."""
+def one_lane(params: Any) -> optim.PatchSearch:
+    return optim.PatchSearch(params, lanes=1, feedback_batch_size=1)
+
+
+@pytest.mark.parametrize("optimizer", [optim.TGD, one_lane])
+def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: Path, optimizer: Any) -> None:
+    """The phase that begins them waits for them, and knows of those that found no room: nothing else is asked then.
+
+    So does the proposal of a search; what one lacks about which something was decided is asked for by `resume`, too.
+    """
 
     async def late(request: Any) -> Any:
         asked.append(request)
@@ -890,7 +898,7 @@ def test_calls_that_nobody_reads_are_on_record_wherever_a_budget_ends(tmp_path: 
         program = Dropping()
         trainer = tg.Trainer(max_steps=1, batch_size=2, run_dir=path, resume=True)
         with tg.use_models(forward=FunctionModel(late)), tg.budget(**limits):
-            return trainer.fit(program, nn.ExactMatch(), optim.TGD([program.system]), ROWS[:2], ROWS[2:4])
+            return trainer.fit(program, nn.ExactMatch(), optimizer([program.system]), ROWS[:2], ROWS[2:4])
 
     asked: list[Any] = []
     whole = fit(tmp_path / "whole")

@@ -164,14 +164,17 @@ def _has_validated(run: Run) -> bool:
     """Whether all is on record that the validation of the seed texts asks for; see NOTE [A phase ends with its calls]
     in `train.phases`.
     """
-    every = (*run.earlier, *run.events)
-    numbers = [
-        event.get("number")
-        for event in every
-        if (event.get("event"), event.get("phase"), event.get("step")) == ("Evaluated", "validate", 0)
-    ]
-    lacking = [event.get("number") for event in every if event.get("event") == "PhaseEnded" and event.get("lacking")]
-    return any(number not in lacking for number in numbers)
+    seed: object = None
+    lacking: set[object] = set()
+    for event in (*run.earlier, *run.events):
+        number = event.get("number")
+        if event.get("event") == "PhaseEnded":
+            (lacking.add if event.get("lacking") else lacking.discard)(number)
+        elif (event.get("event"), event.get("phase"), event.get("step")) == ("Evaluated", "validate", 0):
+            seed = number if seed is None else seed  # another one is of the end of a search that came to no step
+            if number == seed and number not in lacking:
+                return True
+    return False
 
 
 def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:

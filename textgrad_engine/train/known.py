@@ -22,7 +22,7 @@ from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.evaluator import Scored
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Held", "Key", "KnownScores", "waited_for"]
+__all__ = ["Held", "Key", "KnownScores", "current_proposal", "waited_for"]
 
 Key: TypeAlias = tuple[Texts, Split, int, int]
 """What is scored: the candidate, the set, the position of the example in it, and which of its samples."""
@@ -34,6 +34,11 @@ much memory."""
 _proposal: ContextVar[tuple[int, int]] = ContextVar("textgrad_engine_proposal", default=(0, sys.maxsize))
 """The number of the proposal that code works on, and how many texts had been adopted when it was begun; captured when a
 lane begins it."""
+
+
+def current_proposal() -> int:
+    """The number of the proposal that code works on; 0 for none."""
+    return _proposal.get()[0]
 
 
 class KnownScores:

@@ -35,12 +35,13 @@ class RunPhases:
 
     Attributes:
         last: the number of the one that began last.
+        dropped: the proposals about which nothing was decided, so that it does not matter what they lack.
     """
 
     def __init__(self, audience: Audience) -> None:
         self._audience = audience
         self._proposals: dict[int, int] = {}  # the phase of each that goes on, by the proposal's number
-        self._every_proposal: set[int] = set()
+        self.dropped: set[int] = set()
         self.last = 0
 
     @contextlib.contextmanager
@@ -92,7 +93,6 @@ class RunPhases:
         """The phase of a search's proposal, which goes on after the block; what begins in the block belongs to it."""
         self.last += 1
         self._proposals[number] = self.last
-        self._every_proposal.add(self.last)
         self._audience.tell(PhaseStarted(self.last, "search", number, 0))
         token = current_phase.set(self.last)
         try:
@@ -100,10 +100,6 @@ class RunPhases:
                 yield
         finally:
             current_phase.reset(token)
-
-    def is_proposal(self, phase: int) -> bool:
-        """Whether a phase is that of a search's proposal, which may be dropped whatever it lacks."""
-        return phase in self._every_proposal
 
     def end_proposal(self, number: int) -> None:
         """A proposal was decided about; of one that has no phase, nothing is told."""
@@ -114,4 +110,5 @@ class RunPhases:
         """Those that are left were dropped."""
         for phase in self._proposals.values():
             self._audience.tell(PhaseEnded(phase))
+        self.dropped.update(self._proposals)
         self._proposals.clear()

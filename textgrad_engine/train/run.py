@@ -45,6 +45,7 @@ from textgrad_engine.train.events import (
     current_phase,
 )
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
+from textgrad_engine.train.known import current_proposal
 from textgrad_engine.train.lost_rounds import LostRounds
 from textgrad_engine.train.objective import Objective, Phases
 from textgrad_engine.train.phases import RunPhases
@@ -102,7 +103,7 @@ class Run(abc.ABC):
         self.steps: list[StepEnded] = []
         self.shortage = ""
         self.budgets = budgets_around()
-        self.refused = False  # whether they had no room for a call of a phase
+        self.refused: set[int] = set()  # proposals for a call of which they had no room; 0 for what is of none
         self.earlier: Earlier | None = next(filter(None, [getattr(each, "earlier", None) for each in callbacks]), None)
 
     def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
@@ -201,7 +202,7 @@ class Run(abc.ABC):
                 self.load(self.best)
                 self.optimizer.zero_grad()
             wait_for(used)
-        if status == "finished" and self.refused:  # by a program that does not read what it asked, or does without
+        if status == "finished" and self.refused - self.phases.dropped:  # what nobody read, or a program does without
             status = "budget"
         if status != "finished":
             self.count_in()
@@ -288,8 +289,8 @@ class Run(abc.ABC):
     def on_call(self, record: CallRecord) -> None:
         """Pass on that a call has ended; runs in that call's own context."""
         error, phase = record.error, current_phase.get()
-        if isinstance(error, BudgetExceeded) and not self.phases.is_proposal(phase):
-            self.refused = self.refused or any(each.refused(error) for each in self.budgets)
+        if isinstance(error, BudgetExceeded) and any(each.refused(error) for each in self.budgets):
+            self.refused.add(current_proposal())
         self.emit(CallEnded(phase, record))
 
     def on_tool(self, record: ToolRecord) -> None:
