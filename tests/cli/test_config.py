@@ -310,7 +310,14 @@ PROBLEMS = {
         r":8: \[data\] train = .*no such file; did you mean 'train.jsonl'",
     ),
     "data is a folder": (change('"train.jsonl"', '"."'), r":8: \[data\] train = .*this is a folder"),
-    "one file for two": (change('"val.jsonl"', '"./train.jsonl"'), r":9: \[data\] val is the file of train"),
+    "one file for two": (
+        change('"val.jsonl"', '"./train.jsonl"'),
+        r":9: \[data\] val is the file of train; split it into two files; or leave val out",
+    ),
+    "one file for all": (
+        change('"val.jsonl"\ntest = "test.csv"', '"train.jsonl"'),
+        r":9: \[data\] val is the file of train; split it into two files$",
+    ),
     "no prompts": (change("seed = 7", 'prompts = "nowhere"'), ":1: prompts: there is no folder .*nowhere"),
     "no user": (change('user = "{ticket}"', ""), r':3: \[program\] lacks user = "{question}"'),
     "no system": (change('system = "Sort the ticket."', ""), r":3: \[program\] lacks system ="),

@@ -33,6 +33,7 @@ class Gateway:
 def make():
     return Gateway()
 
+short = lambda request: "no"
 model = Gateway()
 number = 7
 unnamed = Gateway()
@@ -62,6 +63,7 @@ def folder(small: Any) -> Path:
             "own:make",
             r"no model but the function make\(\).*; name what it makes, model = make\(\), or .*FunctionModel\(make\)",
         ),
+        ("own:short", r"model = short\(\), or if it answers itself, model = FunctionModel\(short\)"),
         ("own:unnamed", "is no model but a value of type Gateway"),
         ("own:empty", "is no model but a value of type Gateway"),
         ("broken:model", r"ZeroDivisionError: .*broken.py:1\)"),

@@ -13,6 +13,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import BadRequest, ModelError
+from textgrad_engine.optim.proposers import Rewrite
 from textgrad_engine.testing import FunctionModel
 
 ROWS = [{"id": word, "word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
@@ -214,3 +215,24 @@ def test_a_search_whose_texts_never_get_an_answer_ends_the_run(name: str) -> Non
     ):
         tg.Trainer(max_steps=9).fit(program, nn.ExactMatch(), search, ROWS, ROWS)
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("name", ["OPRO", "RandomSearch"])
+def test_a_search_without_a_critic_goes_on_where_its_optimizer_gives_no_answer_now_and_then(name: str) -> None:
+    """What it was answered before counts, as what a critic says does."""
+    asked = []
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose != "optimizer":
+            return request.messages[-1].text
+        asked.append(request)
+        if len(asked) in (2, 3, 4):
+            raise BadRequest("filtered", status=400)
+        return {"text": f"Repeat {len(asked)}.", "reason": "asked"}
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    made = {"OPRO": SEARCHES["OPRO"], "RandomSearch": functools.partial(optim.RandomSearch, proposer=Rewrite())}
+    with tg.use_models(forward=FunctionModel(respond)):
+        search = made[name](program.parameters())
+        result = tg.Trainer(max_steps=6).fit(program, nn.ExactMatch(), search, ROWS, ROWS)
+    assert [bool(step.problems) for step in result.steps] == [False, True, True, True, False, False]

@@ -84,7 +84,8 @@ def _check_files(config: Config) -> None:
             hint = "" if name.isprintable() else r"; in double quotes '\t' is a tab, so write the path in single quotes"
             config.fail(f"[data] {key} = {name!r}: {missing_file(file)}{hint}", "data", key)
         if (earlier := seen.setdefault(file.resolve(), key)) != key:
-            without = "; or leave val out, then the training examples validate, too" if key == "val" else ""
+            tested = key == "val" and config.data.test is not None
+            without = "; or leave val out, then the training examples validate, too" if tested else ""
             config.fail(f"[data] {key} is the file of {earlier}; split it into two files{without}", "data", key)
     if config.data.image_detail is not None and not config.data.images:
         config.fail(

@@ -108,13 +108,11 @@ def _execute(alias: str, file: Path) -> None:
         raise
 
 
-def instead_of(found: Any) -> str:
-    """The repair where a function or a class stands in the place of a model; "" for anything else."""
+def instead_of(found: Any, spec: str) -> str:
+    """The repair where ``"module:name"`` names a function or a class in the place of a model; "" for anything else."""
+    name = spec.partition(":")[2]
     if inspect.isclass(found):
-        return f"; name an instance of it: model = {found.__name__}(...)"
+        return f"; name an instance of it: model = {name}(...)"
     if inspect.isroutine(found):
-        return (
-            f"; name what it makes, model = {found.__name__}(), or where it answers requests itself, "
-            f"model = FunctionModel({found.__name__})"
-        )
+        return f"; name what it makes, model = {name}(), or if it answers itself, model = FunctionModel({name})"
     return ""

@@ -99,6 +99,8 @@ class BootstrapDemos(PopulationSearcher):
     _several = "; sets= says how many sets it tries, one after the other"
     _has_solved = True
 
+    reads_feedback = False
+
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

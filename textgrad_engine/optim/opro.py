@@ -83,6 +83,8 @@ class OPRO(PopulationSearcher):
         'Repeat. Shout.'
     """
 
+    reads_feedback = False
+
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

@@ -177,7 +177,7 @@ class Optimizer:
     def reads_feedback(self) -> bool:
         """Whether a step reads the feedback on its parameters: a Trainer runs no backward pass for one that does not.
 
-        A search asks its objective for what it wants, and is not asked here.
+        A search asks its objective for what it wants; of one that reads none, no step is lost for want of feedback.
         """
         return True
 

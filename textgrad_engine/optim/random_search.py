@@ -143,6 +143,8 @@ class RandomSearch(BoardSearcher):
 
     _several = "; proposals= says how many it tries, one after the other"
 
+    reads_feedback = False
+
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

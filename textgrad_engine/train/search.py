@@ -63,7 +63,7 @@ class SearchRun(Run):
         if decided.kept:
             self.best, self.origins = self.texts(), self.origins_now()
         problems = list(decided.problems)
-        heard = decided.feedback > 0 and not decided.lost
+        heard = (decided.feedback > 0 or not self.optimizer.reads_feedback) and not decided.lost
         self.lost_rounds.check(heard, problems, number, kind=decided.kind, more=decided.more)
         self.keep_for_the_end()
         self.steps.append(self.ended(number, decided))
