@@ -9,7 +9,8 @@ NOTE [Blame]
     So when something has failed, only what comes before it goes on, as that may fail, too; the pass ends when nothing
     of it is left. What is sent before something else comes before it in this order, so whatever the first failure needs
     is among what goes on. Rules that may share a call are not asked any more: they wait for all that goes on.
-    As forwards come first, one that failed begins no rule, which would be paid for in vain.
+    As forwards come first, one that failed begins no rule, which would be paid for in vain. Rules that are begun by one
+    call of `backward_many` fail as one, at the place of the first of them, as nothing says whose error it is.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Lanes(Generic[T]):
         return self._begun[0][1] if self._begun else 0
 
     def put(self, work: Callable[[], T], number: int = 0) -> None:
-        """Begin a piece of work, with the context variables of now, and a number to know it by.
+        """Begin a piece of work, with the context variables of now, and the number of its proposal, if it has one.
 
         It is done when all the calls are that it made, also those that nobody reads: what comes after may use up the
         budget, and would decide by chance which of these are on record.
@@ -94,5 +94,5 @@ class Lanes(Generic[T]):
 def _whole(work: Callable[[], T], number: int) -> T:
     with dispatch.Scope() as calls:
         result = work()
-    dispatch.through_with(calls, f"proposal {number}")
+    dispatch.through_with(calls, f"proposal {number}" if number else "a search")
     return result
