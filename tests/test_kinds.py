@@ -123,7 +123,7 @@ def test_words_say_all_that_is_taken() -> None:
     """As a person would list it."""
     assert kind(Literal["a", "b", "c"] | None).words[0] == "'a', 'b', 'c' or None"
     assert kind(Sequence[int | str] | None).words[0] == "a sequence of whole numbers or texts, or None"
-    assert kind(Speaks).words[0] == "an object with speak(), as a Speaks has"
+    assert kind(Speaks).words[0] == "an object with speak() (a Speaks)"
 
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers())))

@@ -26,7 +26,18 @@ from typing import Any
 
 from textgrad_engine.keys import without_keys
 
-__all__ = ["Kind", "is_coroutine_function", "is_flag", "is_number", "is_whole", "kind_of", "nearest", "plain", "told"]
+__all__ = [
+    "Kind",
+    "a_class",
+    "is_coroutine_function",
+    "is_flag",
+    "is_number",
+    "is_whole",
+    "kind_of",
+    "nearest",
+    "plain",
+    "told",
+]
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,16 @@ def told(value: Any) -> str:
         kind = "" if isinstance(value, str) else f"the {type(value).__name__} "
         return f"{kind}{shown if len(shown) <= 60 else shown[:57] + '...'}"
     return f"a value of type {type(value).__name__}"
+
+
+def a_class(cls: type) -> str:
+    """A value of a class, with its article.
+
+    Example:
+        >>> a_class(list), a_class(int)
+        ('a list', 'an int')
+    """
+    return f"{'an' if cls.__name__[0] in 'AEIOUaeiou' else 'a'} {cls.__name__}"
 
 
 def nearest(word: Any, known: Iterable[Any]) -> str:
@@ -298,10 +319,9 @@ def _instances(cls: type) -> Kind | None:
     methods = [*public, *(["__call__"] if protocol and "__call__" in vars(cls) else [])]
     if protocol and not methods:  # of methods of Python's own: who uses it says what it lacks
         return None
-    article = "an" if cls.__name__[0] in "AEIOU" else "a"
-    words = f"{article} {cls.__name__}"
+    words = a_class(cls)
     if protocol and public:
-        words = f"an object with {' and '.join(f'{name}()' for name in public)}, as {words} has"
+        words = f"an object with {' and '.join(f'{name}()' for name in public)} ({words})"
 
     def takes(value: Any) -> bool:
         if not protocol and isinstance(value, cls):

@@ -170,7 +170,7 @@ def test_losses_of_one_prediction_name_the_outputs(loss: str, form: str, named: 
 
 
 @pytest.mark.parametrize(
-    ("value", "what"), [(None, "None"), (object(), "a object"), (Record, "a type"), (b"ant", "a bytes")]
+    ("value", "what"), [(None, "None"), (object(), "an object"), (Record, "a type"), (b"ant", "a bytes")]
 )
 def test_what_is_no_output_is_refused(value: Any, what: str) -> None:
     """In the words of a program, not in those of Variable."""

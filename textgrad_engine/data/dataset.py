@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import DataError
-from textgrad_engine.kinds import is_whole, told
+from textgrad_engine.kinds import a_class, is_whole, told
 
 __all__ = [
     "Dataset",
@@ -306,7 +306,7 @@ def as_example(row: Any) -> str:
     if dataclasses.is_dataclass(row) and not isinstance(row, type):
         own = own or "dataclasses.asdict(row)"
     repair = f"give {own}" if own else 'an example is a dict of its fields, such as {"text": ..., "target": ...}'
-    return f"a {type(row).__name__}; {repair}"
+    return f"{a_class(type(row))}; {repair}"
 
 
 def as_columns(dataset: Any) -> str:

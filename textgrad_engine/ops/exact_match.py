@@ -13,7 +13,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
-from textgrad_engine.kinds import told
+from textgrad_engine.kinds import a_class, told
 from textgrad_engine.ops.evaluators import (
     Evaluator,
     count_of,
@@ -156,7 +156,7 @@ def _refuse_no_text(target: Any) -> None:
         name = EXAMPLE.get()
         raise TypeError(
             f"exact match compares texts, and the target{f' of example {name!r}' if name else ''} is "
-            f"{'None' if target is None else f'a {type(target).__name__}'}: {target!r:.80}. Write it as text, or "
+            f"{'None' if target is None else a_class(type(target))}: {target!r:.80}. Write it as text, or "
             "use a metric of your own that compares such values (nn.Metric; in a config file [metric] function)"
         )
 

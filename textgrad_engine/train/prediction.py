@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
+from textgrad_engine.kinds import a_class
 
 __all__ = ["as_prediction", "said_in"]
 
@@ -42,7 +43,7 @@ def as_prediction(value: Any) -> Any:
             raise
     raise TypeError(
         "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
-        f"{'None' if value is None else f'a {type(value).__name__}'}"
+        f"{'None' if value is None else a_class(type(value))}"
     )
 
 
