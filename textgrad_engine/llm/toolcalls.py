@@ -16,7 +16,7 @@ from textgrad_engine.llm.ids import digest, giving_ids, next_id
 from textgrad_engine.llm.places import Place, numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
-from textgrad_engine.llm.usage import call_item, call_place, call_tool
+from textgrad_engine.llm.usage import CallRecord, call_item, call_place, call_tool
 from textgrad_engine.signed import unsigned
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "ToolResult",
     "Turn",
     "are_observed",
+    "belonging",
     "id_of",
     "inside",
     "observe_tools",
@@ -165,13 +166,13 @@ def tool_to_json(record: ToolRecord) -> dict[str, Any]:
         entry["content"] = [dict(part) for part in record.result.content]
     if record.also:
         entry["also"] = list(record.also)
-    if record.item:
-        entry["item"] = list(record.item)
-    if record.place:
-        entry["place"] = list(record.place)
-    if record.tool:
-        entry["tool"] = record.tool
-    return entry
+    return entry | belonging(record)
+
+
+def belonging(record: ToolRecord | CallRecord) -> dict[str, Any]:
+    """What a call was made inside of, as plain JSON: item, conversation and call of a tool, as far as there are any."""
+    of = {"item": list(record.item), "place": list(record.place), "tool": record.tool}
+    return {name: value for name, value in of.items() if value}
 
 
 def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:

@@ -109,12 +109,7 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
         "model": record.model,
         "request": asked,
     }
-    if record.item:
-        entry["item"] = list(record.item)
-    if record.place:
-        entry["place"] = list(record.place)
-    if record.tool:
-        entry["tool"] = record.tool
+    entry |= toolcalls.belonging(record)
     if record.id:
         entry["id"] = record.id
     if (answer := record.completion) is not None:
