@@ -8,8 +8,6 @@ import os
 import signal
 from types import FrameType
 
-__all__ = ["main"]
-
 _INTERRUPTED = 130
 
 

@@ -17,8 +17,6 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["signature_of", "types_of_arguments"]
-
 _signature: Callable[..., inspect.Signature] = inspect.signature
 _annotations: Callable[..., dict[str, Any]] = inspect.get_annotations
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from textgrad_engine.kinds import Kind, is_whole, kind_of, told
 
-__all__ = ["Range", "above", "at_least", "between", "check", "finite", "listed", "whole"]
-
 
 @dataclass(frozen=True)
 class Range:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["HIDDEN", "without_keys"]
-
 HIDDEN = "[redacted]"
 """What stands where a secret was."""
 

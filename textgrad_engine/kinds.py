@@ -26,19 +26,6 @@ from typing import Any
 
 from textgrad_engine.keys import without_keys
 
-__all__ = [
-    "Kind",
-    "a_class",
-    "is_coroutine_function",
-    "is_flag",
-    "is_number",
-    "is_whole",
-    "kind_of",
-    "nearest",
-    "plain",
-    "told",
-]
-
 
 @dataclass(frozen=True)
 class Kind:

@@ -9,8 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["TreeSpec", "add_leaf_type", "flatten", "is_container", "leaves", "map_leaves", "unflatten"]
-
 _DICTS = frozenset({dict, OrderedDict})
 _CONTAINERS = frozenset({list, tuple, *_DICTS})
 

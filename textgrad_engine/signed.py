@@ -32,8 +32,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
-__all__ = ["resigned", "unsigned"]
-
 T = TypeVar("T")
 
 _QUERY = (

@@ -15,8 +15,6 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["SLOT_NAMES", "by_composed_name", "composed", "fill", "fill_around", "not_slots", "slots_of"]
-
 T = TypeVar("T")
 
 _REMEMBERED = 20_000

@@ -24,20 +24,6 @@ from typing import Any, NamedTuple
 from textgrad_engine.errors import TemplateError
 from textgrad_engine.signed import unsigned
 
-__all__ = [
-    "Blank",
-    "Form",
-    "Prompt",
-    "as_text",
-    "check_prompts",
-    "fence",
-    "load",
-    "mark",
-    "nonce_for",
-    "unfilled",
-    "use_prompts",
-]
-
 _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
 _folder: ContextVar[Path | None] = ContextVar("textgrad_engine_prompts", default=None)

@@ -17,8 +17,6 @@ from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import told
 
-__all__ = ["abackward", "agrad", "backward", "begins_at", "first_data", "get_gradient_edge", "grad", "starting_items"]
-
 Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
 

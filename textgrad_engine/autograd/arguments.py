@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _Flat = TypeVar("_Flat", bound=tuple[Any, ...])
 
-__all__ = ["gradients_by_variable", "hidden_in", "layout_of", "needs_by_argument", "one_of"]
-
 
 def layout_of(args: tuple[Any, ...]) -> tuple[list[Variable], tuple[Any, ...]]:
     """The variables among the arguments, and for each argument where they stand.

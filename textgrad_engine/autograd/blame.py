@@ -20,8 +20,6 @@ from collections.abc import Collection, Sequence
 from textgrad_engine.autograd.graph import Node
 from textgrad_engine.autograd.walk import Visit, in_order_of_turns
 
-__all__ = ["Blame"]
-
 
 class Blame:
     """The failures of a pass so far; see NOTE [Blame].

@@ -22,8 +22,6 @@ from textgrad_engine.errors import AutogradError
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
 
-__all__ = ["plain_value", "run_at_bottom"]
-
 
 def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
     """The bottom of the stack: run or dispatch the forward, record the node."""

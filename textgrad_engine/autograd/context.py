@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from textgrad_engine.autograd.late import LateInput
     from textgrad_engine.autograd.layers import Layer
 
-__all__ = ["Context", "ExampleContexts", "any_context"]
-
 _PLAIN = (str, int, float, bool, type(None))
 
 _VERSIONS: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}

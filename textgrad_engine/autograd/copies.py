@@ -12,8 +12,6 @@ from textgrad_engine.errors import AutogradError
 if TYPE_CHECKING:
     from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["added_state", "deep_copy", "reduced"]
-
 
 def deep_copy(variable: Variable, memo: dict[int, Any]) -> Variable:
     """A copy with the same feedback, and copies of what a subclass adds."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["NAMES", "NotHere"]
-
 NAMES = {
     **dict.fromkeys(("value", "text", "content", "get_value", "set_value", "item", "numpy"), "data"),
     **dict.fromkeys(("role_description", "get_role_description", "role_desc"), "role"),

@@ -49,8 +49,6 @@ from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError, DispatchError
 
-__all__ = ["Pass", "run_backward", "run_on_tape"]
-
 
 def run_backward(
     roots: Roots,

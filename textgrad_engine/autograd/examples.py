@@ -8,8 +8,6 @@ from contextvars import ContextVar
 
 from textgrad_engine.kinds import told
 
-__all__ = ["EXAMPLE", "entry_name", "example", "numbered", "numbered_name"]
-
 EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
 
 

@@ -9,8 +9,6 @@ from typing import TypeAlias
 
 from textgrad_engine.autograd.graph import Node
 
-__all__ = ["FORGIVING", "Forgiven", "Forgiving", "forgiving"]
-
 Forgiven: TypeAlias = tuple[Node, BaseException]
 """A node, and what its rule or its forward raised."""
 

@@ -14,8 +14,6 @@ from textgrad_engine.errors import AutogradError
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
 
-__all__ = ["Forward", "named_roles", "run_forward"]
-
 
 class Forward:
     """A forward for the event-loop thread. One object, of which many lie in a queue."""

@@ -14,8 +14,6 @@ from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.callables import signature_of
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["Function", "generates_vmap_rule"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Style:

@@ -11,8 +11,6 @@ from typing import Any, TypeVar, overload
 
 from textgrad_engine.checks import check
 
-__all__ = ["GRAD_ENABLED", "enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 GRAD_ENABLED: ContextVar[bool] = ContextVar("textgrad_engine_grad_enabled", default=True)

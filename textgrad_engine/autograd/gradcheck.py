@@ -33,8 +33,6 @@ from textgrad_engine.autograd.rehearsal import ENTRY_MARK, OBSERVE, ForwardFaile
 from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["gradcheck"]
-
 
 def gradcheck(
     fn: Callable[..., Any],

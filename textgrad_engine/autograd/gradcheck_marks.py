@@ -6,24 +6,6 @@ import json
 import re
 from typing import Any
 
-__all__ = [
-    "CRITIC_MARK",
-    "FEEDBACK_MARK",
-    "HOSTILE",
-    "HOSTILE_MARK",
-    "VALUE_MARK",
-    "WHOLE_MARK",
-    "difference",
-    "holds",
-    "hostile",
-    "is_text",
-    "feedback_mark",
-    "marks_in",
-    "place_of",
-    "whole_marks",
-    "with_words",
-]
-
 FEEDBACK_MARK, VALUE_MARK, CRITIC_MARK = "feedbackmark", "valuemark", "criticmark"
 """What marks begin with: those in feedback, those in inputs (both with a number), and the one of answering models."""
 

@@ -15,25 +15,6 @@ from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import told
 
-__all__ = [
-    "START",
-    "Gradient",
-    "Intake",
-    "Items",
-    "as_items",
-    "combine",
-    "in_words",
-    "inherited",
-    "is_seed",
-    "is_start",
-    "spread",
-    "start",
-    "started",
-    "texts_for",
-    "uncombined",
-    "without_zeros",
-]
-
 Items: TypeAlias = list[Variable]
 
 

@@ -17,21 +17,6 @@ if TYPE_CHECKING:
     from textgrad_engine.autograd.variable import Variable
     from textgrad_engine.dispatch import Call
 
-__all__ = [
-    "POST",
-    "PRE",
-    "AccumulateGrad",
-    "FunctionNode",
-    "GradientEdge",
-    "Handle",
-    "Handles",
-    "LeafNodeHook",
-    "Node",
-    "Source",
-    "add_hook",
-    "hooks_at",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -58,16 +58,6 @@ from textgrad_engine.errors import AutogradError
 if TYPE_CHECKING:
     from textgrad_engine.autograd.engine import Pass
 
-__all__ = [
-    "MultiGradHook",
-    "after_accumulation",
-    "after_rule",
-    "before_rule",
-    "call_hooks_of",
-    "on_gradient",
-    "register_multi_grad_hook",
-]
-
 
 class _HookCall(Rule):
     """One call of a hook.

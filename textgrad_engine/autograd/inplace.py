@@ -11,8 +11,6 @@ from textgrad_engine.errors import AutogradError
 if TYPE_CHECKING:
     from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["become", "refuse_in_place"]
-
 
 def refuse_in_place(variable: Variable, what: str) -> None:
     """Refuse to change a leaf that requires grad while operations are recorded.

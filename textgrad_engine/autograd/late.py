@@ -28,8 +28,6 @@ from textgrad_engine.autograd.variable import Variable
 if TYPE_CHECKING:
     from textgrad_engine.autograd.context import Context
 
-__all__ = ["FOUND", "LateInput", "LateNode", "finding_inputs", "late_input", "may_find_inputs"]
-
 
 class LateInput(NamedTuple):
     """What a forward came upon.

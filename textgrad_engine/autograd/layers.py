@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
     from textgrad_engine.autograd.rules import Rule
 
-__all__ = ["LAYERS", "Layer", "is_observed"]
-
 
 class Layer:
     """One level of the stack; active inside its ``with`` block, for this task or thread and what it starts.

@@ -15,8 +15,6 @@ from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import told
 
-__all__ = ["once_differentiable"]
-
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 

@@ -16,8 +16,6 @@ from textgrad_engine.autograd.value import Scalar, Value
 if TYPE_CHECKING:
     from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["Operators"]
-
 
 def _registered_by(module: str, name: str) -> Any:
     """A rule that loads the module which registers it, and then is it."""

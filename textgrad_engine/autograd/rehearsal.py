@@ -13,9 +13,6 @@ from textgrad_engine.autograd.api import begins_at, grad
 from textgrad_engine.autograd.grad_mode import enable_grad
 from textgrad_engine.autograd.variable import Variable
 
-__all__ = ["ENTRY_MARK", "OBSERVE", "ForwardFailed", "Observe", "Observed", "Rehearsal", "Run"]
-
-
 ENTRY_MARK = "entrymark"
 """What ends the feedback on an entry of a batch, with the number of the entry among those of all outputs."""
 

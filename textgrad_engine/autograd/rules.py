@@ -27,8 +27,6 @@ from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Contribution, ExampleOrders, Inside, place_of
 from textgrad_engine.dispatch import Call
 
-__all__ = ["Backward", "InOrder", "Rule", "RuleCall", "SetUp", "Sorted", "Split", "gathered_items", "run_rule"]
-
 Sorted: TypeAlias = dict[FunctionNode, list[Items]]
 """What the rules of some nodes returned: for each node its items by edge."""
 

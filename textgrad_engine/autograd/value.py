@@ -13,20 +13,6 @@ from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import is_flag
 
-__all__ = [
-    "LoneEntry",
-    "Scalar",
-    "Start",
-    "Value",
-    "as_flag",
-    "as_role",
-    "checked",
-    "checked_entries",
-    "excerpt",
-    "label_of",
-    "shape_of",
-]
-
 Scalar: TypeAlias = str | int | float
 
 

@@ -28,8 +28,6 @@ from textgrad_engine.autograd.value import Scalar, Value, as_flag, as_role, chec
 from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["Variable"]
-
 
 class Variable(Operators):
     """A string, a number, or a list of either (a batch), with a role in words.

@@ -15,8 +15,6 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd.walk import SETTLED, Visit
 from textgrad_engine.dispatch import Call
 
-__all__ = ["BEGIN", "Waiting"]
-
 BEGIN: Any = object()
 """The outcome when a node's forward is done, so that it may begin."""
 

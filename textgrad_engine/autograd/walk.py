@@ -14,18 +14,6 @@ from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Gradien
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 
-__all__ = [
-    "SETTLED",
-    "Contribution",
-    "ExampleOrders",
-    "Inside",
-    "Roots",
-    "Visit",
-    "in_order_of_turns",
-    "place_of",
-    "plan",
-]
-
 Contribution: TypeAlias = tuple[int, int, int, int, Variable]
 """An item that was sent to a node, and its place: the rank of the node that sent it, the position of the edge, the
 sender's number; then the output that it is about, and the item."""

@@ -11,8 +11,6 @@ from textgrad_engine.autograd.hooks import after_accumulation
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Visit
 
-__all__ = ["write"]
-
 
 def write(
     order: Sequence[Visit],

@@ -35,18 +35,6 @@ from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.events import Callback
 
-__all__ = [
-    "check_prices",
-    "make_guards",
-    "make_metric",
-    "make_models",
-    "make_optimizer",
-    "make_program",
-    "make_trainer",
-    "prompts_of",
-    "surroundings",
-]
-
 
 def make_program(config: Config) -> Module:
     """The program: the class that the config names, or one call with its two prompts, the system prompt trained.

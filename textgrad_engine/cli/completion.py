@@ -18,8 +18,6 @@ from textgrad_engine.cli.output import FAILED, complain
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import FOLDS, read_run
 
-__all__ = ["InstallsCompletion", "configs", "is_config", "optimizers", "parameters", "run_folders", "runs_and_configs"]
-
 _INSTALL = "--install-completion"
 
 

@@ -45,8 +45,6 @@ from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.slots import slots_of
 from textgrad_engine.store import typed
 
-__all__ = ["Config", "load_config"]
-
 _CONFIG = "a config is a .toml file, or a folder that holds config.toml"
 
 

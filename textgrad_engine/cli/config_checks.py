@@ -23,8 +23,6 @@ from textgrad_engine.slots import SLOT_NAMES, slots_of
 if TYPE_CHECKING:
     from textgrad_engine.cli.config import Config
 
-__all__ = ["CHECKS"]
-
 
 def _check_program(config: Config) -> None:
     program = config.program

@@ -20,8 +20,6 @@ from textgrad_engine.nn.loss import needs_two
 from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.fields import no_text
 
-__all__ = ["check_columns", "load_examples", "not_compared", "read_data"]
-
 
 def load_examples(config: Config, file: Path) -> Dataset:
     """Read a file of examples, with the images that they name.

@@ -12,8 +12,6 @@ from pydantic import BaseModel, Tag, ValidationError
 from textgrad_engine.cli.settings import Section
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["problems_of", "quoted", "table_of"]
-
 _QUOTED = r"'(\w+)'"
 """The words that a message of pydantic's names as possible values."""
 

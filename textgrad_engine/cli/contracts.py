@@ -21,8 +21,6 @@ from textgrad_engine.optim.contracts import (
 )
 from textgrad_engine.optim.contracts.standard import kept_by_some
 
-__all__ = ["check_shared", "make_contracts"]
-
 
 def make_contracts(
     config: Config, texts: Mapping[str, str], examples: Sequence[Mapping[str, Any]]

@@ -23,8 +23,6 @@ from textgrad_engine.cli.output import (
 from textgrad_engine.report.view import headline, none_kept
 from textgrad_engine.store import Folds, Run, is_folds, read_folds, read_run
 
-__all__ = ["diff"]
-
 
 @command
 def diff(

@@ -36,8 +36,6 @@ from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate
 from textgrad_engine.train.folds import Part
 
-__all__ = ["estimate", "seconds_at"]
-
 _TABLE = 70
 """Columns that the table takes."""
 

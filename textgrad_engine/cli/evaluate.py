@@ -36,8 +36,6 @@ from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import append_evaluation
 
-__all__ = ["evaluate"]
-
 
 @command
 def evaluate(

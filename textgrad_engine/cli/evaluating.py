@@ -27,8 +27,6 @@ from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt, scale_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 
-__all__ = ["Asked", "Done", "Task", "carried_out", "checked"]
-
 
 @dataclass(frozen=True)
 class Asked:

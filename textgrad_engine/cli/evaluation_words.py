@@ -18,8 +18,6 @@ from textgrad_engine.report.words import cost, count, duration, interval, plural
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.scores import ALIKE
 
-__all__ = ["as_document", "in_one_line", "in_words", "short_of"]
-
 
 def as_document(subject: Subject, done: Done) -> dict[str, Any]:
     """What ``--json`` prints: the entry of ``evals.jsonl``, and what each example got."""

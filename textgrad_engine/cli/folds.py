@@ -48,17 +48,6 @@ from textgrad_engine.train.folds import Part, parts_of
 from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 
-__all__ = [
-    "carry_out_folds",
-    "check_as_before",
-    "check_shown",
-    "end_folds",
-    "first_of",
-    "part_of",
-    "parts_for",
-    "show_folds",
-]
-
 
 def first_of(folds: Folds) -> Run:
     """The first run of a cross-validation that keeps its config, which is that of all.

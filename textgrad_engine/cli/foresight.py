@@ -14,8 +14,6 @@ from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
 
-__all__ = ["foreseen", "foreseen_of_folds"]
-
 _CHANGED = 0.2
 """Of the answers, so many are taken to turn from right to wrong or back; more do where the difference is larger."""
 

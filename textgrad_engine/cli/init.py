@@ -28,8 +28,6 @@ from textgrad_engine.report.words import plural
 from textgrad_engine.slots import composed
 from textgrad_engine.store.files import typed
 
-__all__ = ["init"]
-
 FOLDS = 5
 """So many are named to whoever has few examples."""
 

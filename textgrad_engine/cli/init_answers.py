@@ -17,8 +17,6 @@ from textgrad_engine.ops.evaluators import written
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import slots_of
 
-__all__ = ["Answer", "Answers", "answers_of"]
-
 LABELS = 20
 """An answer with no more values than this, each twice at least, is taken for a choice among them."""
 

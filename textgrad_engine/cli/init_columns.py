@@ -12,9 +12,6 @@ from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 from textgrad_engine.train.fields import no_text
 
-__all__ = ["check_named", "check_values", "shown_columns"]
-
-
 _NAMED_BY = {"--target": "; the first row names the columns, and --target the one that holds the answer"}
 """What is said of an option whose column is not there, where no other one has nearly its name."""
 

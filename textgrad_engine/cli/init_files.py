@@ -22,8 +22,6 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import slots_of
 
-__all__ = ["ENOUGH", "PARTS", "Rows", "Task", "config_of", "lines_of", "made", "parts_of", "prompt_of"]
-
 ENOUGH = 100
 """Fewer examples than this are not cut into three parts: `train --folds` tests all of them (`docs/search.md`)."""
 

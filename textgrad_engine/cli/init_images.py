@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 from textgrad_engine.data import Dataset
 
-__all__ = ["image_columns", "looks_like_images", "moved"]
-
 _ENDING = re.compile(r"(?i)\.(?:png|jpe?g|gif|webp)")
 _ADDRESS = re.compile(r"(?i)https?://\S+")
 _DATA_URL = re.compile(r"(?i)data:image/")

@@ -9,8 +9,6 @@ from textgrad_engine.cli.init_answers import Answers
 from textgrad_engine.data import Dataset
 from textgrad_engine.ops.evaluators import written
 
-__all__ = ["Leak", "leaking", "leaks_in_words"]
-
 NEARLY = 0.9
 """A column that is the answer in so large a part of the rows is taken for the answer."""
 

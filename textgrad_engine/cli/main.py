@@ -12,8 +12,6 @@ from textgrad_engine.cli.completion import InstallsCompletion
 from textgrad_engine.cli.output import epilog, epilog_of_reading, version, width
 from textgrad_engine.cli.streams import ending, open_streams
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="textgrad-engine",
     cls=InstallsCompletion,

@@ -26,8 +26,6 @@ from textgrad_engine.optim import (
 )
 from textgrad_engine.optim.proposers import Demonstrations, Patch, Proposer, Rewrite, Unaided
 
-__all__ = ["NAMES", "AnyOptimizer", "BaseSettings", "OwnSettings", "TGDSettings", "settings_for"]
-
 Groups: TypeAlias = list[dict[str, Any]]
 Count = Annotated[int, Field(gt=0)]
 Some = Annotated[int, Field(ge=0)]

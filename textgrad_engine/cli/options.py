@@ -14,27 +14,6 @@ from textgrad_engine.cli.settings import Budget, ModelPrice
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.response import MOST_PRICE
 
-__all__ = [
-    "BaseUrl",
-    "BudgetLimit",
-    "CallsLimit",
-    "ConfigPath",
-    "Controls",
-    "FoldsCount",
-    "Json",
-    "ModelName",
-    "ModelPrices",
-    "OptimizerName",
-    "Quiet",
-    "RunDir",
-    "RunPath",
-    "Seed",
-    "TokensLimit",
-    "UseCache",
-    "limits_of",
-    "price_of",
-]
-
 ConfigPath = Annotated[
     Path,
     typer.Argument(

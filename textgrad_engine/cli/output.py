@@ -21,33 +21,6 @@ from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.report.printing import JOINERS, harmless
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
-__all__ = [
-    "BUDGET_SPENT",
-    "FAILED",
-    "FINISHING",
-    "INTERRUPTED",
-    "OK",
-    "STOPPING",
-    "TOO_LOW",
-    "WRONG",
-    "CommandFailed",
-    "at_terminal",
-    "checking",
-    "colors",
-    "moves_its_cursor",
-    "command",
-    "complain",
-    "epilog",
-    "epilog_of_reading",
-    "say",
-    "version",
-    "width",
-    "write",
-    "write_error",
-    "write_exactly",
-    "write_json",
-]
-
 OK = 0
 FAILED = 1
 WRONG = 2

@@ -20,8 +20,6 @@ from textgrad_engine.optim.transforms import (
     worst_first,
 )
 
-__all__ = ["Schedule", "Transforms", "transforms_of"]
-
 _PLAIN: dict[str, Callable[[], FeedbackTransform]] = {
     "dedupe": dedupe,
     "cluster": cluster,

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import TaskID
 
-__all__ = ["Bars", "Lines", "progress_for", "score_bar"]
-
 _SEARCHING: tuple[Phase, ...] = ("search", "score")
 """The phases of a search, which share a bar: proposals under way, and the step that decides about one."""
 

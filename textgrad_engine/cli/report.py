@@ -16,8 +16,6 @@ from textgrad_engine.report import is_page, page_of, page_of_folds
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import is_folds, read_folds, read_run, write_atomically
 
-__all__ = ["report"]
-
 
 @command
 def report(

@@ -29,8 +29,6 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
-__all__ = ["resume"]
-
 
 @command
 def resume(

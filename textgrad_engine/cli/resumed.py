@@ -14,8 +14,6 @@ from textgrad_engine.report.words import count, money, plural
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train import TrainResult
 
-__all__ = ["Resumed"]
-
 
 @dataclass(frozen=True)
 class Resumed:

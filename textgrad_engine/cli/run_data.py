@@ -16,23 +16,6 @@ from textgrad_engine.signed import unsigned
 from textgrad_engine.store import Run, read_run
 from textgrad_engine.store.records import dumps
 
-__all__ = [
-    "EVALUATION_ENDED",
-    "EVALUATION_STARTED",
-    "SPLITS",
-    "check_splits",
-    "digest_of",
-    "digests_of",
-    "kept_of",
-    "openings",
-    "looks_at",
-    "opens_test",
-    "row_digests",
-    "rows_of_splits",
-    "split_of",
-]
-
-
 EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
 """The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""
 

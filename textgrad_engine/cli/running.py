@@ -45,8 +45,6 @@ from textgrad_engine.report.words import cost, plural
 from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
 
-__all__ = ["CODES", "Job", "carry_out", "checked", "end", "refusing_changes", "saying_what_is_left"]
-
 CODES = {"finished": OK, "interrupted": INTERRUPTED, "budget": BUDGET_SPENT}
 """The exit code by how a run ended."""
 

@@ -21,20 +21,6 @@ from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import Run
 
-__all__ = [
-    "Way",
-    "changed",
-    "claim",
-    "config_of",
-    "describe",
-    "load_texts",
-    "name_in",
-    "name_of",
-    "prices_in_words",
-    "summary",
-    "with_limits",
-]
-
 
 @dataclass(frozen=True)
 class Way:

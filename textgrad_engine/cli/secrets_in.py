@@ -11,8 +11,6 @@ from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.headers import is_secret_header
 
-__all__ = ["refuse_secrets"]
-
 
 def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Keys = ()) -> None:
     """Refuse a key, a password or a token among the values of a config, or of a table in it.

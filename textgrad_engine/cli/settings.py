@@ -13,22 +13,6 @@ from textgrad_engine.llm.response import MOST_PRICE, Price
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.slots import composed
 
-__all__ = [
-    "AnyMetric",
-    "Budget",
-    "Contracts",
-    "Data",
-    "Guards",
-    "Metric",
-    "ModelPrice",
-    "Models",
-    "OfPrompt",
-    "Program",
-    "Sampling",
-    "Section",
-    "Train",
-]
-
 
 class Section(BaseModel):
     """A table: frozen, and strict about names and types."""

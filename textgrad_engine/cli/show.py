@@ -16,8 +16,6 @@ from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import Folds, is_folds, read_folds, read_run
 from textgrad_engine.train import TrainResult
 
-__all__ = ["show"]
-
 
 @command
 def show(

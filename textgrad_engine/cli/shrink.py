@@ -50,8 +50,6 @@ from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train import shrink as shortened
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 
-__all__ = ["shrink"]
-
 
 @command
 def shrink(

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO, TypeVar
 
-__all__ = ["UNREAD", "ending", "open_streams", "unprintable"]
-
 UNREAD = 141
 """The exit code of a program that whoever reads its output has left, as shells tell of one that SIGPIPE ended."""
 

@@ -15,8 +15,6 @@ from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.store import Run, is_folds, read_folds, read_run, typed, whole_of
 
-__all__ = ["Subject", "prompt_of_config", "prompt_of_run"]
-
 
 @dataclass(frozen=True)
 class Subject:

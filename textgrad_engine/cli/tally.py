@@ -10,8 +10,6 @@ from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.report.words import money, short
 from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseStarted, RunStarted, StepEnded
 
-__all__ = ["Tally", "line_of"]
-
 
 class Tally:
     """Adds up the events of a run.

@@ -7,8 +7,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["Keys", "key_lines", "line_of", "place", "syntax_error"]
-
 Keys = tuple[str | int, ...]
 """The path of a key: the tables that hold it, and its name; an item of a list has its position."""
 

@@ -34,8 +34,6 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import RunFolder, is_bare
 
-__all__ = ["train"]
-
 
 @command
 def train(

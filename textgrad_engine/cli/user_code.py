@@ -18,8 +18,6 @@ from typing import Any
 
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["import_beside", "instead_of", "is_spec", "line_of_user", "path_restored"]
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OTHERS = tuple([os.path.join(folder, "") for folder in (_PACKAGE, *map(sysconfig.get_path, ("stdlib", "platstdlib")))])
 """Where the code of this package and of Python is."""

@@ -11,9 +11,6 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store import Run, read_run, typed, way_on_with, whole_of
 
-__all__ = ["begun", "best_files", "goes_on", "how_it_ended", "left_in"]
-
-
 _LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
 """The options for the limits of [budget]."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["folded"]
-
 _SAYS_MORE = ("<super>", "<sub>", "<fraction>", "<circle>", "<square>")
 """Letters that Unicode calls compatible with plain ones, and a reader does not: x\u00b2 is not x2."""
 

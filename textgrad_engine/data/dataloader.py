@@ -11,8 +11,6 @@ from textgrad_engine.data.dataset import Examples, by_position
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler
 from textgrad_engine.kinds import is_flag, is_whole
 
-__all__ = ["DataLoader"]
-
 T = TypeVar("T")
 
 

@@ -14,20 +14,6 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import a_class, is_whole, told
 
-__all__ = [
-    "Dataset",
-    "Example",
-    "Examples",
-    "Subset",
-    "as_columns",
-    "as_example",
-    "by_position",
-    "examples_of",
-    "ids_of",
-    "listed",
-    "suggest",
-]
-
 Example = dict[str, Any]
 """One example: its fields by name."""
 

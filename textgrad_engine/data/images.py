@@ -15,8 +15,6 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.images import is_image, part_problem
 
-__all__ = ["MAX_IMAGE", "Detail", "image_part", "with_images"]
-
 MAX_IMAGE = 20_000_000
 """Bytes of an image file at most: what most endpoints take."""
 

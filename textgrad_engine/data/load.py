@@ -20,8 +20,6 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
 from textgrad_engine.slots import by_composed_name, composed
 
-__all__ = ["load", "read_text"]
-
 _Row = tuple[dict[str, Any], int]
 
 _BOMS = (

@@ -31,8 +31,6 @@ from textgrad_engine.data.dataset import Examples, by_position, examples_of, ids
 from textgrad_engine.data.sketch import Sketch
 from textgrad_engine.llm.images import is_part
 
-__all__ = ["NEAR", "Overlap", "check_splits", "describe", "overlap", "repeated"]
-
 NEAR = 0.8
 """The Jaccard index from which on two texts are near duplicates."""
 

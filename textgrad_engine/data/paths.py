@@ -8,8 +8,6 @@ from pathlib import Path
 
 from textgrad_engine.data.dataset import suggest
 
-__all__ = ["check_reach", "missing_file"]
-
 _TABLES = frozenset({".csv", ".json", ".jsonl"})
 """The endings of files that hold examples."""
 

@@ -14,8 +14,6 @@ from typing import Any
 from textgrad_engine.checks import check
 from textgrad_engine.kinds import is_flag, is_whole
 
-__all__ = ["RandomSampler", "Sampler", "SequentialSampler", "WeightedRandomSampler"]
-
 
 class Sampler(ABC):
     """Positions of examples, in the order in which they are visited.

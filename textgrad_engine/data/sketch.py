@@ -16,8 +16,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 
-__all__ = ["Sketch"]
-
 _MARKS = 32  # that a text has, at most
 _MARK = 8  # characters; longer runs are rarer, so few texts have one in common by chance
 _RUN = 5  # characters; of these the Jaccard index is taken

@@ -12,8 +12,6 @@ from textgrad_engine.data.dataset import Dataset, Examples, Subset, by_position
 from textgrad_engine.data.sampler import RandomSampler
 from textgrad_engine.kinds import is_whole
 
-__all__ = ["examples_in_both", "random_split"]
-
 T = TypeVar("T")
 
 

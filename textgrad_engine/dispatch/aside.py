@@ -16,8 +16,6 @@ from textgrad_engine.dispatch.scope import Scope, check_cancelled
 from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
 
-__all__ = ["aside", "called", "caught"]
-
 T = TypeVar("T")
 
 

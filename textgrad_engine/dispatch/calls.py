@@ -21,14 +21,6 @@ from textgrad_engine.dispatch.threads import giving_way
 from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS
 from textgrad_engine.errors import CallCancelled, DispatchError
 
-__all__ = [
-    "Call",
-    "joint",
-    "run",
-    "submit",
-    "times_waited",
-]
-
 T = TypeVar("T")
 
 _lock = threading.Lock()

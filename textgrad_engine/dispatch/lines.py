@@ -9,8 +9,6 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import NamedTuple
 
-__all__ = ["Line", "asked_from", "begun_from", "caller_line"]
-
 _PYTHON = os.path.dirname(os.__file__)
 _NOBODYS = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,

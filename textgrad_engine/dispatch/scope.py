@@ -12,8 +12,6 @@ from textgrad_engine.errors import CallCancelled
 if TYPE_CHECKING:
     from textgrad_engine.dispatch.calls import Call
 
-__all__ = ["SCOPE", "Scope", "check_cancelled", "current_scope"]
-
 
 class Scope:
     """Calls made inside the ``with`` block, by this task or thread and what it starts, are cancelled or waited for.

@@ -12,8 +12,6 @@ from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any
 
-__all__ = ["DONE", "LoopThread", "Step", "call_soon", "in_loop_thread", "loop_thread", "nudge"]
-
 POLLS, POLL_SECONDS, MOST_WORKERS = 4, 0.0005, 64
 
 DONE: Any = object()

@@ -21,8 +21,6 @@ from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-__all__ = ["MOST_AT_A_TIME", "begin", "begin_in_turn", "giving_way", "inside_turn"]
-
 MOST_AT_A_TIME = 64
 """So many pieces that take their turn run at a time."""
 

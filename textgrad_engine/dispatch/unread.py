@@ -6,8 +6,6 @@ import logging
 
 from textgrad_engine.dispatch.scope import Scope
 
-__all__ = ["through_with"]
-
 _PATIENCE = 30.0
 """Seconds after which it is told what is waited for."""
 

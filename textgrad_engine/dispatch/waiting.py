@@ -15,8 +15,6 @@ from collections.abc import Iterable
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
-__all__ = ["LOOK_UP_SECONDS", "Moment", "place_taken", "result_of", "settled"]
-
 T = TypeVar("T")
 
 LOOK_UP_SECONDS = 1.0

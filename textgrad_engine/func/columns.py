@@ -13,19 +13,6 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import lift
 from textgrad_engine.ops.batching import Stack, Unbind
 
-__all__ = [
-    "Column",
-    "Dims",
-    "columns_of",
-    "entry_of",
-    "fits_parts",
-    "keys_of",
-    "made_of",
-    "size_of",
-    "size_of_columns",
-    "unbound",
-]
-
 Dims = int | None | dict[Any, Any] | tuple[Any, ...] | list[Any]
 """0 for a batch, None for what is the same for all examples, or a container of these."""
 

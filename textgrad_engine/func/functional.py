@@ -12,8 +12,6 @@ from textgrad_engine.callables import signature_of
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import kind_of
 
-__all__ = ["functional_call"]
-
 
 class _Replaceable(Protocol):
     """What is wanted of a module; `nn` stands beside this package, so it is not imported."""

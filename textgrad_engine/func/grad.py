@@ -26,8 +26,6 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
 from textgrad_engine.kinds import is_whole
 
-__all__ = ["GradLayer", "at_level", "grad", "grad_and_value", "gradients_at", "numbers_of", "vjp"]
-
 
 class GradLayer(Layer):
     """One level of reverse mode: records what its own values go through, on nodes that only it knows.

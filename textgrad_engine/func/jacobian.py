@@ -25,8 +25,6 @@ from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
 from textgrad_engine.kinds import is_whole
 
-__all__ = ["hessian", "jacfwd", "jacrev"]
-
 
 @dataclass(frozen=True)
 class _Start:

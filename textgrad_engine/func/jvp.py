@@ -27,8 +27,6 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import entry_of, keys_of, made_of
 from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
 
-__all__ = ["JvpLayer", "check_edit", "jvp", "run_jvp", "without_zero_edits"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Forward(Rule):

@@ -16,8 +16,6 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.errors import AutogradError
 
-__all__ = ["below", "called", "check_function", "is_of", "kind_of", "lift", "separate_style", "wrapped"]
-
 
 def wrapped(layer: Layer, inner: Any, shown: Variable) -> Variable:
     """A value of `layer` that stands for `inner` one level below; data and role are those of `shown`."""

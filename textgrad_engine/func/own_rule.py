@@ -27,8 +27,6 @@ from textgrad_engine.ops.batching import Stack
 if TYPE_CHECKING:
     from textgrad_engine.func.vmap import VmapLayer
 
-__all__ = ["Randomness", "VmapInfo", "run_own_rule"]
-
 Randomness = Literal["error", "same", "different"]
 
 

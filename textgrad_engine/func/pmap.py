@@ -13,8 +13,6 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.func.levels import check_function
 from textgrad_engine.llm.usage import call_item
 
-__all__ = ["DEFAULT_CONCURRENCY", "Place", "in_threads", "next_place", "pmap"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

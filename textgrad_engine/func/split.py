@@ -24,8 +24,6 @@ from textgrad_engine.func.levels import map_variables
 if TYPE_CHECKING:
     from textgrad_engine.func.vmap import VmapLayer
 
-__all__ = ["BatchSplit", "Gather", "OneExample", "Unbatch", "stands_for_each"]
-
 
 def stands_for_each(layer: Layer, value: Any) -> bool:
     """Whether a value, of whatever level, is a different one for each example of a level of batching."""

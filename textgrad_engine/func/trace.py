@@ -18,8 +18,6 @@ from textgrad_engine.dispatch import Call
 from textgrad_engine.func.pmap import next_place
 from textgrad_engine.llm.usage import CallRecord, observe, usage_of
 
-__all__ = ["Trace", "TraceRecord", "failure_of", "trace"]
-
 _EXCERPT = 500
 """Characters of an input or output that a record keeps."""
 

@@ -14,8 +14,6 @@ from textgrad_engine.checks import Range, at_least, check, finite
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.response import Usage
 
-__all__ = ["PICO", "UNLIMITED", "Amount", "Budget", "Remaining"]
-
 PICO = 10**12
 """Picodollars in a dollar."""
 

@@ -23,21 +23,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, mark, usage_of
 
-__all__ = [
-    "COMPARED",
-    "Answer",
-    "Answers",
-    "Equal",
-    "belongs",
-    "difference",
-    "distance",
-    "entry_of",
-    "error_from_json",
-    "error_to_json",
-    "may_answer",
-    "same_item",
-]
-
 COMPARED = 200
 """How many recorded requests are compared, at most, to find the nearest one to an unknown one."""
 

@@ -19,19 +19,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.signed import resigned, unsigned
 
-__all__ = [
-    "FOLDER",
-    "Attachment",
-    "as_read_again",
-    "as_recorded",
-    "attachments_in",
-    "in_names",
-    "signed_again",
-    "texts_of",
-    "unsigned_parts",
-    "with_attachments",
-]
-
 FOLDER = "attachments"
 """Where a run folder has them."""
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from textgrad_engine.errors import MalformedResponse
 
-__all__ = ["MAX_BODY", "MAX_REFUSAL", "MAX_STREAM", "PACKING", "bounded"]
-
 MAX_BODY = 16 * 2**20
 """Bytes of an answer in one piece, unpacked; a million tokens of text are some five million."""
 

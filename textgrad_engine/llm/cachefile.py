@@ -16,8 +16,6 @@ from typing import Literal, TypeVar
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.moving import move
 
-__all__ = ["CacheFile", "Claim", "new_owner"]
-
 T = TypeVar("T")
 Claim = tuple[Literal["hit", "lead", "wait"], str | None]
 """An answer; or the right, and the duty, to ask; or somebody else is asking just now."""

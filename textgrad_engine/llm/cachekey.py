@@ -33,8 +33,6 @@ from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["asked_of", "identity_of", "keys_of", "repeat", "sample_number", "sampling_apart"]
-
 
 @contextlib.contextmanager
 def repeat(index: int | None = None) -> Iterator[None]:

@@ -23,8 +23,6 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import asks_others, is_estimated, mark
 
-__all__ = ["Check", "MAX_TEXT", "no_text_at", "surrogate_in"]
-
 MAX_TEXT = 5_000_000
 """Characters of text that a request or an answer may have; more than any model reads (a million tokens are about four
 million)."""

@@ -11,8 +11,6 @@ from textgrad_engine.llm.headers import Headers, sent
 from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
 
-__all__ = ["Clients"]
-
 
 class Clients:
     """The SDK's clients on one loop, made when a request first needs one and anew when the key changes.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["refusal_in", "text_in"]
-
 
 def text_in(content: Any) -> str | None:
     """The text of a content, or of a piece of it that was streamed; None when it is neither text nor parts.

@@ -28,21 +28,6 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.llm.usage import mark
 
-__all__ = [
-    "LeftOut",
-    "Room",
-    "Sized",
-    "by_worth",
-    "checked_context",
-    "context_window",
-    "fit",
-    "note_left_out",
-    "on_left_out",
-    "refuse_overflow",
-    "room_for",
-    "room_of",
-]
-
 _log = logging.getLogger("textgrad_engine.llm.context")
 
 

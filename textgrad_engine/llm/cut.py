@@ -11,8 +11,6 @@ import re
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Usage
 
-__all__ = ["was_cut"]
-
 _MOST_OF_A_TOKEN = 6
 """Characters that a token of a longer text has at most on average; English has 4.5, everything else less."""
 

@@ -14,8 +14,6 @@ from typing import Any, Literal
 from textgrad_engine.errors import AuthenticationFailed, BadRequest, ContextOverflow, ServerFailed
 from textgrad_engine.llm.request import GenerateConfig
 
-__all__ = ["Dialect", "after"]
-
 _log = logging.getLogger("textgrad_engine.llm.dialects")
 
 _ABOUT_FORMAT = re.compile(

@@ -12,8 +12,6 @@ from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["Sent", "translated"]
-
 
 class Sent(NamedTuple):
     """A call as its errors speak of it.

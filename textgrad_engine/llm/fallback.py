@@ -25,8 +25,6 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import mark, plus, usage_of
 
-__all__ = ["DOWN", "Fallback"]
-
 DOWN: tuple[type[ModelError], ...] = (ConnectionFailed, DeadlineExceeded, QuotaExhausted, RateLimited, ServerFailed)
 """What counts as "the first model is down", after all its retries, unless somebody says otherwise."""
 

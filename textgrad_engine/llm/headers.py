@@ -9,18 +9,6 @@ from pydantic import SecretStr
 
 from textgrad_engine.llm.redact import redacted
 
-__all__ = [
-    "Headers",
-    "check_headers",
-    "concealed_headers",
-    "is_secret_header",
-    "plain",
-    "problem_of_name",
-    "problem_of_value",
-    "secrets_in",
-    "sent",
-]
-
 Headers = Mapping[str, str | SecretStr]
 """Values by name; a `SecretStr` is shown nowhere, and taken out of what is written down."""
 

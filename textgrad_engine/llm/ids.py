@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["digest", "giving_ids", "known_ids", "next_id"]
-
 
 @contextlib.contextmanager
 def giving_ids() -> Iterator[None]:

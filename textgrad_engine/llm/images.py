@@ -18,19 +18,6 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.signed import unsigned
 
-__all__ = [
-    "IMAGE",
-    "address_of",
-    "from_base64",
-    "images_in",
-    "is_image",
-    "is_part",
-    "name_of_part",
-    "part_problem",
-    "pixels",
-    "tokens_of",
-]
-
 IMAGE = 1_700
 """Tokens that an image counts as where nothing is known of its size: the most that the tiles of most models come to."""
 

@@ -17,8 +17,6 @@ from textgrad_engine.llm import tags
 from textgrad_engine.llm.parsing import after_thoughts, check_json
 from textgrad_engine.llm.request import Message, Request, ResponseFormat
 
-__all__ = ["MAX_REPAIRED", "PROMPTS", "is_by_tags", "most_words", "read", "repair_request", "words_for"]
-
 MAX_REPAIRED = 20_000
 """Characters of a bad answer that are sent back; what is longer is cut, for it is paid for once more."""
 

@@ -30,8 +30,6 @@ from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.llm.usage import own_copy
 from textgrad_engine.llm.window import Window
 
-__all__ = ["Limit", "quota_may_wait"]
-
 _log = logging.getLogger("textgrad_engine.llm.limits")
 
 _FIRST_PAUSE = 0.25

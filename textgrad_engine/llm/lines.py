@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 
-__all__ = ["append_line"]
-
 
 def append_line(fd: int, line: bytes) -> None:
     """Write a line behind the last one; only a process that is killed meanwhile leaves a part of it.

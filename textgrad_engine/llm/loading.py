@@ -11,8 +11,6 @@ import os
 import threading
 from collections.abc import Iterator
 
-__all__ = ["PATIENCE", "loading"]
-
 PATIENCE = 10.0
 """Seconds that a fork waits at most, e.g. where what is loaded waits for the thread that forks."""
 

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["PerLoop"]
-
 T = TypeVar("T")
 
 

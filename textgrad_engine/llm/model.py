@@ -8,8 +8,6 @@ from textgrad_engine.checks import check
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Price
 
-__all__ = ["Model", "Wrapper", "defaults_of", "innermost", "is_free", "sized", "stated_price"]
-
 _NOTHING = GenerateConfig()
 
 

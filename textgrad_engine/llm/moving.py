@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-__all__ = ["move"]
-
 _HELD = (5, 32, 33)
 """What Windows says of a file that somebody has open: access denied, a sharing violation, a lock violation."""
 

@@ -20,8 +20,6 @@ from textgrad_engine.llm.stream import broken_off, events_of
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.llm.wire import malformed, parsed_body, usage_in
 
-__all__ = ["body_of", "completion_of"]
-
 _KIND = "response"
 _UNFINISHED: dict[str, FinishReason] = {
     "max_output_tokens": "length",

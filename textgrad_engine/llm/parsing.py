@@ -11,17 +11,6 @@ from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.strict import WRAPPED
 
-__all__ = [
-    "THOUGHT_END",
-    "after_thoughts",
-    "check_json",
-    "json_in",
-    "parsed",
-    "strip_fence",
-    "unwrapped",
-    "without_thoughts",
-]
-
 
 def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str:
     r"""The text without the one Markdown code fence around it, if there is one.

@@ -26,8 +26,6 @@ from contextvars import ContextVar
 from textgrad_engine.llm.usage import call_item, call_place
 from textgrad_engine.signed import unsigned
 
-__all__ = ["Place", "in_place", "numbering_places", "same_place", "trying"]
-
 Place = tuple[int, ...]
 """What stands for the texts that are tried, 0 for the program's own; then the number of a part and that of one of its
 conversations, as far as that is known. () outside of conversations."""

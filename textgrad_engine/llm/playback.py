@@ -27,8 +27,6 @@ from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
 from textgrad_engine.llm.usage import Metered, call_under_way, mark
 
-__all__ = ["Playback", "count_again", "unlike"]
-
 _PATIENCE = 0.5
 """So many seconds what is not on record waits for others to take the room in a budget."""
 _TURN = 0.02

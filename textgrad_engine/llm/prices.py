@@ -19,8 +19,6 @@ from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free, stated
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Price, Usage
 
-__all__ = ["Priced", "address_of", "highest_price_of", "known_context", "price", "price_of", "set_price"]
-
 _lock = threading.Lock()
 _overrides: dict[str, Price] = {}
 

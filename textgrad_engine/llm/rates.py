@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
 
-__all__ = ["Allowance", "Bucket", "Learned", "duration", "hear", "tell"]
-
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _DAY = 86400.0

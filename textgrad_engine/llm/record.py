@@ -26,8 +26,6 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_tool
 
-__all__ = ["FORMAT", "Recording", "cassettes", "record"]
-
 FORMAT = {"cassette": 1}
 
 

@@ -14,18 +14,6 @@ from textgrad_engine.keys import HIDDEN, without_keys
 from textgrad_engine.llm.model import Model
 from textgrad_engine.signed import unsigned
 
-__all__ = [
-    "conceal_frames",
-    "concealed",
-    "is_secret",
-    "keys_of",
-    "redacted",
-    "secrets_among",
-    "secrets_named",
-    "secrets_of",
-    "without_password",
-]
-
 _FIELD = re.compile(r"(?i)(?:proxy-)?authorization|(?:x-)?api[-_]?key|access[-_]token|client[-_]secret|password")
 _TRANSPORTS = ("aiohttp", "anyio", "h11", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "requests", "urllib3")
 _VARIABLE = re.compile(r".*_(?:API_KEY|TOKEN|SECRET|PASSWORD)")

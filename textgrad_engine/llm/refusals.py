@@ -10,8 +10,6 @@ from typing import Any
 
 from textgrad_engine.llm.rates import duration
 
-__all__ = ["Refusal", "read"]
-
 _LONGEST = 1000
 """Characters of it that are told, and looked at for signs."""
 

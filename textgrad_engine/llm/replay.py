@@ -38,8 +38,6 @@ from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, tool_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["Absent", "Replay", "replay", "replayed_model"]
-
 
 class Replay:
     """A cassette that is played back.

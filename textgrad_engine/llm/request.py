@@ -14,8 +14,6 @@ from textgrad_engine.llm import typed
 from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem
 from textgrad_engine.llm.strict import strictly, wrapped
 
-__all__ = ["INSTEAD", "GenerateConfig", "Message", "Purpose", "Record", "Request", "ResponseFormat", "unknown_setting"]
-
 Purpose = Literal["forward", "judge", "backward", "optimizer"]
 """Why a call is made; usage and cost are added up by it, and `use_models` chooses the model by it."""
 

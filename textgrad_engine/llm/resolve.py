@@ -29,8 +29,6 @@ from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.taped import Taped
 from textgrad_engine.llm.usage import Metered
 
-__all__ = ["DEFAULT_IN_FLIGHT", "MAX_IN_FLIGHT", "SIMULATED", "Defaults", "resolve", "without_outer"]
-
 DEFAULT_IN_FLIGHT = 64
 """Calls at once to an endpoint on the network, to begin with, when nobody says otherwise."""
 

@@ -13,8 +13,6 @@ from pydantic import ConfigDict
 from textgrad_engine.kinds import is_number, plain
 from textgrad_engine.llm.request import Message, Record
 
-__all__ = ["MOST_PRICE", "Completion", "FinishReason", "Price", "Usage"]
-
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 

@@ -15,8 +15,6 @@ from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request
 from textgrad_engine.llm.usage import mark
 from textgrad_engine.llm.wire import FIELDS, messages_of
 
-__all__ = ["UNSUPPORTED", "arguments", "unsupported"]
-
 UNSUPPORTED = ("frequency_penalty", "presence_penalty", "seed", "stop")
 """Settings that chat completions have and this API has not."""
 

@@ -52,8 +52,6 @@ from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
 from textgrad_engine.llm.usage import call_tool, usage_of
 
-__all__ = ["Resumption", "is_answer"]
-
 _PATIENCE = 0.5
 """So many seconds what is not on record waits for what else is asked at once; see NOTE [Paying twice]."""
 _TURN = 0.02

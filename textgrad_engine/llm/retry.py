@@ -32,8 +32,6 @@ from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.turns import Turns
 from textgrad_engine.llm.usage import mark, plus, usage_of
 
-__all__ = ["Deadline", "Retry", "RetryPolicy"]
-
 
 @dataclass(frozen=True)
 class RetryPolicy:

@@ -18,8 +18,6 @@ from textgrad_engine.llm.replay import replayed_model
 from textgrad_engine.llm.request import Purpose
 from textgrad_engine.llm.resolve import resolve
 
-__all__ = ["model_for", "set_models", "use_models"]
-
 _PURPOSES = get_args(Purpose)
 
 _KEPT = 64

@@ -10,8 +10,6 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 
-__all__ = ["samples"]
-
 
 async def samples(model: Model, request: Request, n: int) -> list[Completion]:
     """Ask the same `n` times, at once; each is a call of its own for limits, budgets, retries and the cache.

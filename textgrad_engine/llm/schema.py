@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["as_list", "check_schema", "follow", "integer", "is_of", "plainly_fits", "schema_problem"]
-
 
 def check_schema(schema: Any) -> None:
     """Whether `schema_problem` can use a schema: to be asked before an answer is paid for that nobody can check.

@@ -19,8 +19,6 @@ from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.usage import call_key
 
-__all__ = ["Traced"]
-
 _VENDORS = {
     "api.anthropic.com": "anthropic",
     "api.cohere.ai": "cohere",

@@ -27,8 +27,6 @@ from textgrad_engine.llm.refusals import Refusal
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["error_of", "failure_in", "refused_setting", "reported", "retry_after"]
-
 _NO_IMAGES = re.compile(r"image input is not supported")
 _TOO_LONG = (
     "send less, or use a model with a longer context; what a critic or an optimizer is shown is fitted to the size of "

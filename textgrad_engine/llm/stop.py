@@ -11,8 +11,6 @@ from typing import Any, Self, TypeVar
 
 from textgrad_engine.errors import Stopped
 
-__all__ = ["Stop", "check_stop", "failing_on_stop", "stopped_by_errors", "unless_stopped"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.statuses import failure_in, reported
 from textgrad_engine.llm.strict import WRAPPED
 
-__all__ = ["Teller", "body_of", "broken_off", "events_of", "listeners", "on_token", "void"]
-
 Listener = Callable[[Request, str | None], None]
 
 

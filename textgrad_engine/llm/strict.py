@@ -9,8 +9,6 @@ from typing import Any
 
 from textgrad_engine.llm.schema import as_list, is_of
 
-__all__ = ["WRAPPED", "is_strict", "strictly", "wrapped"]
-
 _LOOSE = (
     "allOf",
     "contains",

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from textgrad_engine import templates
 from textgrad_engine.llm.request import Request, ResponseFormat
 
-__all__ = ["MOST_PARTS", "Part", "nonce_of", "parts_of", "put_together", "texts_in", "words"]
-
 MOST_PARTS = 4
 """Texts that an answer may have; with more, there are more tags to get right than a JSON object has quotes."""
 

@@ -21,9 +21,6 @@ from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, are_
 from textgrad_engine.llm.tools_on_record import is_run_again
 from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way, usage_of
 
-__all__ = ["Player", "Taped", "answered_by", "playing", "tool_result"]
-
-
 _ENDING = (BudgetExceeded, CallCancelled, RunError, Stopped)
 """What ends a run, so that nobody knows how far a tool had come that it went through."""
 

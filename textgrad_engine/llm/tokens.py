@@ -15,8 +15,6 @@ from textgrad_engine.llm.inwords import PROMPTS, most_words
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.vocabulary import encoding_of
 
-__all__ = ["MOST_AROUND", "MOST_PER_MESSAGE", "count", "count_request", "method", "most_of_request"]
-
 _MESSAGE_OVERHEAD = 4
 """Tokens that a chat format spends on each message besides its text."""
 

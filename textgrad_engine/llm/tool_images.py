@@ -13,8 +13,6 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.llm.images import images_in, is_image
 
-__all__ = ["in_words", "moved_behind"]
-
 
 def in_words(content: str | Sequence[Mapping[str, Any]]) -> str:
     """The text of what a tool gave, with the number of each image where it stands.

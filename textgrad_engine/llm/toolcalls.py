@@ -19,21 +19,6 @@ from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.usage import CallRecord, call_item, call_place, call_tool
 from textgrad_engine.signed import unsigned
 
-__all__ = [
-    "ToolCall",
-    "ToolRecord",
-    "ToolResult",
-    "Turn",
-    "are_observed",
-    "belonging",
-    "id_of",
-    "inside",
-    "observe_tools",
-    "tell_of",
-    "tool_from_json",
-    "tool_to_json",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Turn:

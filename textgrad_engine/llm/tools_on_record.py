@@ -41,8 +41,6 @@ from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, inside, tell_of
 from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool, call_under_way
 from textgrad_engine.signed import resigned
 
-__all__ = ["Play", "ToolOnRecord", "ToolsOnRecord", "answered_again", "given_again", "is_run_again"]
-
 Play = Callable[[Answer, Budgeted, Request], Awaitable[Completion]]
 """Gives a recorded answer again, and charges the budgets for it."""
 

@@ -19,8 +19,6 @@ from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm.bodies import PACKING, bounded
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["REFUSE_REQUESTS", "WIDE", "connect", "has_aiohttp", "is_loopback"]
-
 REFUSE_REQUESTS = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 """The environment variable that forbids real requests while it is set; the pytest plugin sets it.
 

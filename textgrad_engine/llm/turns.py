@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-__all__ = ["Turns"]
-
 
 class Turns:
     """The order in which calls were sent, and when those sent earlier were answered.

@@ -13,8 +13,6 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from textgrad_engine.llm.schema import follow
 
-__all__ = ["is_described_by", "no_object", "problem", "schema_of"]
-
 _MOST = 5
 """How many of the things that a class finds wrong about an answer are told."""
 

@@ -25,30 +25,6 @@ from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.signed import unsigned
 
-__all__ = [
-    "CallRecord",
-    "Meter",
-    "Metered",
-    "UnderWay",
-    "asks_others",
-    "call_item",
-    "call_key",
-    "call_key_scope",
-    "call_place",
-    "call_tool",
-    "call_under_way",
-    "is_estimated",
-    "mark",
-    "meter",
-    "next_moment",
-    "observe",
-    "own_copy",
-    "plus",
-    "under_way",
-    "usage_of",
-    "was_sent",
-]
-
 call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 """What the calls dispatched from here belong to, e.g. the example; it ends up in `CallRecord.key`."""
 

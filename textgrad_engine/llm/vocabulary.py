@@ -33,8 +33,6 @@ from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, is_loopback
 
-__all__ = ["DEADLINE", "NO_FETCH", "encoding_of", "settled", "vocabulary_of"]
-
 NO_FETCH = "TEXTGRAD_ENGINE_NO_FETCH"
 """The environment variable that forbids to fetch vocabularies while it is set to anything but "" and "0"."""
 

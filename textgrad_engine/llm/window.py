@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["Window"]
-
 _SMOOTH = 0.1
 """The weight of one answer in the smoothed latency of its purpose."""
 

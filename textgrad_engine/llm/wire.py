@@ -18,8 +18,6 @@ from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.tool_images import moved_behind
 from textgrad_engine.llm.usage import mark
 
-__all__ = ["FIELDS", "arguments", "completion_of", "encoded", "malformed", "messages_of", "parsed_body", "usage_in"]
-
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
     "complete": "stop",

@@ -13,8 +13,6 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["Closed", "Worker"]
-
 R = TypeVar("R")
 
 _PATIENCE = 5.0

@@ -16,8 +16,6 @@ from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.tools import tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of
 
-__all__ = ["ChatCompletion"]
-
 
 class ChatCompletion(OneVariable):
     """Asks a model: `system` and `user` are texts, Variables or Parameters with ``{slots}``; call it with their values.

@@ -10,8 +10,6 @@ from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
-
 
 class _Container(Module):
     """Modules under names of their own, whose parameters belong to the module that holds it."""

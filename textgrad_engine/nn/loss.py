@@ -19,17 +19,6 @@ from textgrad_engine.ops.judges import judge_settings, judged_by
 from textgrad_engine.ops.scores import as_scale
 from textgrad_engine.ops.text_loss import text_loss
 
-__all__ = [
-    "ExactMatch",
-    "Judge",
-    "Metric",
-    "TextLoss",
-    "names_inputs",
-    "needs_target",
-    "needs_two",
-    "takes_target",
-]
-
 
 def names_inputs(function: Callable[..., Any]) -> bool:
     """Whether a function has an argument called ``inputs``, behind the first one, which is the prediction.

@@ -10,8 +10,6 @@ from textgrad_engine.autograd.graph import Handle, add_hook
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
 
-__all__ = ["WithKwargs", "register"]
-
 
 class WithKwargs:
     """A hook that wants the keyword arguments too."""

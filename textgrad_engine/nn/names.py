@@ -10,8 +10,6 @@ from textgrad_engine.autograd import Variable
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
 
-__all__ = ["check_name", "dotted", "named_state", "walk"]
-
 
 def dotted(path: str, name: str) -> str:
     """The name of what a part has, from the part's own name; "" is that of the root.

@@ -6,8 +6,6 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 
-__all__ = ["Parameter"]
-
 
 class Parameter(Variable):
     """A Variable that a `Module` registers when it is assigned, and that wants feedback unless told otherwise.

@@ -10,8 +10,6 @@ from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter
 
-__all__ = ["ParameterDict", "ParameterList"]
-
 
 class _Parameters(Module):
     """Parameters under names of their own, that belong to the module that holds it."""

@@ -16,8 +16,6 @@ from textgrad_engine.ops.pass_on import Compute
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
 
-__all__ = ["REPLACED", "in_this_call", "replacing"]
-
 REPLACED: ContextVar[Mapping[tuple[int, str], tuple[Module, Variable]]] = ContextVar(
     "textgrad_engine_replaced", default=MappingProxyType({})
 )

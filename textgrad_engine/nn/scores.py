@@ -20,8 +20,6 @@ from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.weighted import weighted_mean
 
-__all__ = ["OnField", "Weighted", "hearing_parts", "losses_in"]
-
 Parts: TypeAlias = dict[str, Variable]
 """The scores that one score was made of, each on its own scale, by the names of the losses."""
 

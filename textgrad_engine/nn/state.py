@@ -14,8 +14,6 @@ from textgrad_engine.nn.replaced import in_this_call
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
 
-__all__ = ["IncompatibleKeys", "load_state", "state_of"]
-
 
 class IncompatibleKeys(NamedTuple):
     """What `Module.load_state_dict` did not load.

@@ -30,8 +30,6 @@ from textgrad_engine.errors import DispatchError
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
 
-__all__ = ["TRAINED", "WATCHED", "check_known", "notice", "trained", "watched"]
-
 TRAINED: dict[int, tuple[object, ...]] = {}
 """The runs that train a module, by the module's id."""
 

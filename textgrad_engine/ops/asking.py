@@ -21,8 +21,6 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.messages import ChatSettings, Plan
 
-__all__ = ["SHARED", "SharedSamples", "completion_of", "conversation"]
-
 
 async def completion_of(
     settings: ChatSettings, plan: Plan, data: list[Any], turns: Sequence[Message] = ()

@@ -10,8 +10,6 @@ from textgrad_engine.ops.parts import said_of_in_words
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.roles import joined_role
 
-__all__ = ["Entry", "Stack", "Unbind", "batch_of_feedback", "parts_of_items"]
-
 
 class Stack(Function):
     """`Stack.apply([a, b, …])`: one Variable whose data is the list of theirs."""

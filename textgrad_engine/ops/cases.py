@@ -16,9 +16,6 @@ from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
 from textgrad_engine.ops.parts import QUOTED, said_of_in_words, without_repeat
 from textgrad_engine.slots import slots_of
 
-__all__ = ["Case", "Part", "Questions", "Shown", "case_of", "view_of"]
-
-
 Shown: TypeAlias = Literal["message", "tags", "beside"]
 Offered: TypeAlias = tuple[str | None, str | None]
 

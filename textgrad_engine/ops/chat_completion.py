@@ -19,8 +19,6 @@ from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.tools import tools_of
 from textgrad_engine.slots import by_composed_name
 
-__all__ = ["chat_completion", "complete", "config_from"]
-
 
 def chat_completion(
     model: str | Model | None,

@@ -17,8 +17,6 @@ from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.json_answers import Texts, object_schema
 from textgrad_engine.ops.messages import ChatSettings, answer_form
 
-__all__ = ["request_about", "texts_wanted"]
-
 Wanted: TypeAlias = tuple[tuple[str, str], ...]
 """The key and the role of each input of a case that wants feedback."""
 

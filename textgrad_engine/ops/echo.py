@@ -16,8 +16,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import use_models
 
-__all__ = ["EchoModel", "observed"]
-
 
 class EchoModel:
     """Answers with the marks of the request, or, while the program runs forward, with a word that stands for it.

@@ -10,8 +10,6 @@ from textgrad_engine.autograd.examples import numbered
 from textgrad_engine.ops.batching import Stack, Unbind
 from textgrad_engine.ops.sizes import note_size, size_of
 
-__all__ = ["each_entry", "stacked"]
-
 
 def each_entry(size: int, values: Sequence[Any], operation: Callable[[list[Any]], Any], call: str) -> list[Any]:
     """Do an operation once for each entry.

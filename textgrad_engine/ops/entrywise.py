@@ -25,8 +25,6 @@ from textgrad_engine.ops.parts import said_to_part
 from textgrad_engine.ops.pass_on import PassOn
 from textgrad_engine.ops.sizes import note_size, size_of
 
-__all__ = ["Entrywise", "by_entry", "sized"]
-
 
 def by_entry(operation: str, function: Callable[[list[Any]], Any], values: list[Any]) -> Any:
     """Apply a function to values; entry by entry where some are batches, see NOTE [Batches].

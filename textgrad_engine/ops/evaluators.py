@@ -24,22 +24,6 @@ from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.scores import Reduction, as_scale, plain_number, reduced, successes
 from textgrad_engine.ops.what_if import described_change, edited_text
 
-__all__ = [
-    "Evaluator",
-    "count_of",
-    "deterministic_evaluator",
-    "entries_of",
-    "evaluated_again",
-    "feedback_of",
-    "is_leaf",
-    "one_batch",
-    "outputs_in_words",
-    "refuse_several_outputs",
-    "roles_of",
-    "scored",
-    "written",
-]
-
 
 class Evaluator(Function):
     """Base: outputs (score, explanation); the explanation is the feedback, empty for a success."""

@@ -25,8 +25,6 @@ from textgrad_engine.ops.evaluators import (
 )
 from textgrad_engine.ops.scores import Reduction
 
-__all__ = ["exact_match_evaluator"]
-
 _log = logging.getLogger("textgrad_engine.ops.exact_match")
 
 

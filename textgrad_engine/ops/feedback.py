@@ -27,8 +27,6 @@ from textgrad_engine.ops.fitting import fitted
 from textgrad_engine.ops.images import FEEDBACK_IMAGES, ContentPart, Gallery, Show, gallery_of, not_shown
 from textgrad_engine.ops.pass_on import Compute
 
-__all__ = ["FEEDBACK_BATCH_SIZE", "critic", "critic_room", "feedback_batch_size", "feedback_on"]
-
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
 
 

@@ -17,8 +17,6 @@ from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
 
-__all__ = ["field"]
-
 _Path: TypeAlias = tuple[str | int, ...]
 
 

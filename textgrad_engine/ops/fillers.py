@@ -18,8 +18,6 @@ from textgrad_engine.llm.images import is_part, part_problem
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.templates import unfilled
 
-__all__ = ["as_plain", "is_nan", "is_template", "is_written", "note_template", "unfit"]
-
 _templates: WeakSet[Variable] = WeakSet()
 
 

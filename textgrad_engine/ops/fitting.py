@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from textgrad_engine.llm.context import LeftOut, Room, by_worth, fit, note_left_out
 from textgrad_engine.llm.tokens import count
 
-__all__ = ["View", "fitted"]
-
 _MARK = 40
 """Tokens of the sentences that say what was left out of a case."""
 

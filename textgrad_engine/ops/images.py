@@ -26,20 +26,6 @@ from textgrad_engine.llm.context import Room
 from textgrad_engine.llm.images import address_of, is_image, name_of_part, tokens_of
 from textgrad_engine.signed import unsigned
 
-__all__ = [
-    "FEEDBACK_IMAGES",
-    "MOST_IMAGES",
-    "ContentPart",
-    "Gallery",
-    "Show",
-    "checked_images",
-    "feedback_images",
-    "gallery_of",
-    "in_words",
-    "not_shown",
-    "pictured",
-]
-
 _log = logging.getLogger("textgrad_engine.ops.images")
 
 Show: TypeAlias = Callable[[Mapping[str, Any]], str]

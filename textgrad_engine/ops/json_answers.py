@@ -13,8 +13,6 @@ from textgrad_engine.ops.messages import ChatSettings
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
-__all__ = ["Extract", "Texts", "object_schema", "texts_at"]
-
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     """The JSON schema of an object with exactly these properties."""

@@ -29,8 +29,6 @@ from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.ops.scores import Reduction, all_succeed, as_scale, is_success, reduced
 from textgrad_engine.ops.sizes import common_size
 
-__all__ = ["judge", "judge_settings", "judged_by", "lm_judge_evaluator"]
-
 Success = Callable[[float], bool]
 
 

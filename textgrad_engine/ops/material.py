@@ -12,8 +12,6 @@ from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.pass_on import Compute
 
-__all__ = ["as_text", "refuse_parts", "shown"]
-
 
 def refuse_parts(instructions: Any, call: str) -> None:
     """Refuse instructions with content parts, such as images: a list is a batch, and each entry would be asked about.

@@ -15,9 +15,6 @@ from textgrad_engine.ops.images import ContentPart, Show, in_words, not_shown, p
 from textgrad_engine.ops.tools import Tools
 from textgrad_engine.slots import fill, fill_around, slots_of
 
-__all__ = ["ChatSettings", "Hole", "Plan", "Rendered", "answer_form", "text_of"]
-
-
 _REMEMBERED = 20_000
 """Characters above which a message is made anew each time, instead of kept for the next call."""
 

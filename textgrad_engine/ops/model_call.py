@@ -26,8 +26,6 @@ from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.turns import shown, with_turns
 from textgrad_engine.ops.what_if import what_if
 
-__all__ = ["ChatCompletion", "ToolLoop", "ask", "ask_texts"]
-
 
 class ChatCompletion(Function):
     """`ChatCompletion.apply(settings, plan, *values)`; see `chat_completion`."""

@@ -14,8 +14,6 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 
-__all__ = ["MOST_PLACES", "QUOTED", "place_in_words", "said_of_in_words", "said_to_part", "without_repeat"]
-
 MOST_PLACES = 16
 """Levels of a place that are kept, the outer ones: a text that grew by thousands of additions has as many."""
 

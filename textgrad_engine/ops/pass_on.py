@@ -9,8 +9,6 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.ops.roles import joined_role
 
-__all__ = ["Compute", "PassOn", "data_of", "edit_of_parts", "share_of_edit"]
-
 
 def data_of(value: Any) -> Any:
     """The data of a Variable; anything else as it is."""

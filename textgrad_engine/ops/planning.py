@@ -12,8 +12,6 @@ from textgrad_engine.llm.request import Message
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.messages import Hole, Plan
 
-__all__ = ["plan_of"]
-
 
 def plan_of(messages: Iterable[Mapping[str, Any] | Message], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
     """The plan of some messages, and the values for its holes.

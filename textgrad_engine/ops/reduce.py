@@ -24,19 +24,6 @@ from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts
 
-__all__ = [
-    "MERGE_ATTEMPTS",
-    "MERGE_SCHEMA",
-    "Merged",
-    "Piece",
-    "in_rounds",
-    "merge_problem",
-    "merge_slots",
-    "merged_items",
-    "reduce",
-    "unusable",
-]
-
 MERGE_ATTEMPTS = 2
 """How often the model is asked: a second time with what was wrong with the first answer."""
 

@@ -7,8 +7,6 @@ from typing import Any
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 
-__all__ = ["joined_role"]
-
 
 def joined_role(*values: Any) -> str:
     """The role of a result: the roles of the variables among `values`, each once, also those of earlier results.

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.kinds import is_number, plain, told
 
-__all__ = ["Reduction", "all_succeed", "as_scale", "is_success", "plain_number", "reduced", "successes"]
-
 Reduction: TypeAlias = Callable[[list[Any]], Any] | None
 """Makes one score of a batch's scores; None leaves the list."""
 

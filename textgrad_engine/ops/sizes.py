@@ -8,8 +8,6 @@ from weakref import WeakKeyDictionary
 from textgrad_engine.autograd import Variable
 from textgrad_engine.dispatch import Call
 
-__all__ = ["common_size", "note_size", "size_of"]
-
 _pending: WeakKeyDictionary[Call, int] = WeakKeyDictionary()
 """The sizes of batches that are still computed, noted by the operations that make them."""
 

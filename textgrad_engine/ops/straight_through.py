@@ -14,8 +14,6 @@ from textgrad_engine.ops.parts import place_in_words, without_repeat
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.roles import joined_role
 
-__all__ = ["straight_through"]
-
 
 class StraightThrough(Function):
     """`StraightThrough.apply(result, causes, role)`; see `straight_through`."""

@@ -24,8 +24,6 @@ from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
 from textgrad_engine.slots import by_composed_name, fill, slots_of
 
-__all__ = ["Add", "Scale", "add", "format", "join", "scale", "split", "sum"]
-
 Value: TypeAlias = Variable | str | int | float
 
 

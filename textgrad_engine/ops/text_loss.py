@@ -31,8 +31,6 @@ from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.sizes import common_size
 
-__all__ = ["text_loss"]
-
 
 class _Criticism(Function):
     """The criticism of a text loss; what is said goes to the prediction as it is."""

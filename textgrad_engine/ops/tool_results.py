@@ -13,8 +13,6 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.attachments import as_read_again
 from textgrad_engine.llm.images import address_of, is_image, part_problem
 
-__all__ = ["content_of", "sendable"]
-
 
 def content_of(result: Any) -> str | list[dict[str, Any]]:
     """What a model is told: a text as it is, anything else as JSON, around the images that are in it.

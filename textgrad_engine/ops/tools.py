@@ -51,8 +51,6 @@ from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 from textgrad_engine.ops.tool_results import content_of, sendable
 
-__all__ = ["Tools", "tools_of"]
-
 _log = logging.getLogger("textgrad_engine.ops.tools")
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))

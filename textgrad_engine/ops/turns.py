@@ -13,8 +13,6 @@ from textgrad_engine.llm.request import Message
 from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.ops.messages import Plan, Rendered
 
-__all__ = ["shown", "with_turns"]
-
 
 def shown(messages: Sequence[Message]) -> str:
     """Messages of a conversation as JSON: for each its role and its text, with the calls that a model made in it, and

@@ -13,8 +13,6 @@ from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts
 from textgrad_engine.ops.roles import joined_role
 
-__all__ = ["shares_of", "weighted_mean"]
-
 
 class _WeightedMean(Entrywise):
     """Full marks of all are 1 to the last digit, which sums of products are not: what is right has no less."""

@@ -19,8 +19,6 @@ from textgrad_engine.ops.json_answers import Extract, object_schema
 from textgrad_engine.ops.messages import Plan, answer_form
 from textgrad_engine.ops.pass_on import Compute
 
-__all__ = ["described_change", "edited_text", "what_if"]
-
 _CHANGE = answer_form("what_if", object_schema({"change": {"type": "string"}}))
 _TEXT = answer_form("apply_edit", object_schema({"text": {"type": "string"}}))
 

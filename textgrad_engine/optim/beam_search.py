@@ -55,8 +55,6 @@ from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
 
-__all__ = ["BeamSearch"]
-
 Selection = Literal["rejects", "ucb"]
 
 

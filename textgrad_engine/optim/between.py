@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.patch import Edit, Op
 
-__all__ = ["edits_between"]
-
 
 def edits_between(
     before: str, after: str, origins: Sequence[Origin | None] | None = None

@@ -50,8 +50,6 @@ from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 
-__all__ = ["BootstrapDemos"]
-
 _log = logging.getLogger("textgrad_engine.optim.bootstrap_demos")
 
 

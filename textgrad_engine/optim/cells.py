@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Cell", "Evidence", "Gone", "Origin", "cells_of", "keys_of", "standing_for", "text_of", "written_by"]
-
 
 @dataclass(frozen=True)
 class Evidence:

@@ -8,8 +8,6 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit
 
-__all__ = ["Change"]
-
 
 @dataclass(frozen=True)
 class Change:

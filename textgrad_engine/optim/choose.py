@@ -12,8 +12,6 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.search.objective import Objective, worths
 
-__all__ = ["GLANCE", "Candidate", "best_of", "scores_of"]
-
 GLANCE = 24
 """So many examples of an objective are looked at; those with feedback first, then others from all over the set."""
 

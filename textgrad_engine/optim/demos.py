@@ -32,19 +32,6 @@ from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.optim.words import grams, terms_of
 
-__all__ = [
-    "Asked",
-    "Demo",
-    "Run",
-    "Steps",
-    "by_label",
-    "by_likeness",
-    "demo_of",
-    "demos_and_queries",
-    "note_unshown",
-    "solved",
-]
-
 _log = logging.getLogger("textgrad_engine.optim.demos")
 
 

@@ -9,8 +9,6 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.ops.parts import said_of_in_words
 from textgrad_engine.optim.patch import Evidence
 
-__all__ = ["ANSWER_LENGTH", "FeedbackItem", "item_of", "joined"]
-
 ANSWER_LENGTH = 400
 """Characters of an answer that are shown beside the feedback on it."""
 

@@ -14,8 +14,6 @@ from textgrad_engine.optim.gather import collect
 from textgrad_engine.optim.patch import Origin, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.texts import write_texts
 
-__all__ = ["Before", "Written", "check_written", "note"]
-
 Written = tuple[str, Sequence[Origin | None]]
 """A text, and for each of its lines why it reads as it does."""
 

@@ -37,8 +37,6 @@ from textgrad_engine.optim.search.objective import Objective, Split, rows_of, wo
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 
-__all__ = ["OPRO"]
-
 
 class OPRO(PopulationSearcher):
     """Searches by showing a model the texts that were tried, with their scores.

@@ -25,8 +25,6 @@ from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
 from textgrad_engine.optim.texts import texts_now, write_texts
 
-__all__ = ["Optimizer", "check_step_cancelled"]
-
 _log = logging.getLogger("textgrad_engine.optim.optimizer")
 
 Closure: TypeAlias = "Callable[[], Any] | Objective"

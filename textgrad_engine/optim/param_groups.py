@@ -8,8 +8,6 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 
-__all__ = ["groups_of", "told", "trained_in"]
-
 
 def groups_of(given: Sequence[Any]) -> Sequence[Any]:
     """What an optimizer was given, as groups.

@@ -54,8 +54,6 @@ from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform
 
-__all__ = ["ParetoSearch"]
-
 GLANCE = 5
 """So many validation examples decide whether a merged candidate is worth scoring on all, as in the paper's code."""
 

@@ -40,8 +40,6 @@ from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.search.work import Workshop, ties
 from textgrad_engine.optim.transforms import FeedbackTransform
 
-__all__ = ["PatchSearch"]
-
 AHEAD = 2
 """While nothing is found, at most so many times as many proposals as lanes are worked on at a time."""
 

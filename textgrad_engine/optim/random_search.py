@@ -35,8 +35,6 @@ from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.telling import history_of, tried
 
-__all__ = ["RandomEdits", "RandomSearch"]
-
 MOST_REPEATED = 8
 """After so many proposals in a row that were made before, or could not be run, nothing new is to be expected."""
 

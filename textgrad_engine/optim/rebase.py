@@ -17,8 +17,6 @@ from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standin
 from textgrad_engine.optim.patch import Edit, as_one
 from textgrad_engine.optim.sentences import merged_line
 
-__all__ = ["Conflict", "Merged", "Rebased", "fold", "merge_patches", "rebase"]
-
 
 @dataclass(frozen=True)
 class Conflict:

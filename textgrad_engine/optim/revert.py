@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, text_of, written_by
 
-__all__ = ["edits_in", "revert"]
-
 
 def revert(text: str, origins: Sequence[Origin | None], edit: str) -> tuple[str, list[Origin | None]]:
     r"""The text as it were without one edit: its lines are gone, and those that it replaced or removed are back.

@@ -11,8 +11,6 @@ from pydantic import TypeAdapter
 
 from textgrad_engine.optim.patch import Origin
 
-__all__ = ["check_owner", "plain", "taken"]
-
 _ORIGINS = TypeAdapter(list[Origin | None])
 
 

@@ -15,8 +15,6 @@ from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.checks import above, at_least, check, finite, whole
 from textgrad_engine.optim.optimizer import Optimizer
 
-__all__ = ["ConstantEdits", "CosineEdits", "EditSchedule", "LinearEdits", "StepEdits"]
-
 
 class EditSchedule:
     """Base of schedules: sets ``max_edits`` of all groups of an optimizer.

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
 
-__all__ = ["LONG", "Place", "by_sentences", "changed_sentences", "excerpts", "led_as", "merged_line", "places_of"]
-
 LONG = 120
 """Tokens above which the sentences of a line are places of their own."""
 

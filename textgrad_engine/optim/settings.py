@@ -13,8 +13,6 @@ from textgrad_engine.optim.proposers import Human, Patch, Proposer, Rewrite, Sev
 from textgrad_engine.optim.proposers.demonstrations import refuse_demonstrations
 from textgrad_engine.optim.transforms.base import chain_of
 
-__all__ = ["may_show", "most_tokens", "named", "proposer_of", "shared"]
-
 _USUAL_TOKENS = 2000
 
 LEAST = {"max_edits": 1, "max_feedback_tokens": 1, "max_tokens": 1, "momentum": 0}

@@ -9,8 +9,6 @@ from textgrad_engine import templates
 from textgrad_engine.llm.parsing import strip_fence
 from textgrad_engine.optim.sentences import places_of
 
-__all__ = ["left_over", "marked", "numbered", "shown_lines", "unwrapped"]
-
 _MARK = re.compile(r"^(?:\d+|\+)\|~?(?: |$)", re.MULTILINE)
 _TAG = re.compile(r"</?([^<>/]+)-[0-9a-f]{8}>")
 _PROSE = ("", "text", "txt", "markdown", "md")

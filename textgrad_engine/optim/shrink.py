@@ -17,8 +17,6 @@ from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.sentences import Place, led_as, places_of
 
-__all__ = ["Point", "Shrunk", "pareto", "shrink", "units_of"]
-
 _OPENING = re.compile(r"<([a-z]\w*-[0-9a-f]{8})>")
 
 

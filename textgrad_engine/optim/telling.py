@@ -10,8 +10,6 @@ from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.sentences import changed_sentences, places_of
 
-__all__ = ["Tried", "edits_in_words", "history_of", "is_there", "tried"]
-
 
 @dataclass(frozen=True)
 class Tried:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from textgrad_engine.autograd import Variable, no_grad
 
-__all__ = ["texts_now", "write_texts"]
-
 
 def texts_now(variables: Iterable[Variable]) -> tuple[str, ...]:
     """The text of each."""

@@ -33,8 +33,6 @@ from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, momentum
 from textgrad_engine.optim.transforms.base import Chain
 
-__all__ = ["TGD"]
-
 Mode = Literal["patch", "rewrite"]
 _Proposed: TypeAlias = tuple[Change, Proposal]
 

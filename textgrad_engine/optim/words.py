@@ -8,8 +8,6 @@ from collections.abc import Iterable
 
 from textgrad_engine.data.casefold import folded
 
-__all__ = ["grams", "size_of", "terms_of", "together", "words_of"]
-
 # Scripts that put no space between words: each of their letters is a word here.
 _DENSE = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"  # Chinese and Japanese
 _LOOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer

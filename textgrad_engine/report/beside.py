@@ -18,8 +18,6 @@ from textgrad_engine.report.words import plural
 from textgrad_engine.store import Folds, Run, file_name
 from textgrad_engine.train import Evaluation, TrainResult
 
-__all__ = ["Beside", "Changed", "Side", "Texts", "beside_as_json", "beside_of", "changes_as_json", "changes_of"]
-
 
 @dataclass(frozen=True)
 class Side:

@@ -16,8 +16,6 @@ from textgrad_engine.report.words import count, duration, money, plural
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["render_beside", "render_patches"]
-
 SHOWN_SETTING = 32
 """Characters of a setting's value."""
 

@@ -15,8 +15,6 @@ from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.sentences import by_sentences, excerpts
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
-__all__ = ["Arrivals", "Asked", "DiffLine", "Op", "diff_of", "origins_from_steps", "replaced_by", "with_excerpts"]
-
 Op = Literal["same", "added", "removed"]
 
 

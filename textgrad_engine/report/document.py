@@ -12,8 +12,6 @@ from textgrad_engine.report.difference import diff_of
 from textgrad_engine.report.tools import ToolRow, tools_as_json
 from textgrad_engine.train import Evaluation, TrainResult
 
-__all__ = ["as_json", "evaluation_as_json", "finite", "usage_as_json"]
-
 
 def as_json(
     result: TrainResult, openings: int | None = None, *, before: int = 0, tools: Iterable[ToolRow] = ()

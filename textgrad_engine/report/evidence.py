@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from textgrad_engine.optim import Evidence
 from textgrad_engine.report.words import in_order
 
-__all__ = ["in_words", "merged"]
-
 SHOWN_EXAMPLES = 8
 
 

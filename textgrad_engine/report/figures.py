@@ -9,8 +9,6 @@ from itertools import pairwise
 
 from textgrad_engine.report.html import Inside, Markup, element
 
-__all__ = ["Axis", "axis_row", "gains", "interval_row", "scatter", "stairs"]
-
 _EDGE = 2.0
 """Per cent of the width that stay free left and right, for dots."""
 

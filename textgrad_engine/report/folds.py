@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = [
-    "advice_of",
-    "against_controls",
-    "folds_as_json",
-    "folds_in_a_line",
-    "headline_of",
-    "notes_of",
-    "parts_of_folds",
-    "render_folds",
-    "verdict_of",
-]
-
 
 def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool = False) -> str:
     """The report as text.

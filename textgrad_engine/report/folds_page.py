@@ -27,8 +27,6 @@ from textgrad_engine.report.words import capital, count, duration, money, plural
 from textgrad_engine.store import Folds
 from textgrad_engine.train import CrossValidation, TrainResult
 
-__all__ = ["page_of_folds"]
-
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
 
 

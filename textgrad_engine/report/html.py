@@ -12,8 +12,6 @@ from typing import TypeAlias
 from textgrad_engine.report.printing import JOINERS
 from textgrad_engine.report.words import count
 
-__all__ = ["GENERATOR", "Inside", "Markup", "data", "document", "element", "joined"]
-
 
 @dataclass(frozen=True)
 class Markup:

@@ -17,19 +17,6 @@ from textgrad_engine.report.words import plural
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
-__all__ = [
-    "EditLineage",
-    "LineLineage",
-    "Removed",
-    "StepLineage",
-    "Trial",
-    "lineage_as_json",
-    "lineage_of",
-    "problems_of",
-    "step_as_json",
-    "step_of",
-]
-
 
 @dataclass(frozen=True)
 class Trial:

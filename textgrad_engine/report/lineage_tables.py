@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-__all__ = ["render_line", "render_step"]
-
-
 def render_line(found: LineLineage, *, width: int = 80, color: bool = False) -> str:
     """Where one line comes from, as text.
 

@@ -12,8 +12,6 @@ from textgrad_engine.train import Evaluation, TrainResult
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.latency import latency_change
 
-__all__ = ["looked_at_before", "lost", "notes_on"]
-
 
 def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]:
     """What a reader must know to judge the scores of a run, in words.

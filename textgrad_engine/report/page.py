@@ -30,8 +30,6 @@ from textgrad_engine.report.words import capital, count, duration, money, plural
 from textgrad_engine.store import Run
 from textgrad_engine.train import TrainResult
 
-__all__ = ["is_page", "page_of"]
-
 SHOWN_RESULT = 600
 """Characters of what a tool was given, and of what it gave."""
 

@@ -15,18 +15,6 @@ from textgrad_engine.report.view import ParameterView
 from textgrad_engine.report.words import capital, plural, score
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 
-__all__ = [
-    "SIMULATED",
-    "again",
-    "changes_in",
-    "metrics",
-    "models_of",
-    "scores_plot",
-    "section",
-    "table",
-    "tile",
-]
-
 SHOWN_CONFIG = 20_000
 """Characters of the config."""
 

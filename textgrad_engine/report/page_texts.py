@@ -16,8 +16,6 @@ from textgrad_engine.report.words import capital, plural, score
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
 
-__all__ = ["SHOWN_ITEMS", "changes", "name_of", "said", "steps"]
-
 SHOWN_LINE = 2_000
 SHOWN_FEEDBACK = 1_000
 SHOWN_NAME = 80

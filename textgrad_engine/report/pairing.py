@@ -9,8 +9,6 @@ from typing import Any, Literal
 from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, compare
 
-__all__ = ["Pairing", "Split", "pairing_of", "same_conditions", "setting", "setting_in"]
-
 Split = Literal["test", "val"]
 
 _WORDS: dict[Split, str] = {"test": "test", "val": "validation"}

@@ -14,8 +14,6 @@ from textgrad_engine.train import Evaluation, TrainResult
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Parts", "parts_of_result", "parts_table", "parts_title", "parts_within"]
-
 
 @dataclass(frozen=True)
 class Parts:

@@ -12,21 +12,6 @@ if TYPE_CHECKING:
     from rich.table import Column, Table
     from rich.text import Text
 
-__all__ = [
-    "JOINERS",
-    "WIDEST",
-    "fitted",
-    "group",
-    "hanging",
-    "harmless",
-    "indented",
-    "open_table",
-    "padded",
-    "printed",
-    "styled",
-    "unwrapped",
-]
-
 JOINERS = "\u200c\u200d"
 """They are needed to write Persian and Hindi, and in emoji; they can hide nothing and turn nothing around."""
 

@@ -14,8 +14,6 @@ from textgrad_engine.train import ShrinkResult
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["render_shrunk"]
-
 
 def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, color: bool = False) -> str:
     """What shrinking came to: tokens and scores, the front, and the lines that went.

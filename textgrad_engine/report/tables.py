@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from textgrad_engine.store import Run
 
-__all__ = ["one_line", "render", "render_unfinished"]
-
 CONTEXT = 2
 """Lines that stayed are shown up to so far from a changed one."""
 

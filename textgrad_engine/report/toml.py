@@ -9,8 +9,6 @@ from typing import Any
 
 from textgrad_engine.report.printing import JOINERS
 
-__all__ = ["as_toml", "toml_key", "toml_value"]
-
 
 def as_toml(values: Mapping[str, Any]) -> str:
     r"""TOML of plain JSON values; what is null is left out, as TOML has no such value, and so are empty tables.

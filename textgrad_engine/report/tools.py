@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ToolRow", "tools_as_json", "tools_of"]
-
 _SAMPLES = 3
 """So many calls of a tool are shown."""
 

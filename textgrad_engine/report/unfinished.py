@@ -6,8 +6,6 @@ from textgrad_engine.report.difference import origins_from_steps
 from textgrad_engine.store import Run
 from textgrad_engine.train import TrainResult
 
-__all__ = ["so_far"]
-
 
 def so_far(run: Run) -> TrainResult:
     """A run without a result as if it had been interrupted after its last step; how long it took is not known.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 
-__all__ = ["CONTEXT", "NOWHERE", "file_lines", "unified"]
-
 CONTEXT = 3
 """Lines that stayed are shown up to so far from a changed one, as tools do it."""
 

@@ -15,22 +15,6 @@ from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural
 from textgrad_engine.store import Run
 from textgrad_engine.train import Comparison, Evaluation, TrainResult
 
-__all__ = [
-    "CONTROL",
-    "ControlRow",
-    "ParameterView",
-    "ScoreRow",
-    "UsageRow",
-    "View",
-    "headline",
-    "measured",
-    "none_kept",
-    "remark_on",
-    "said",
-    "size",
-    "view_of",
-]
-
 Tone = Literal["good", "bad", "plain"]
 
 CONTROL = "a control: the optimizer got no feedback"

@@ -5,22 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = [
-    "NOT_MEASURED",
-    "capital",
-    "cost",
-    "count",
-    "duration",
-    "in_order",
-    "interval",
-    "money",
-    "p_value",
-    "plural",
-    "score",
-    "short",
-    "within",
-]
-
 NOT_MEASURED = "not measured"
 
 

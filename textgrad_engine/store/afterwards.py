@@ -12,8 +12,6 @@ from textgrad_engine.llm.lines import append_line
 from textgrad_engine.store.files import file_name, unwritable, write_atomically
 from textgrad_engine.store.records import FORMAT, dumps, timestamp
 
-__all__ = ["append_evaluation", "check_shrunk", "write_shrunk"]
-
 
 def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
     """Add a line to the run's ``evals.jsonl``.

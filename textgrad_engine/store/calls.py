@@ -21,16 +21,6 @@ from textgrad_engine.signed import unsigned
 from textgrad_engine.store.records import timestamp
 from textgrad_engine.train.events import CallEnded, ToolEnded
 
-__all__ = [
-    "Place",
-    "answer_from_json",
-    "canonical_order",
-    "completion_to_json",
-    "identity_of",
-    "tool_from_json",
-    "tool_to_json",
-]
-
 _WHERE_AND_WHEN = frozenset(
     {"phase", "phase_name", "step", "item", "place", "tool", "time", "latency", "counted_again"}
 )

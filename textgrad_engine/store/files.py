@@ -15,8 +15,6 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
 
-__all__ = ["FOLDS", "file_name", "read_lines", "reason_of", "typed", "unwritable", "whole_of", "write_atomically"]
-
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""
 

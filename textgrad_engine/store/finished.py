@@ -23,8 +23,6 @@ from textgrad_engine.store.resume import answer_of, in_order, tools_of, when
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
 
-__all__ = ["FinishedRun"]
-
 _NOT_COMPARED = frozenset({"time", "latency", "seconds", "openings", "predictions", "parts"})
 """Times; looks at the test set, as those of before count; what a program said: objects in it may look otherwise in
 each process. What was made of it is compared. And what each of several metrics gave, which folders of before lack."""

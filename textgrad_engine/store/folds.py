@@ -23,8 +23,6 @@ from textgrad_engine.train.folds import Part
 from textgrad_engine.train.pooled import pooled
 from textgrad_engine.train.shares import OnRecord, Share
 
-__all__ = ["Folds", "FoldsWriter", "is_folds", "read_folds", "way_on_with", "write_folds"]
-
 
 @dataclass(frozen=True)
 class Folds:

@@ -41,9 +41,6 @@ from textgrad_engine.train.events import (
     ToolEnded,
 )
 
-__all__ = ["RunFolder"]
-
-
 _log = logging.getLogger("textgrad_engine.store")
 
 

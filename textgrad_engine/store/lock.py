@@ -17,8 +17,6 @@ try:
 except ImportError:  # Windows
     import msvcrt
 
-__all__ = ["LOCK", "Lock", "check_unlocked", "is_bare", "is_locked"]
-
 LOCK = ".lock"
 """The file that is locked."""
 _BYTE = 2**30

@@ -33,8 +33,6 @@ from textgrad_engine.llm.places import same_place
 from textgrad_engine.store.calls import identity_of
 from textgrad_engine.store.files import read_lines
 
-__all__ = ["ASIDE", "OnRecord", "Paid", "aside", "numbers_aside", "paid_for"]
-
 ASIDE = {
     "result.json": "result-{}.json",
     "tools.jsonl": "tools-{}.jsonl",

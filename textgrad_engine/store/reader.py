@@ -20,8 +20,6 @@ from textgrad_engine.store.records import FORMAT, event_from_json, result_from_j
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
 
-__all__ = ["Reach", "Run", "read_run"]
-
 
 class Reach(NamedTuple):
     """How far a run has come, by what there is to be told of it; the farther, the greater.

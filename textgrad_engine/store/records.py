@@ -25,18 +25,6 @@ from textgrad_engine.train.events import (
     StepEnded,
 )
 
-__all__ = [
-    "FORMAT",
-    "dumps",
-    "evaluation_from_json",
-    "evaluation_to_json",
-    "event_from_json",
-    "event_to_json",
-    "result_from_json",
-    "result_to_json",
-    "timestamp",
-]
-
 FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""
 

@@ -21,8 +21,6 @@ from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Earlier", "When", "answer_of", "in_order", "tools_of", "when"]
-
 
 class Earlier:
     """What a run folder holds of a run that was cut; NOTE [A run that is resumed] in `store.paid` has the rules.

@@ -18,8 +18,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.tokens import count, count_request
 
-__all__ = ["Answer", "FunctionModel", "ScriptedModel", "feedback_for"]
-
 Answer = str | Mapping[str, Any] | Completion
 """What a model of a test may answer: a text, an object that is sent as JSON, or a whole completion."""
 

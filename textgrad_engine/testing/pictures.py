@@ -13,8 +13,6 @@ from textgrad_engine.checks import check, listed
 from textgrad_engine.errors import ScriptError
 from textgrad_engine.llm.images import address_of
 
-__all__ = ["pixels_of", "png"]
-
 Color = tuple[int, int, int]
 """Red, green and blue, each from 0 to 255."""
 

@@ -13,8 +13,6 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-__all__ = ["allow_requests"]
-
 # The same name as llm.openai.REFUSE_REQUESTS, which is not imported: this file is loaded by every pytest run.
 _VARIABLE = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 _before = pytest.StashKey[str | None]()

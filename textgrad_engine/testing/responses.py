@@ -11,8 +11,6 @@ from textgrad_engine.llm.request import GenerateConfig, Message, Request, Respon
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.testing.wire import json_bytes
 
-__all__ = ["body_of", "events_of", "request_of"]
-
 _UNKNOWN = ("frequency_penalty", "max_tokens", "messages", "n", "presence_penalty", "response_format", "seed", "stop")
 _PARTS = {"input_text": "text", "output_text": "text"}
 

@@ -34,8 +34,6 @@ from textgrad_engine.llm.response import Completion, FinishReason
 from textgrad_engine.testing import responses
 from textgrad_engine.testing.wire import Connection, Response, events_of, json_bytes, refusal
 
-__all__ = ["Fault", "LoopbackServer"]
-
 _STATUS: tuple[tuple[type[ModelError], int, str], ...] = (
     (AuthenticationFailed, 401, "invalid_api_key"),
     (QuotaExhausted, 429, "insufficient_quota"),

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-__all__ = ["Connection", "Response", "Server", "events_of", "json_bytes", "refusal"]
-
 _PHRASES = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
 _MAX_BODY = 64 * 2**20
 

@@ -24,8 +24,6 @@ from textgrad_engine.ops.messages import Plan
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.optim.demos import Asked
 
-__all__ = ["Asking", "Call", "asked_in"]
-
 
 @dataclass(eq=False, slots=True)  # not frozen, for which each attribute would be set by a call
 class Call:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["item_bounds", "worst_case_difference", "worst_case_mean"]
-
 Bounds = tuple[float, float]
 
 

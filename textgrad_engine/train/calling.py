@@ -16,8 +16,6 @@ from textgrad_engine.nn.scores import hearing_parts
 from textgrad_engine.train.fields import Score
 from textgrad_engine.train.prediction import as_prediction
 
-__all__ = ["Ran", "not_to_be_had", "run_on", "run_scored", "run_together", "scored_by_parts"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -22,8 +22,6 @@ from textgrad_engine.train.permutation import sign_flip
 from textgrad_engine.train.pseudo import cut_off, known_limits, pseudo_differences, pseudo_scores
 from textgrad_engine.train.scores import check_confidence, cluster_means, cluster_sums, finite_scores, same_length
 
-__all__ = ["bootstrap_interval", "clustered_difference", "clustered_error", "clustered_interval", "clustered_t"]
-
 
 def clustered_error(values: Iterable[float], clusters: Sequence[Hashable], largest: float | None = None) -> float:
     """The standard error of a mean when examples come in clusters.

@@ -25,8 +25,6 @@ from textgrad_engine.train.statistics import (
     worst_case_difference,
 )
 
-__all__ = ["Comparison", "compare"]
-
 _FEW = 30
 """Up to so many examples a t-test of scores that are not 0 or 1 may find too much, and the sign flips must agree."""
 

@@ -11,8 +11,6 @@ from textgrad_engine.train.evaluator import Evaluation, compare
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
 
-__all__ = ["run_controls"]
-
 
 def run_controls(run: Run) -> None:
     """Search without feedback at no more calls, then score what that selected on the test set, opened once for it.

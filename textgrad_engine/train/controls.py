@@ -26,17 +26,6 @@ from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.scores import ALIKE
 
-__all__ = [
-    "CONTROLS",
-    "Control",
-    "Controls",
-    "Searched",
-    "beats_seed",
-    "does_better",
-    "proposers_of",
-    "search_without_feedback",
-]
-
 
 @dataclass(frozen=True)
 class Control:

@@ -40,8 +40,6 @@ from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["across_validate", "cross_validate"]
-
 
 def cross_validate(
     start: Callable[[], tuple[Module, Optimizer]],

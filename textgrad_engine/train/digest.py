@@ -11,8 +11,6 @@ from typing import Any
 
 from textgrad_engine.signed import unsigned
 
-__all__ = ["digest_of"]
-
 
 def digest_of(target: str, *sets: Iterable[dict[str, Any]]) -> str:
     """A digest of examples, which is the same in every process and of every copy.

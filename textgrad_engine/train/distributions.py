@@ -10,8 +10,6 @@ import itertools
 import math
 from collections.abc import Callable
 
-__all__ = ["incomplete_beta", "normal_cdf", "normal_quantile", "t_cdf", "t_quantile", "t_upper"]
-
 _NORMAL_FROM = 1e7  # degrees of freedom from which t and normal differ by less than 1e-7 anywhere
 
 

@@ -24,8 +24,6 @@ from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.budget import Reserve
 from textgrad_engine.llm.response import Usage
 
-__all__ = ["Ending"]
-
 _BESIDE = 1.25
 """Of tokens and money, so many times what is expected is kept."""
 

@@ -39,8 +39,6 @@ from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["estimate_search"]
-
 SAMPLE = 8
 """Examples that are put through."""
 

@@ -22,22 +22,6 @@ from textgrad_engine.ops.reduce import MERGE_SCHEMA
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.train.least import least
 
-__all__ = [
-    "ANSWER_TOKENS",
-    "SHARED_INPUT",
-    "SHRINK",
-    "USUAL_ANSWER",
-    "WRONG_SHARE",
-    "Estimate",
-    "Placeholder",
-    "add_controls",
-    "dollars_of",
-    "mean_tokens",
-    "rehearsing",
-    "summed",
-    "unit_of",
-]
-
 ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
 """Tokens of an answer, at least (JSON that says nothing) and at most, reasoning aside; for "forward" a multiple of the
 target's tokens. A rewritten text may be longer."""

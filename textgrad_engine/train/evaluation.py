@@ -16,8 +16,6 @@ from textgrad_engine.train.statistics import (
     worst_case_mean,
 )
 
-__all__ = ["Evaluation"]
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -20,31 +20,6 @@ if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
     from textgrad_engine.train.shares import FoldsFolder
 
-__all__ = [
-    "FOLDS_FOLDERS",
-    "RUN_FOLDERS",
-    "Callback",
-    "CallEnded",
-    "Earlier",
-    "Evaluated",
-    "Event",
-    "Phase",
-    "PhaseAdvanced",
-    "PhaseEnded",
-    "PhaseStarted",
-    "ParameterChange",
-    "RunEnded",
-    "RunFailed",
-    "RunStarted",
-    "Status",
-    "StepEnded",
-    "StopTraining",
-    "ToolEnded",
-    "current_phase",
-    "folds_folder",
-    "run_folder",
-]
-
 Phase = Literal["validate", "forward", "backward", "optimize", "test", "search", "score", "control"]
 Status = Literal["finished", "interrupted", "budget"]
 

@@ -22,20 +22,6 @@ from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.prediction import said_in
 
-__all__ = [
-    "Score",
-    "check_examples",
-    "fields_named_by",
-    "inputs_and_target",
-    "inputs_of",
-    "lacking",
-    "no_text",
-    "refusing_batches",
-    "target_fields",
-    "target_for",
-    "with_fields",
-]
-
 
 def inputs_and_target(
     program: Callable[..., Any], loss: Callable[..., Any], target: str

@@ -11,8 +11,6 @@ from textgrad_engine.data import Subset
 from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.splits import equals
 
-__all__ = ["Part", "Rows", "parts_of"]
-
 Rows = Sequence[dict[str, Any]]
 
 

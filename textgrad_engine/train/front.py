@@ -10,8 +10,6 @@ from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
 from textgrad_engine.train.objective import Objective
 
-__all__ = ["FrontPoint", "front_of"]
-
 
 @dataclass(frozen=True)
 class FrontPoint:

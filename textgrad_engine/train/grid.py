@@ -26,8 +26,6 @@ from textgrad_engine.slots import slots_of
 from textgrad_engine.train.calling import Ran, scored_by_parts
 from textgrad_engine.train.fields import Score
 
-__all__ = ["Row", "is_uniform", "run_grid", "same_shape", "same_slots"]
-
 Row = tuple[str, dict[str, Any], Any]
 """An example: its id, the program's arguments, and its target."""
 

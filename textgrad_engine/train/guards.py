@@ -13,8 +13,6 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_number
 from textgrad_engine.train.scores import ALIKE
 
-__all__ = ["Guarded", "Guards"]
-
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
 _MOST_TOLD = 3

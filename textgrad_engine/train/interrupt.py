@@ -29,17 +29,6 @@ from textgrad_engine.dispatch import Scope, aside, call_soon
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.llm.stop import Stop, stopped_by_errors
 
-__all__ = [
-    "GRACE",
-    "TERMINATING",
-    "Heard",
-    "Tell",
-    "finishing_on_interrupt",
-    "interruptible",
-    "stopping_on_interrupt",
-    "telling",
-]
-
 T = TypeVar("T")
 
 GRACE = 10.0

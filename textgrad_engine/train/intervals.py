@@ -20,17 +20,6 @@ from textgrad_engine.train.distributions import incomplete_beta, normal_quantile
 from textgrad_engine.train.pseudo import cut_off, known_limits, only_at, pseudo_differences, pseudo_scores
 from textgrad_engine.train.scores import check_confidence, finite_scores, same_length
 
-__all__ = [
-    "PairedDifference",
-    "Verdict",
-    "mcnemar",
-    "mean_interval",
-    "paired_difference",
-    "t_test",
-    "verdict",
-    "wilson_interval",
-]
-
 Verdict = Literal["better", "worse", "not shown"]
 """What a comparison may claim."""
 

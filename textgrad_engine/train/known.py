@@ -22,8 +22,6 @@ from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.evaluator import Scored
 from textgrad_engine.train.events import current_phase
 
-__all__ = ["Held", "Key", "KnownScores", "current_proposal", "waited_for"]
-
 Key: TypeAlias = tuple[Texts, Split, int, int]
 """What is scored: the candidate, the set, the position of the example in it, and which of its samples."""
 

@@ -27,8 +27,6 @@ from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.train.clusters import clustered_t
 from textgrad_engine.train.evaluation import Evaluation
 
-__all__ = ["LatencyChange", "Stopwatch", "latency_change"]
-
 
 class Stopwatch:
     """Adds up how long the models take for the forward calls that are dispatched while it runs; see the notes above.

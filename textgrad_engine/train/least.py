@@ -7,8 +7,6 @@ from typing import Any
 
 from textgrad_engine.llm.schema import follow
 
-__all__ = ["least"]
-
 _DEEPEST = 20
 """Levels down to which a schema that refers to itself is followed; below them, nothing is said."""
 

@@ -10,8 +10,6 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.objective import Texts
 
-__all__ = ["frozen_beside", "leaves_of", "named_in"]
-
 
 def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str, Variable]:
     """The parameters to train with their dotted names, in the order given, else in that of the program.

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from textgrad_engine.errors import ModelError
 from textgrad_engine.optim import Optimizer
 
-__all__ = ["MOST_LOST_ROUNDS", "LostRounds"]
-
 FEWEST_LOST_ROUNDS, MOST_LOST_ROUNDS = 3, 10
 """So many rounds in a row without an answer of the critic or the optimizer end a run; mostly a round is one step."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from textgrad_engine.nn import Weighted
 
-__all__ = ["MetricScores", "filled", "parts_of"]
-
 
 @dataclass(frozen=True)
 class MetricScores:

@@ -11,8 +11,6 @@ from typing import Any
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.optim.words import terms_of
 
-__all__ = ["Nearness"]
-
 
 class Nearness:
     """Examples in the order of how much they have in common with some others.

@@ -38,8 +38,6 @@ from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.trials import Trials
 
-__all__ = ["Objective", "Phases"]
-
 Rows = Sequence[dict[str, Any]]
 
 Phases: TypeAlias = Callable[[int], contextlib.AbstractContextManager[None]]

@@ -8,8 +8,6 @@ from textgrad_engine.autograd import Node, Variable, backward
 from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.errors import UNANSWERED
 
-__all__ = ["go_backward"]
-
 
 def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = None) -> list[str]:
     """Take a minibatch's losses backward, each as soon as it is there.

@@ -17,8 +17,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from textgrad_engine.train.scores import cluster_sums, finite_scores, same_length
 
-__all__ = ["max_t", "sign_flip"]
-
 _TIE = 1e-9  # statistics nearer than this are equal but for rounding
 
 

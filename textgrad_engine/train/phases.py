@@ -21,8 +21,6 @@ from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.train.events import Phase, PhaseAdvanced, PhaseEnded, PhaseStarted, current_phase
 from textgrad_engine.train.telling import Audience
 
-__all__ = ["RunPhases"]
-
 _UNSENT = (BudgetExceeded, CallCancelled, Stopped)
 """What calls end with that are not on record, as far as nothing was paid for them."""
 

@@ -13,8 +13,6 @@ from textgrad_engine.train.folds import Part
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.result import TrainResult
 
-__all__ = ["AgainstControl", "CrossValidation", "pooled"]
-
 
 @dataclass(frozen=True)
 class AgainstControl:

@@ -18,8 +18,6 @@ from collections.abc import Callable
 from textgrad_engine.train.distributions import incomplete_beta, normal_cdf, normal_quantile, t_quantile
 from textgrad_engine.train.intervals import mcnemar
 
-__all__ = ["mcnemar_power", "minimum_detectable_effect", "needed_n"]
-
 _EXACT = 500
 """Up to so many changed examples the power is added up term by term; beyond, the normal approximation is as good."""
 

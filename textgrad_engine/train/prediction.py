@@ -10,8 +10,6 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.kinds import a_class
 
-__all__ = ["as_prediction", "said_in"]
-
 
 def as_prediction(value: Any) -> Any:
     """What a loss is called with: several outputs as they are, all else as a Variable.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
     from textgrad_engine.train.step import StepRun
 
-__all__ = ["DOUBT", "MOST_EDITS", "prove", "wins"]
-
 DOUBT = 0.75
 """A shorter text is taken back when it is this probable that it is worse: ties go to it, losses do not."""
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = ["cut_off", "known_limits", "only_at", "pseudo_differences", "pseudo_scores"]
-
 Limits = tuple[float, float]
 
 

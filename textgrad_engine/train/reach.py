@@ -10,8 +10,6 @@ from textgrad_engine.autograd import AccumulateGrad, Node, Variable
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.ops.tools import NO_FEEDBACK, have_been_called
 
-__all__ = ["Reach"]
-
 _log = logging.getLogger("textgrad_engine.train.reach")
 
 

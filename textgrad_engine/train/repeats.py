@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from textgrad_engine.train.scores import finite_scores
 
-__all__ = ["Spread", "item_means", "variance_split"]
-
 
 class Spread(NamedTuple):
     """Where the variance of scores comes from.

@@ -17,8 +17,6 @@ from textgrad_engine.train.front import FrontPoint, front_of
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
 
-__all__ = ["TrainResult", "result_of", "tried"]
-
 
 @dataclass(frozen=True)
 class TrainResult:

@@ -57,8 +57,6 @@ from textgrad_engine.train.telling import Audience
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
 
-__all__ = ["Rows", "Run", "size_of"]
-
 Rows = Sequence[dict[str, Any]]
 
 

@@ -6,9 +6,6 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["ALIKE", "check_confidence", "cluster_means", "cluster_sums", "finite_scores", "same_length"]
-
-
 ALIKE = 1e-9
 """Scores that differ by no more are the same, but for rounding."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["SealedTest"]
-
 
 class SealedTest:
     """Test examples that cannot be had before training is over.

@@ -9,8 +9,6 @@ from textgrad_engine.train.controls import beats_seed
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 
-__all__ = ["SearchRun"]
-
 
 class SearchRun(Run):
     """One call of `fit` with a `Searcher`."""

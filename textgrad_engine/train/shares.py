@@ -23,8 +23,6 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.train.folds import Part
 from textgrad_engine.train.result import TrainResult
 
-__all__ = ["FoldsFolder", "OnRecord", "Share", "fit_parts"]
-
 
 @dataclass(frozen=True)
 class Share:

@@ -35,8 +35,6 @@ from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective
 
-__all__ = ["ShrinkResult", "ashrink", "shrink"]
-
 
 @dataclass(frozen=True)
 class ShrinkResult:

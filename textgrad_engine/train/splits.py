@@ -10,8 +10,6 @@ from textgrad_engine.data import ids_of
 from textgrad_engine.data.overlap import check_splits, describe, repeated
 from textgrad_engine.train.fields import inputs_of
 
-__all__ = ["clusters_of_equals", "equals", "warn_of_overlaps"]
-
 _MOST_DISTINCT = 0.9
 """Where fewer of the examples than this are different ones, equal ones are taken for a cluster."""
 

@@ -21,8 +21,6 @@ from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
 
-__all__ = ["StepRun"]
-
 
 class StepRun(Run):
     """One call of `fit` with an optimizer that steps."""

@@ -24,8 +24,6 @@ from contextvars import Context, copy_context
 from textgrad_engine.dispatch import LOOK_UP_SECONDS, in_loop_thread
 from textgrad_engine.train.events import Callback, Event, StopTraining
 
-__all__ = ["Audience"]
-
 
 class Audience:
     """The callbacks of a run.

@@ -35,9 +35,6 @@ from textgrad_engine.train.run import Rows
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
 
-__all__ = ["Trainer", "check_parts", "sets_of"]
-
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

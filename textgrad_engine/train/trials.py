@@ -23,8 +23,6 @@ from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.leaves import frozen_beside, leaves_of
 
-__all__ = ["Begun", "Trials"]
-
 Begun: TypeAlias = tuple[Ran, Stopwatch | None, tuple[Call, ...] | None]
 """The program on an example, what times it, and what the program asked, where that is noted."""
 

@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from typing import TypeVar
 
-__all__ = ["chance", "pick"]
-
 T = TypeVar("T")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from textgrad_engine.llm.simulated.concept import BROAD, USUAL, Concept
 
-__all__ = ["COMMON_CONCEPTS"]
-
 COMMON_CONCEPTS = (
     Concept(
         "refund",

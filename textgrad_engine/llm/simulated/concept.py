@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BROAD", "GRAVE", "QUEUES", "SHARP", "USUAL", "Concept"]
-
 QUEUES = ("account", "billing", "returns", "shipping", "technical", "trust")
 """The names that queues have when the instructions do not name any."""
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from textgrad_engine.llm.simulated.concept import Concept
 from textgrad_engine.llm.simulated.lexicon import LEXICON
 
-__all__ = ["BY_NAME", "Mention", "concepts_in_ticket", "find", "fold", "own_words"]
-
 BY_NAME = {concept.name: concept for concept in LEXICON}
 _COMPILED = tuple((concept, re.compile("|".join(concept.patterns), re.MULTILINE)) for concept in LEXICON)
 _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "ß": "ss", "ø": "o", "ł": "l"})

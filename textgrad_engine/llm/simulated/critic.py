@@ -12,8 +12,6 @@ from textgrad_engine.llm.simulated.reading import Case, expected_in
 from textgrad_engine.llm.simulated.rules import Policy, read_policy
 from textgrad_engine.llm.simulated.task import decide, split_prompt
 
-__all__ = ["VAGUE", "criticize", "reads_as_instructions"]
-
 VAGUE = (
     "Read the whole ticket before deciding.",
     "Be more careful with tickets that touch several topics.",

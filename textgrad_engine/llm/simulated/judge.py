@@ -6,8 +6,6 @@ import re
 
 from textgrad_engine.llm.simulated.reading import blocks
 
-__all__ = ["judge", "text_loss"]
-
 _SCALE = re.compile(r"scale runs from (-?\d+(?:\.\d+)?) \(worst\) to (-?\d+(?:\.\d+)?) \(best\)")
 
 

@@ -10,7 +10,5 @@ from textgrad_engine.llm.simulated.common import COMMON_CONCEPTS
 from textgrad_engine.llm.simulated.concept import Concept
 from textgrad_engine.llm.simulated.sharp import SHARP_CONCEPTS
 
-__all__ = ["LEXICON"]
-
 LEXICON: tuple[Concept, ...] = SHARP_CONCEPTS + COMMON_CONCEPTS
 """Every concept; the order carries no meaning."""

@@ -27,8 +27,6 @@ from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.task import sort_ticket
 from textgrad_engine.llm.simulated.tried import better_than_tried, original_in, tried_in
 
-__all__ = ["Kind", "TicketsModel", "kind_of"]
-
 Kind = Literal["task", "feedback", "patch", "rewrite", "judge", "criticism", "reduce"]
 
 _SHAPES: tuple[tuple[Kind, frozenset[str], re.Pattern[str]], ...] = (

@@ -13,8 +13,6 @@ from textgrad_engine.llm.simulated.concepts import BY_NAME
 from textgrad_engine.llm.simulated.reading import Item, Task
 from textgrad_engine.llm.simulated.rules import Policy, Rule, read_policy, rules_in
 
-__all__ = ["BLAND", "merged", "patch", "rewrite"]
-
 BLAND = (
     "Be accurate and consistent.",
     "Read every ticket carefully.",

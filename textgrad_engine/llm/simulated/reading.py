@@ -6,17 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = [
-    "Case",
-    "Item",
-    "Task",
-    "blocks",
-    "expected_in",
-    "read_feedback_request",
-    "read_optimizer_request",
-    "read_reduce_request",
-]
-
 _FENCE = re.compile(r"<([a-z]\w*)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
 _INPUT = re.compile(r"^- `([^`]+)`: (.*)$", re.MULTILINE)
 _SHOWN = re.compile(r", (?:which reads:|shown below between tags .*)$")

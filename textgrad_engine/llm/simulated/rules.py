@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from textgrad_engine.llm.simulated.concept import QUEUES, SHARP
 from textgrad_engine.llm.simulated.concepts import BY_NAME, Mention, find, fold
 
-__all__ = ["Policy", "Rule", "queue_names", "read_policy", "rules_in"]
-
 _HEAD = re.compile(
     r"^\s*(?:[-*•+]|\d+[.)])?\s*[*`\"'_]*([A-Za-z][\w-]*)[*`\"'_]*\s*(?::|\u2013|\u2014|=|\s-\s|\()(.*)$"
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["fit"]
-
 
 def fit(schema: Mapping[str, Any], wanted: Any, word: str = "", root: Mapping[str, Any] | None = None) -> Any:
     """A value that the schema accepts, as close to `wanted` as it allows.

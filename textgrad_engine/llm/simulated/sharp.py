@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from textgrad_engine.llm.simulated.concept import GRAVE, SHARP, Concept
 
-__all__ = ["SHARP_CONCEPTS"]
-
 _STOP = (
     r"(?:cancel\w*|paus\w+|freez\w+|stop\w*|end|ended|skip\w*|quit|terminat\w+|withdraw\w*|unsubscribe me|"
     r"not (?:to )?go on|kundig\w+|resili\w+|opzeggen|disdi\w+)"

@@ -9,8 +9,6 @@ from textgrad_engine.llm.simulated.chance import chance, pick
 from textgrad_engine.llm.simulated.concepts import BY_NAME, concepts_in_ticket
 from textgrad_engine.llm.simulated.rules import Policy, read_policy
 
-__all__ = ["Decision", "decide", "error_rate", "sort_ticket", "split_prompt"]
-
 _TICKET_MARK = re.compile(
     r"^[ \t#*>]*(?:ticket|mail|e-?mail|message|customer|input|question|text)\b[ \t*]*(?:\([^)\n]*\))?[ \t*]*:[ \t*]*",
     re.IGNORECASE | re.MULTILINE,

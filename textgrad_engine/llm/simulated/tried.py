@@ -9,8 +9,6 @@ from textgrad_engine.llm.simulated.critic import criticize
 from textgrad_engine.llm.simulated.optimizer import rewrite
 from textgrad_engine.llm.simulated.reading import Case, Item, Task, blocks
 
-__all__ = ["Tried", "better_than_tried", "original_in", "tried_in"]
-
 
 @dataclass(frozen=True)
 class Tried:

@@ -10,8 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 from textgrad_engine import templates
 from textgrad_engine.checks import check
 
-__all__ = ["Contract", "Wish", "broken", "say"]
-
 
 @runtime_checkable
 class Contract(Protocol):

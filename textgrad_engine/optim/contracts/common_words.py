@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001  the letters of other scripts are meant
 """The commonest words of the languages whose script does not tell them apart: function words, which any text has."""
 
-__all__ = ["COMMON_WORDS"]
-
 COMMON_WORDS = {
     "latin": {
         "de": (

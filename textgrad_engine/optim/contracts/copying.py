@@ -13,8 +13,6 @@ from textgrad_engine.llm.images import is_part
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.optim.words import size_of, together, words_of
 
-__all__ = ["NoCopying"]
-
 _SHOWN = 40
 """Words of a copied run that are shown."""
 

@@ -13,8 +13,6 @@ from collections import Counter
 from textgrad_engine.optim.contracts.common_words import COMMON_WORDS
 from textgrad_engine.optim.words import words_of
 
-__all__ = ["LANGUAGES", "language_of", "prose_of"]
-
 LANGUAGES = {
     "ar": "Arabic",
     "de": "German",

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
 
-__all__ = ["FrozenLines"]
-
 
 @dataclass(frozen=True, init=False)
 class FrozenLines:

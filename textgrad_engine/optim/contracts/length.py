@@ -8,8 +8,6 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts.base import say
 
-__all__ = ["MaxTokens", "NotEmpty"]
-
 
 @dataclass(frozen=True)
 class NotEmpty:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
 
-__all__ = ["Lacks", "Matches"]
-
 _SHOWN = 200
 """Characters of a forbidden match that are shown."""
 

@@ -11,8 +11,6 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.contracts.base import say
 
-__all__ = ["Forbids", "Requires"]
-
 
 @dataclass(frozen=True, init=False)
 class Requires:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.slots import SLOT_NAMES, composed, slots_of
 
-__all__ = ["Placeholders"]
-
 
 @dataclass(frozen=True)
 class Placeholders:

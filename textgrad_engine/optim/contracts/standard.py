@@ -10,8 +10,6 @@ from textgrad_engine.optim.contracts.pattern import Matches
 from textgrad_engine.optim.contracts.phrases import Requires
 from textgrad_engine.optim.contracts.placeholders import Placeholders
 
-__all__ = ["contracts_for", "kept_by_some"]
-
 
 def contracts_for(
     constraints: Iterable[Contract | str], max_tokens: int, *, template: bool = True

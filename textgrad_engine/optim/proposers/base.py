@@ -23,20 +23,6 @@ from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, apply_patch, origins_of_rewrite, stamped
 from textgrad_engine.optim.showing import left_over, unwrapped
 
-__all__ = [
-    "Brief",
-    "Flawed",
-    "LateModel",
-    "Proposal",
-    "Proposer",
-    "ask",
-    "ask_for_text",
-    "patched",
-    "propose",
-    "second_parent",
-    "shared_slots",
-]
-
 
 @dataclass(frozen=True)
 class Brief:

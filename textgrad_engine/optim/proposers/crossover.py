@@ -13,8 +13,6 @@ from textgrad_engine.optim.rebase import fold
 from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import marked, numbered, shown_lines
 
-__all__ = ["Crossover"]
-
 
 @dataclass(frozen=True)
 class Crossover:

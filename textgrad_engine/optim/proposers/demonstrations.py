@@ -17,8 +17,6 @@ from textgrad_engine.optim.demos import Demo, by_label, by_likeness
 from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
 from textgrad_engine.slots import slots_of
 
-__all__ = ["Demonstrations", "refuse_demonstrations"]
-
 _REPAIR = (
     "BootstrapDemos(params, proposer=Demonstrations(4, 'nearest')), or 'label', finds its own, and ParetoSearch and "
     "BeamSearch show what was solved in a minibatch and training examples with a target"

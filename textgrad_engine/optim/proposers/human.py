@@ -19,8 +19,6 @@ from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
 from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import numbered
 
-__all__ = ["Human"]
-
 HELP = (
     "+3 TEXT adds a line after line 3 (+0 puts it first), =3 TEXT replaces line 3, -3 removes it; an empty line ends."
 )

@@ -10,8 +10,6 @@ from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.proposers.base import Brief, Proposal, patched, second_parent
 from textgrad_engine.optim.rebase import rebase
 
-__all__ = ["Merge"]
-
 
 @dataclass(frozen=True)
 class Merge:

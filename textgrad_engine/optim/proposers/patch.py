@@ -11,8 +11,6 @@ from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, p
 from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import numbered
 
-__all__ = ["Patch"]
-
 
 @dataclass(frozen=True)
 class Patch:

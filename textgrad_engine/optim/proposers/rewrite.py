@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers.base import Brief, Proposal, ask_for_text, shared_slots
 
-__all__ = ["Rewrite"]
-
 
 @dataclass(frozen=True)
 class Rewrite:

@@ -11,8 +11,6 @@ from textgrad_engine.llm.cache import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers.base import Brief, Proposal, Proposer, propose
 
-__all__ = ["Several", "propose_many"]
-
 
 @dataclass(frozen=True)
 class Several:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers.base import Brief, Proposal, ask_for_text, shared_slots
 
-__all__ = ["MOST_SHOWN", "Unaided"]
-
 MOST_SHOWN = 4
 """So many of the texts that were tried before are shown."""
 

@@ -7,8 +7,6 @@ from textgrad_engine.optim.revert import edits_in
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 from textgrad_engine.optim.search.objective import Objective
 
-__all__ = ["company", "due"]
-
 MOST_TOGETHER = 8
 """At most so many refused edits are tried together."""
 

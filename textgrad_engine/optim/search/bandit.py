@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-__all__ = ["Mean", "Run", "successive_rejects", "ucb"]
-
 Run: TypeAlias = Callable[[list[int], list[int]], None]
 """Runs candidates (by number) on examples (by position)."""
 

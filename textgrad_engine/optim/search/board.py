@@ -15,8 +15,6 @@ from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import Tried
 
-__all__ = ["Accepted", "Begun", "Board", "Origins", "Refused", "Rival"]
-
 Origins = tuple[tuple[Origin | None, ...], ...]
 """For each parameter the origins of its lines."""
 

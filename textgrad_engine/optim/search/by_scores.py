@@ -12,8 +12,6 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.proposers.base import ask_for_text, shared_slots
 
-__all__ = ["ByScores", "shown_scores"]
-
 
 @dataclass(frozen=True)
 class ByScores:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from textgrad_engine.autograd import Variable
 
-__all__ = ["credit", "shares"]
-
 
 def credit(gradients: Sequence[Sequence[Variable]]) -> list[float]:
     """For each parameter the number of examples whose feedback reached it.

@@ -20,8 +20,6 @@ from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.texts import texts_now
 
-__all__ = ["Outcome", "PopulationSearcher", "lost"]
-
 
 @dataclass(frozen=True)
 class Outcome:

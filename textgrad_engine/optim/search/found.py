@@ -13,8 +13,6 @@ from textgrad_engine.optim.search.board import Accepted, Origins
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.racing import RaceRecord
 
-__all__ = ["Found", "Kind", "Placed", "edits_of", "left_out", "trimmed_in_words", "with_edits"]
-
 Placed: TypeAlias = tuple[int, Edit]
 """An edit with the number of its parameter."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["frontier"]
-
 
 def frontier(scores: Mapping[int, Mapping[int, float]]) -> dict[int, int]:
     """On how many examples each candidate is best, after those that another one dominates are out.

@@ -22,8 +22,6 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.search.objective import FeedbackOn
 from textgrad_engine.optim.words import terms_of
 
-__all__ = ["Hearing", "Share", "divided"]
-
 Share = Callable[[Callable[[], FeedbackOn]], FeedbackOn]
 """Called with what gets a lane's own feedback; gives the part of the feedback of all lanes that it is to answer."""
 

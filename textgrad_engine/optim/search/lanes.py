@@ -10,8 +10,6 @@ from typing import Generic, TypeVar
 
 from textgrad_engine import dispatch
 
-__all__ = ["Lanes"]
-
 T = TypeVar("T")
 
 

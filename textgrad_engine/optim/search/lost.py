@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["lost_more"]
-
 LEVEL = 0.05
 """As rarely as this, so many more answers are lost with the second of two texts by chance, or more."""
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Marks", "marks_of"]
-
 
 @dataclass(frozen=True)
 class Marks:

@@ -16,8 +16,6 @@ from textgrad_engine.optim.rebase import merge_patches
 from textgrad_engine.optim.search.drafts import Answer, Desk, Draft, Job, Written
 from textgrad_engine.optim.search.population import Candidate, Population
 
-__all__ = ["Pair", "merged", "pairs_in"]
-
 
 @dataclass(frozen=True)
 class Pair:

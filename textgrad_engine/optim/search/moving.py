@@ -12,8 +12,6 @@ from textgrad_engine.optim.search.board import Origins
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.objective import Texts
 
-__all__ = ["moved"]
-
 
 def moved(found: Found, variables: Sequence[Variable], texts: Texts, origins: Origins) -> tuple[Found, bool]:
     """The proposal on some texts, and whether these have changed the same lines (then it has its way).

@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.search.objective import Objective, Texts
 
-__all__ = ["MEASURED", "noise_of"]
-
 MEASURED = 8
 """So many examples are run a second time."""
 

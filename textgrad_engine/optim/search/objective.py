@@ -12,19 +12,6 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.demos import Demo, Run
 
-__all__ = [
-    "FeedbackOn",
-    "Objective",
-    "Split",
-    "Texts",
-    "costs_of",
-    "handicap_of",
-    "rows_of",
-    "slower_by",
-    "tokens_of",
-    "worths",
-]
-
 Texts: TypeAlias = tuple[str, ...]
 """A candidate: one text for each parameter of the objective, in order."""
 

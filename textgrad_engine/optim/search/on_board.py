@@ -12,8 +12,6 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.texts import texts_now
 
-__all__ = ["BoardSearcher"]
-
 
 class BoardSearcher(Searcher):
     """Base of searches with a `Board`; a subclass proposes, and decides what is kept."""

@@ -17,8 +17,6 @@ from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 if TYPE_CHECKING:
     from textgrad_engine.optim.patch_search import PatchSearch
 
-__all__ = ["patch_volume"]
-
 
 def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, measured: int) -> Volume:
     """What a patch search will do.

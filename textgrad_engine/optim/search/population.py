@@ -13,8 +13,6 @@ from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, r
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.optim.search.racing import RaceRecord, run_race
 
-__all__ = ["Candidate", "Population"]
-
 
 @dataclass(frozen=True)
 class Candidate:

@@ -16,8 +16,6 @@ from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.search.trim import trimmed
 
-__all__ = ["Racing", "Won", "proven", "trimmed_race"]
-
 Racing: TypeAlias = Callable[[Found, Sequence[int]], Found]
 """Races a proposal, first on these validation examples; what cannot be raced comes back without a race."""
 

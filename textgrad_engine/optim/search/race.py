@@ -46,8 +46,6 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-__all__ = ["Outcome", "Race", "balance", "first_batch"]
-
 Outcome = Literal["better", "worse", "no difference"]
 
 ACCEPT = 0.95

@@ -9,8 +9,6 @@ from textgrad_engine.errors import AnswerError
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.optim.search.race import ACCEPT, Outcome, Race
 
-__all__ = ["Costs", "LosesAnswers", "RaceRecord", "answered", "run_race"]
-
 
 @dataclass(frozen=True)
 class RaceRecord:

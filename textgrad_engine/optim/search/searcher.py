@@ -19,8 +19,6 @@ from textgrad_engine.optim.settings import proposer_of
 from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.optim.transforms.base import forgetful
 
-__all__ = ["Decision", "Searcher"]
-
 
 @dataclass(frozen=True)
 class Decision:

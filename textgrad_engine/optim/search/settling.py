@@ -24,8 +24,6 @@ from textgrad_engine.optim.search.work import Workshop, support_of, ties
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import Tried, tried
 
-__all__ = ["MANY_TOGETHER", "SHORTER", "Settling", "challenger"]
-
 MANY_TOGETHER = 3
 """After so many patches were put together, the proposer is asked to remove lines that say the same."""
 

@@ -18,8 +18,6 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.search.found import Found, Placed, edits_of, left_out, with_edits
 from textgrad_engine.optim.search.objective import Objective
 
-__all__ = ["is_better", "spared", "spared_in_words"]
-
 
 def is_better(found: Found) -> bool:
     """Whether a proposal has won its race by being better."""

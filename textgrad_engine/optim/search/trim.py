@@ -18,8 +18,6 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.search.found import Found, Placed, edits_of, left_out, with_edits
 from textgrad_engine.optim.search.objective import Objective, Texts
 
-__all__ = ["trimmed"]
-
 MOST_LOOKED = 9
 """Of what got worse, and of what got better, at most so many are run without one of the edits."""
 

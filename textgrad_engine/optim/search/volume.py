@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Range", "Sizes", "Volume", "rounded_up"]
-
 OFTEN_KEPT = 4
 """A search that ends after so many decisions in vain usually ends after so many times that number in all."""
 

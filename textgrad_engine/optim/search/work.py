@@ -31,8 +31,6 @@ from textgrad_engine.optim.search.sparing import is_better, spared
 from textgrad_engine.optim.telling import history_of
 from textgrad_engine.optim.transforms import Gathered
 
-__all__ = ["Workshop", "in_edits", "is_shorter", "support_of", "support_of_all", "ties"]
-
 
 @dataclass(frozen=True)
 class Course:

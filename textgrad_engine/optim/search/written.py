@@ -9,8 +9,6 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit
 
-__all__ = ["Written"]
-
 
 @dataclass(frozen=True)
 class Written:

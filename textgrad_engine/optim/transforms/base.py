@@ -15,19 +15,6 @@ from textgrad_engine import dispatch
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
 
-__all__ = [
-    "Chain",
-    "Context",
-    "FeedbackTransform",
-    "Gathered",
-    "Stateless",
-    "Updated",
-    "chain",
-    "chain_of",
-    "forgetful",
-    "identity",
-]
-
 
 @dataclass(frozen=True)
 class Gathered:

@@ -9,8 +9,6 @@ from textgrad_engine.llm import tokens
 from textgrad_engine.llm.context import fit
 from textgrad_engine.optim.transforms.base import Gathered, Stateless
 
-__all__ = ["Cap", "cap"]
-
 
 @dataclass(frozen=True)
 class Cap(Stateless):

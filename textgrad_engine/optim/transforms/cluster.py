@@ -13,8 +13,6 @@ from textgrad_engine.optim.feedback import FeedbackItem, joined
 from textgrad_engine.optim.transforms.base import Gathered, Stateless
 from textgrad_engine.optim.words import grams, words_of
 
-__all__ = ["Cluster", "cluster"]
-
 Likeness = dict[int, float]
 """How like an item each other one is that is like enough, by its position; the item itself is 1."""
 

@@ -8,8 +8,6 @@ from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.feedback import FeedbackItem, joined
 from textgrad_engine.optim.transforms.base import Gathered, Stateless
 
-__all__ = ["Dedupe", "dedupe"]
-
 
 @dataclass(frozen=True)
 class Dedupe(Stateless):

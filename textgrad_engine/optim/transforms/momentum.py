@@ -10,8 +10,6 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.optim.telling import Tried, is_there
 from textgrad_engine.optim.transforms.base import Context, Gathered, Updated
 
-__all__ = ["Momentum", "momentum"]
-
 
 @dataclass(frozen=True)
 class Momentum:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms.base import Gathered, Stateless
 
-__all__ = ["NewestFirst", "WorstFirst", "newest_first", "worst_first"]
-
 
 @dataclass(frozen=True)
 class WorstFirst(Stateless):

@@ -26,8 +26,6 @@ from textgrad_engine.ops.reduce import (
 from textgrad_engine.optim.feedback import joined
 from textgrad_engine.optim.transforms.base import Context, FeedbackTransform, Gathered, Updated
 
-__all__ = ["Summarise", "summarise"]
-
 
 @dataclass(frozen=True)
 class Summarise(FeedbackTransform):

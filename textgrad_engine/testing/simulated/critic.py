@@ -10,8 +10,6 @@ from textgrad_engine.testing.simulated.instructions import Instructions, read_in
 from textgrad_engine.testing.simulated.task_model import TaskModel
 from textgrad_engine.testing.simulated.vocabulary import BY_NAME, attributes_in, signs_in
 
-__all__ = ["FORMAT_ADVICE", "VAGUE", "Critic"]
-
 VAGUE = (
     "Look at every detail of the parcel before you choose.",
     "The instructions should be clearer about cases like this.",

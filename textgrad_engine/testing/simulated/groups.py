@@ -21,8 +21,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = ["DRAWN", "KINDS", "Group", "Kind", "Sort"]
-
 Kind = Literal["single", "rival", "pair", "order", "company"]
 KINDS: tuple[Kind, ...] = get_args(Kind)[1:]
 """The kinds of interacting groups, in the order in which a number of groups takes them."""

@@ -9,8 +9,6 @@ from textgrad_engine.testing.simulated.proposer import WORDINGS, worded
 from textgrad_engine.testing.simulated.task_model import parcel_in
 from textgrad_engine.testing.simulated.vocabulary import CODES, attributes_in, clauses, rules_in
 
-__all__ = ["guessed", "paraphrased"]
-
 _BOLD = 0.3
 """How often a proposal begins from another text than the best one, or takes a line over from another one."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from textgrad_engine.testing.simulated.vocabulary import attributes_in, clauses, rules_in, signs_in
 
-__all__ = ["Instructions", "lines_of", "read_instructions"]
-
 _ONLY = re.compile(
     r"\bonly\b|\bnothing else\b|\bjust the code\b|\bno other\b|\bno (?:explanation|extra)", re.IGNORECASE
 )

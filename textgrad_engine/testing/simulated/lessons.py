@@ -10,8 +10,6 @@ from typing import Literal
 from textgrad_engine.llm.simulated.reading import Item
 from textgrad_engine.testing.simulated.vocabulary import attributes_in, clauses, rules_in, signs_in
 
-__all__ = ["Lesson", "Support", "gathered", "lessons_in", "rejected"]
-
 _REMOVE = re.compile(r"\bremove\b|\bdrop\b|\btake (?:that|the|this) line out\b|\bdelete\b|\bdoes harm\b", re.IGNORECASE)
 _BEFORE = re.compile(r"\b(?:before|above|ahead of)\b", re.IGNORECASE)
 _FORMAT = re.compile(r"\bnothing else\b|\bcode only\b", re.IGNORECASE)

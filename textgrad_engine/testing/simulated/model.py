@@ -29,8 +29,6 @@ from textgrad_engine.testing.simulated.proposer import Proposer
 from textgrad_engine.testing.simulated.reducer import most_items, reduce_items
 from textgrad_engine.testing.simulated.task_model import TaskModel, note_in, parcel_in
 
-__all__ = ["Foreign", "ParcelsModel", "Reader"]
-
 _PURPOSES: dict[str, Purpose] = {
     "feedback": "backward",
     "reduce": "backward",

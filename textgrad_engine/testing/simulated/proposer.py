@@ -11,8 +11,6 @@ from textgrad_engine.testing.simulated.instructions import read_instructions
 from textgrad_engine.testing.simulated.lessons import Lesson, gathered, rejected
 from textgrad_engine.testing.simulated.vocabulary import ATTRIBUTES, BY_NAME, CODES, attributes_in, clauses, rules_in
 
-__all__ = ["BLAND", "LESSONS", "WORDINGS", "Proposer", "worded"]
-
 BLAND = (
     "Be accurate and consistent.",
     "Read every parcel line carefully.",

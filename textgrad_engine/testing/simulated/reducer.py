@@ -9,8 +9,6 @@ from typing import Any
 from textgrad_engine.llm.simulated.reading import Item
 from textgrad_engine.testing.simulated.lessons import gathered, lessons_in
 
-__all__ = ["most_items", "reduce_items"]
-
 _LIMIT = re.compile(r"at most (\d+) pieces?")
 
 

@@ -19,8 +19,6 @@ from textgrad_engine.testing.simulated.task_model import Behaviour, TaskModel
 from textgrad_engine.testing.simulated.vocabulary import BY_NAME, CODES
 from textgrad_engine.testing.simulated.world import World, make_world
 
-__all__ = ["SimulatedTask", "simulated_task"]
-
 _SLACK = 4
 _FLAT = 0.5
 _ONLY, _READER, _CODER = "system", "reader.system", "coder.system"

@@ -12,8 +12,6 @@ from textgrad_engine.testing.simulated.instructions import Instructions, read_in
 from textgrad_engine.testing.simulated.vocabulary import CODES, attributes_in
 from textgrad_engine.testing.simulated.world import World
 
-__all__ = ["PARCEL", "Behaviour", "TaskModel", "note_in", "parcel_in"]
-
 PARCEL = re.compile(r"(Parcel: [^\n<]*\bfor [A-Z]\w+ [A-Z]\w+)")
 """A parcel's line, wherever it stands in a text."""
 

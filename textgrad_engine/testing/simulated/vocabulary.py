@@ -7,19 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "ATTRIBUTES",
-    "BY_NAME",
-    "CODES",
-    "SIGN",
-    "Attribute",
-    "Rule",
-    "attributes_in",
-    "clauses",
-    "rules_in",
-    "signs_in",
-]
-
 CODES = tuple(f"K{number}" for number in range(1, 10))
 
 

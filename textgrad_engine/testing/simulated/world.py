@@ -13,8 +13,6 @@ from textgrad_engine.llm.simulated.chance import chance, pick
 from textgrad_engine.testing.simulated.groups import KINDS, Group, Kind, Sort
 from textgrad_engine.testing.simulated.vocabulary import ATTRIBUTES, BY_NAME, CODES, SIGN, attributes_in
 
-__all__ = ["World", "make_world"]
-
 _FILLERS = 6
 """Attributes that decide nothing and go with nothing; a parcel has one or two of them."""
 
