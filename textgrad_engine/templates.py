@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
+from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
 
 _PACKAGED = Path(__file__).parent / "prompts"
@@ -246,11 +247,8 @@ def use_prompts(folder: str | Path) -> Iterator[None]:
     for file in sorted(path.glob("*.md")):
         if file.stem not in known:
             raise TemplateError(f"{file}: the library has no prompt {file.stem!r}; it has {', '.join(known)}")
-    token = _folder.set(path)
-    try:
+    with setting(_folder, path):
         yield
-    finally:
-        _folder.reset(token)
 
 
 def check_prompts(folder: str | Path) -> None:

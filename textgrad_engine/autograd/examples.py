@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 from textgrad_engine.kinds import told
+from textgrad_engine.scoped import setting
 
 EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
 
@@ -84,8 +85,5 @@ def entry_name(name: str, own: str) -> str:
 @contextlib.contextmanager
 def numbered(number: int, *, inside: bool = False) -> Iterator[None]:
     """Inside the block, what is computed belongs to one entry of a batch; see `numbered_name`."""
-    token = EXAMPLE.set(numbered_name(EXAMPLE.get(), number, inside=inside))
-    try:
+    with setting(EXAMPLE, numbered_name(EXAMPLE.get(), number, inside=inside)):
         yield
-    finally:
-        EXAMPLE.reset(token)

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TypeAlias
 
 from textgrad_engine.autograd.graph import Node
+from textgrad_engine.scoped import setting
 
 Forgiven: TypeAlias = tuple[Node, BaseException]
 """A node, and what its rule or its forward raised."""
@@ -42,8 +43,5 @@ def forgiving(passes_over: Callable[[Node, BaseException], bool]) -> Iterator[li
         What was passed over, of each pass when it is through, in the order of its graph.
     """
     here = Forgiving(passes_over)
-    token = FORGIVING.set(here)
-    try:
+    with setting(FORGIVING, here):
         yield here.forgiven
-    finally:
-        FORGIVING.reset(token)

@@ -19,6 +19,7 @@ from textgrad_engine.cli.streams import unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.report.printing import JOINERS, harmless
+from textgrad_engine.scoped import setting
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
 OK = 0
@@ -175,12 +176,8 @@ _document: ContextVar[_Document | None] = ContextVar("textgrad_engine_document",
 @contextlib.contextmanager
 def _one_document() -> Iterator[None]:
     """Inside the block only `write_json` gets to stdout; what else is printed, by the user's code, goes to stderr."""
-    token = _document.set(_Document(sys.stdout))
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        _document.reset(token)
+    with setting(_document, _Document(sys.stdout)), contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def write_error(message: str, code: int, notes: Iterable[str] = ()) -> None:

@@ -21,6 +21,8 @@ from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
+from textgrad_engine.scoped import setting
+
 MOST_AT_A_TIME = 64
 """So many pieces that take their turn run at a time."""
 
@@ -151,11 +153,8 @@ def begin_in_turn(work: _Work) -> None:
 @contextlib.contextmanager
 def inside_turn() -> Iterator[None]:
     """Inside the block, which is that of work in its turn, further work has no turn to wait for."""
-    token = _in_turn.set(True)
-    try:
+    with setting(_in_turn, True):
         yield
-    finally:
-        _in_turn.reset(token)
 
 
 @contextlib.contextmanager

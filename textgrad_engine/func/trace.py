@@ -17,6 +17,7 @@ from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.func.pmap import next_place
 from textgrad_engine.llm.usage import CallRecord, observe, usage_of
+from textgrad_engine.scoped import setting
 
 _EXCERPT = 500
 """Characters of an input or output that a record keeps."""
@@ -137,14 +138,12 @@ class Trace(Layer):
         """Write the call down and pass it on."""
         entry = _Entry(self, function, args)
         self._entries.append(entry)
-        token = _CURRENT.set((*_CURRENT.get(), entry))
         try:
-            outs = function.apply(*args)
+            with setting(_CURRENT, (*_CURRENT.get(), entry)):
+                outs = function.apply(*args)
         except BaseException as error:
             entry.error, entry.ended = error, time.perf_counter()
             raise
-        finally:
-            _CURRENT.reset(token)
         entry.finish(outs)
         return outs
 

@@ -21,6 +21,7 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.llm.usage import is_estimated, mark, usage_of, was_sent
+from textgrad_engine.scoped import setting
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",
@@ -67,11 +68,8 @@ def budget(
         500
     """
     made = Budget(dollars, calls, tokens)
-    token = _budgets.set((*_budgets.get(), made))
-    try:
+    with setting(_budgets, (*_budgets.get(), made)):
         yield made
-    finally:
-        _budgets.reset(token)
 
 
 def budgets_around() -> tuple[Budget, ...]:
@@ -126,11 +124,8 @@ class Reserve:
     @contextlib.contextmanager
     def lifted(self) -> Iterator[None]:
         """Inside the block, calls may use it: they are what it is kept for."""
-        token = _reserves.set(tuple(each for each in _reserves.get() if each is not self))
-        try:
+        with setting(_reserves, tuple(each for each in _reserves.get() if each is not self)):
             yield
-        finally:
-            _reserves.reset(token)
 
     def of(self, given: Budget) -> bool:
         """Whether it keeps anything of a budget."""

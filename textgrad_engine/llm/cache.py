@@ -38,6 +38,7 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.usage import own_copy
 from textgrad_engine.llm.worker import Closed, Worker
+from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
 
 __all__ = ["DEFAULT_BYTES", "FOLDER", "Cache", "Cached", "cache_folder", "caching", "open_cache", "repeat"]
@@ -323,11 +324,8 @@ def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: in
         0
     """
     cache = open_cache(path, max_bytes)
-    token = _block.set(cache)
-    try:
+    with setting(_block, cache):
         yield cache
-    finally:
-        _block.reset(token)
 
 
 def cache_folder() -> Path:

@@ -32,6 +32,7 @@ from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.usage import mark
+from textgrad_engine.scoped import setting
 
 
 @contextlib.contextmanager
@@ -65,11 +66,8 @@ def sampling_apart() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _numbering(each: int | _Counter) -> Iterator[None]:
-    token = _repeats.set((*_repeats.get(), each))
-    try:
+    with setting(_repeats, (*_repeats.get(), each)):
         yield
-    finally:
-        _repeats.reset(token)
 
 
 def sample_number(base: bytes, temperature: float | None = None) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.llm.usage import mark
+from textgrad_engine.scoped import setting
 
 _log = logging.getLogger("textgrad_engine.llm.context")
 
@@ -251,11 +252,8 @@ def note_left_out(left: LeftOut, room: Room) -> None:
 @contextlib.contextmanager
 def on_left_out(callback: Callable[[LeftOut], None]) -> Iterator[None]:
     """Inside the block, `callback` is told what requests had no room for; on any thread."""
-    token = _listeners.set((*_listeners.get(), callback))
-    try:
+    with setting(_listeners, (*_listeners.get(), callback)):
         yield
-    finally:
-        _listeners.reset(token)
 
 
 _listeners: ContextVar[tuple[Callable[[LeftOut], None], ...]] = ContextVar("textgrad_engine_left_out", default=())

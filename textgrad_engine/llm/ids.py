@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from textgrad_engine.scoped import setting
+
 
 @contextlib.contextmanager
 def giving_ids() -> Iterator[None]:
@@ -17,21 +19,15 @@ def giving_ids() -> Iterator[None]:
     if _ids.get() is not None:  # whoever records inside of it writes the same calls down
         yield
         return
-    token = _ids.set(Counter())
-    try:
+    with setting(_ids, Counter()):
         yield
-    finally:
-        _ids.reset(token)
 
 
 @contextlib.contextmanager
 def known_ids(names: frozenset[str]) -> Iterator[None]:
     """Inside the block, no call gets one of these ids: they are those of calls that are on record."""
-    token = _known.set(names)
-    try:
+    with setting(_known, names):
         yield
-    finally:
-        _known.reset(token)
 
 
 def next_id(where: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 
 from textgrad_engine.llm.usage import call_item, call_place
+from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
 
 Place = tuple[int, ...]
@@ -60,11 +61,8 @@ def numbering_places() -> Iterator[None]:
         ...     call_place.get()
         (0, 0, 0)
     """
-    token = _places.set(_Places())
-    try:
+    with setting(_places, _Places()):
         yield
-    finally:
-        _places.reset(token)
 
 
 @contextlib.contextmanager
@@ -80,21 +78,15 @@ def in_place(functions: Functions, example: str = "") -> Iterator[None]:
         yield
         return
     names = tuple([function.__name__ for function in functions])
-    token = call_place.set((_number_of(_texts.get()), *places.next((example, call_item.get(), names), functions)))
-    try:
+    with setting(call_place, (_number_of(_texts.get()), *places.next((example, call_item.get(), names), functions))):
         yield
-    finally:
-        call_place.reset(token)
 
 
 @contextlib.contextmanager
 def trying(texts: Iterable[str]) -> Iterator[None]:
     """Inside the block, a program is run with these texts in the place of its own."""
-    token = _texts.set(tuple(texts))
-    try:
+    with setting(_texts, tuple(texts)):
         yield
-    finally:
-        _texts.reset(token)
 
 
 def same_place(recorded: Place, asked: Place) -> bool:

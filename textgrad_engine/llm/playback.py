@@ -26,6 +26,7 @@ from textgrad_engine.llm.taped import Player
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
 from textgrad_engine.llm.usage import Metered, call_under_way, mark
+from textgrad_engine.scoped import setting
 
 _PATIENCE = 0.5
 """So many seconds what is not on record waits for others to take the room in a budget."""
@@ -148,14 +149,12 @@ async def count_again(
     Raises:
         BudgetExceeded: the budgets have no room for it.
     """
-    token = call_under_way.set(None)  # it is not made inside of the call that it is counted for
     try:
-        await Metered(_Failed(model, play)).complete(request)
+        with setting(call_under_way, None):  # it is not made inside of the call that it is counted for
+            await Metered(_Failed(model, play)).complete(request)
     except ModelError:
         if any(each is failure for each in answers.waiting()):  # there was no room for it
             raise
-    finally:
-        call_under_way.reset(token)
 
 
 def unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) -> str:

@@ -25,6 +25,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_tool
+from textgrad_engine.scoped import setting
 
 FORMAT = {"cassette": 1}
 
@@ -136,12 +137,8 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
         0
     """
     made = Recording(path)
-    token = cassettes.set((*cassettes.get(), made))
-    try:
-        with numbering_places(), giving_ids():
-            yield made
-    finally:
-        cassettes.reset(token)
+    with setting(cassettes, (*cassettes.get(), made)), numbering_places(), giving_ids():
+        yield made
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

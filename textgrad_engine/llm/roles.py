@@ -17,6 +17,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.replay import replayed_model
 from textgrad_engine.llm.request import Purpose
 from textgrad_engine.llm.resolve import resolve
+from textgrad_engine.scoped import setting
 
 _PURPOSES = get_args(Purpose)
 
@@ -55,11 +56,8 @@ def use_models(
         UnknownModelError: nothing answers to a name.
     """
     check(use_models, locals())
-    token = _block.set({**_block.get(), **_given(forward, backward, optimizer, judge)})
-    try:
+    with setting(_block, {**_block.get(), **_given(forward, backward, optimizer, judge)}):
         yield
-    finally:
-        _block.reset(token)
 
 
 def set_models(

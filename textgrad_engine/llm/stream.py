@@ -15,6 +15,7 @@ from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.statuses import failure_in, reported
 from textgrad_engine.llm.strict import WRAPPED
+from textgrad_engine.scoped import setting
 
 Listener = Callable[[Request, str | None], None]
 
@@ -38,11 +39,8 @@ def on_token(callback: Listener) -> Iterator[None]:
         1
     """
     check(on_token, locals())
-    token = _listeners.set((*_listeners.get(), callback))
-    try:
+    with setting(_listeners, (*_listeners.get(), callback)):
         yield
-    finally:
-        _listeners.reset(token)
 
 
 def listeners() -> tuple[Listener, ...]:

@@ -20,6 +20,7 @@ from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, are_observed, id_of, inside, tell_of
 from textgrad_engine.llm.tools_on_record import is_run_again
 from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way, usage_of
+from textgrad_engine.scoped import setting
 
 _ENDING = (BudgetExceeded, CallCancelled, RunError, Stopped)
 """What ends a run, so that nobody knows how far a tool had come that it went through."""
@@ -144,12 +145,8 @@ class Taped(Wrapper):
 def playing(player: Player) -> Iterator[None]:
     """Inside the block, `player` answers calls; its `outer` is who did so around the block."""
     player.outer = answered_by.get()
-    token = answered_by.set(player)
-    try:
-        with known_ids(player.ids):
-            yield
-    finally:
-        answered_by.reset(token)
+    with setting(answered_by, player), known_ids(player.ids):
+        yield
 
 
 answered_by: ContextVar[Player | None] = ContextVar("textgrad_engine_replay", default=None)

@@ -17,6 +17,7 @@ from textgrad_engine.llm.places import Place, numbering_places
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.usage import CallRecord, call_item, call_place, call_tool
+from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
 
 
@@ -192,13 +193,8 @@ def inside(name: str) -> Iterator[None]:
     Args:
         name: its id.
     """
-    tokens = call_tool.set(name), call_place.set(())
-    try:
-        with numbering_places():
-            yield
-    finally:
-        call_place.reset(tokens[1])
-        call_tool.reset(tokens[0])
+    with setting(call_tool, name), setting(call_place, ()), numbering_places():
+        yield
 
 
 def id_of(call: ToolCall) -> str:
@@ -221,12 +217,8 @@ def id_of(call: ToolCall) -> str:
 @contextlib.contextmanager
 def observe_tools(callback: Callable[[ToolRecord], None]) -> Iterator[None]:
     """Inside the block, `callback` gets a record of every call of a tool that ends, as `usage.observe` has it."""
-    token = _observers.set((*_observers.get(), callback))
-    try:
-        with giving_ids():
-            yield
-    finally:
-        _observers.reset(token)
+    with setting(_observers, (*_observers.get(), callback)), giving_ids():
+        yield
 
 
 def are_observed() -> bool:

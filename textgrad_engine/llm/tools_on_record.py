@@ -39,6 +39,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, inside, tell_of
 from textgrad_engine.llm.usage import Metered, call_item, call_key, call_place, call_tool, call_under_way
+from textgrad_engine.scoped import setting
 from textgrad_engine.signed import resigned
 
 Play = Callable[[Answer, Budgeted, Request], Awaitable[Completion]]
@@ -278,13 +279,9 @@ async def _count(answer: Answer, answers: Answers, play: Play) -> None:
     stub = _OnRecord(answer.model, answered)
     charging = Budgeted(stub)
     request = Request.model_validate({"purpose": answer.purpose, **(answer.request or {})})
-    tokens = call_key.set(answer.example), call_item.set(answer.item), call_place.set(answer.place)
     try:
-        await Metered(stub).complete(request)
+        with setting(call_key, answer.example), setting(call_item, answer.item), setting(call_place, answer.place):
+            await Metered(stub).complete(request)
     except ModelError:
         if any(each is answer for each in answers.waiting()):  # there was no room for it
             raise
-    finally:
-        call_place.reset(tokens[2])
-        call_item.reset(tokens[1])
-        call_key.reset(tokens[0])

@@ -23,6 +23,7 @@ from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.redact import keys_of
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
 
 call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
@@ -134,11 +135,8 @@ def call_key_scope(key: str) -> Iterator[None]:
     """
     if not isinstance(key, str):
         raise TypeError(f"call_key_scope: key must be a text, got {told(key)}")
-    token = call_key.set(key)
-    try:
+    with setting(call_key, key):
         yield
-    finally:
-        call_key.reset(token)
 
 
 @contextlib.contextmanager
@@ -149,11 +147,8 @@ def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
     is raised from the call: a journal that cannot be written must stop the run.
     """
     check(observe, locals())
-    token = _observers.set((*_observers.get(), callback))
-    try:
+    with setting(_observers, (*_observers.get(), callback)):
         yield
-    finally:
-        _observers.reset(token)
 
 
 class _Sum:
@@ -255,11 +250,8 @@ def meter() -> Iterator[Meter]:
         0
     """
     made = Meter()
-    token = _meters.set((*_meters.get(), made))
-    try:
+    with setting(_meters, (*_meters.get(), made)):
         yield made
-    finally:
-        _meters.reset(token)
 
 
 @contextlib.contextmanager

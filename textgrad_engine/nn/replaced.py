@@ -12,6 +12,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.nn.names import named_state
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.scoped import setting
 
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
@@ -57,12 +58,8 @@ def replacing(root: Module, overrides: Mapping[str, Any]) -> Iterator[None]:
         given[id(own)] = name, value
         stand_in = _stand_in(value, own, name)
         replaced.update({(id(module), key): (module, stand_in) for module, key in spots})
-    token = REPLACED.set(replaced)
-    try:
-        with watched(root, "functional_call"):
-            yield
-    finally:
-        REPLACED.reset(token)
+    with setting(REPLACED, replaced), watched(root, "functional_call"):
+        yield
 
 
 def _places(root: Module) -> dict[str, tuple[Variable, list[tuple[Module, str]]]]:

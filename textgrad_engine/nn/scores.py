@@ -19,6 +19,7 @@ from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.weighted import weighted_mean
+from textgrad_engine.scoped import setting
 
 Parts: TypeAlias = dict[str, Variable]
 """The scores that one score was made of, each on its own scale, by the names of the losses."""
@@ -40,11 +41,8 @@ def hearing_parts() -> Iterator[list[Parts]]:
         {'right': 1, 'as right': 1}
     """
     heard: list[Parts] = []
-    token = _HEARD.set(heard)
-    try:
+    with setting(_HEARD, heard):
         yield heard
-    finally:
-        _HEARD.reset(token)
 
 
 class OnField(OneVariable):

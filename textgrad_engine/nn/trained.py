@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from textgrad_engine.errors import DispatchError
+from textgrad_engine.scoped import setting
 
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
@@ -105,11 +106,10 @@ def _entered(table: dict[int, tuple[_T, ...]], program: Module, entry: _T) -> It
     with _lock:
         for module in modules:
             table[id(module)] = (*table.get(id(module), ()), entry)
-    token = _known.set((*_known.get(), entry))
     try:
-        yield
+        with setting(_known, (*_known.get(), entry)):
+            yield
     finally:
-        _known.reset(token)
         with _lock:
             for module in modules:
                 left = tuple([each for each in table[id(module)] if each is not entry])

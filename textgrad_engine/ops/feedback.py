@@ -26,6 +26,7 @@ from textgrad_engine.ops.critic_request import request_about, texts_wanted
 from textgrad_engine.ops.fitting import fitted
 from textgrad_engine.ops.images import FEEDBACK_IMAGES, ContentPart, Gallery, Show, gallery_of, not_shown
 from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.scoped import setting
 
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
 
@@ -40,11 +41,8 @@ def feedback_batch_size(size: int) -> Iterator[None]:
         ValueError: size is below 1.
     """
     check(feedback_batch_size, locals(), at_least(1, "size"))
-    token = FEEDBACK_BATCH_SIZE.set(size)
-    try:
+    with setting(FEEDBACK_BATCH_SIZE, size):
         yield
-    finally:
-        FEEDBACK_BATCH_SIZE.reset(token)
 
 
 @contextlib.contextmanager
@@ -70,11 +68,8 @@ def critic(instructions: Variable | str) -> Iterator[None]:
         'Quote the words to add.'
     """
     check(critic, locals())
-    token = _critic.set(instructions)
-    try:
+    with setting(_critic, instructions):
         yield
-    finally:
-        _critic.reset(token)
 
 
 _critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)

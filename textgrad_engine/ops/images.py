@@ -24,6 +24,7 @@ from typing import Any, ClassVar, SupportsIndex, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.llm.context import Room
 from textgrad_engine.llm.images import address_of, is_image, name_of_part, tokens_of
+from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
 
 _log = logging.getLogger("textgrad_engine.ops.images")
@@ -61,11 +62,8 @@ def feedback_images(most: int) -> Iterator[None]:
         >>> [part["type"] for part in critic.requests[0].messages[-1].content]
         ['text', 'image_url', 'text']
     """
-    token = FEEDBACK_IMAGES.set(checked_images(most, "feedback_images"))
-    try:
+    with setting(FEEDBACK_IMAGES, checked_images(most, "feedback_images")):
         yield
-    finally:
-        FEEDBACK_IMAGES.reset(token)
 
 
 def checked_images(most: Any, name: str) -> int:

@@ -50,6 +50,7 @@ from textgrad_engine.llm.taped import tool_result
 from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 from textgrad_engine.ops.tool_results import content_of, sendable
+from textgrad_engine.scoped import setting
 
 _log = logging.getLogger("textgrad_engine.ops.tools")
 
@@ -224,11 +225,8 @@ def _failed(problem: str) -> ToolResult:
 @contextlib.contextmanager
 def telling_anew() -> Iterator[None]:
     """Inside the block, which is that of a run, the log tells of failures of tools, whatever it had told before."""
-    token = _log_book.set(_LogBook())
-    try:
+    with setting(_log_book, _LogBook()):
         yield
-    finally:
-        _log_book.reset(token)
 
 
 def have_been_called() -> bool:

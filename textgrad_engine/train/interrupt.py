@@ -28,6 +28,7 @@ from typing import TypeVar
 from textgrad_engine.dispatch import Scope, aside, call_soon
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.llm.stop import Stop, stopped_by_errors
+from textgrad_engine.scoped import setting
 
 T = TypeVar("T")
 
@@ -111,12 +112,11 @@ async def interruptible(work: Callable[[], T]) -> T:
     listener = _Listener(None if outer is None or outer.ended else outer)
 
     def listened() -> T:
-        token = _current.set(listener)
         try:
-            return work()
+            with setting(_current, listener):
+                return work()
         finally:
             listener.ended = True
-            _current.reset(token)
 
     return await aside(listened, stop=lambda _: listener.press())
 

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from textgrad_engine.dispatch import result_of
 from textgrad_engine.optim.search.objective import Split, Texts
+from textgrad_engine.scoped import setting
 from textgrad_engine.train.evaluator import Scored
 from textgrad_engine.train.events import current_phase
 
@@ -110,11 +111,8 @@ class KnownScores:
             number: of the proposal.
             told_of_all: it shares the texts that are adopted later, too.
         """
-        token = _proposal.set((number, sys.maxsize if told_of_all else len(self._adopted)))
-        try:
+        with setting(_proposal, (number, sys.maxsize if told_of_all else len(self._adopted))):
             yield
-        finally:
-            _proposal.reset(token)
 
     def phase(self, texts: Texts) -> int:
         """The phase that calls with these texts belong to: that of their adoption where they are shared, else now's."""
@@ -124,11 +122,8 @@ class KnownScores:
     @contextlib.contextmanager
     def phase_of(self, texts: Texts) -> Iterator[None]:
         """Inside the block, calls belong to the `phase` of these texts."""
-        token = current_phase.set(self.phase(texts))
-        try:
+        with setting(current_phase, self.phase(texts)):
             yield
-        finally:
-            current_phase.reset(token)
 
     def _phase_shared(self, texts: Texts) -> int | None:
         """The phase in which these texts were adopted, where proposals share them; None where they do not."""

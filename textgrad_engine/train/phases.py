@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 
 from textgrad_engine.dispatch import Scope, through_with
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
+from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import Phase, PhaseAdvanced, PhaseEnded, PhaseStarted, current_phase
 from textgrad_engine.train.telling import Audience
 
@@ -92,12 +93,8 @@ class RunPhases:
         self.last += 1
         self._proposals[number] = self.last
         self._audience.tell(PhaseStarted(self.last, "search", number, 0))
-        token = current_phase.set(self.last)
-        try:
-            with Scope(background=True):  # the phase that begins it does not wait for it
-                yield
-        finally:
-            current_phase.reset(token)
+        with setting(current_phase, self.last), Scope(background=True):  # the phase that begins it does not wait for it
+            yield
 
     def end_proposal(self, number: int) -> None:
         """A proposal was decided about; of one that has no phase, nothing is told."""
