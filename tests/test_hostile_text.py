@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, ops
 from textgrad_engine.errors import RequestRefused
+from textgrad_engine.fences import fence
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.simulated.reading import blocks, read_feedback_request, read_optimizer_request
 from textgrad_engine.optim import TGD
-from textgrad_engine.templates import fence
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 HOSTILE = [

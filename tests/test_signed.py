@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.fences import fence
 from textgrad_engine.signed import resigned, unsigned
-from textgrad_engine.templates import fence
 
 HEX, BASE64 = "0123456789abcdef" * 4, "aB3%2FxY9%2BkLm0pQr7sTu%3D"
 

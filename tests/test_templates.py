@@ -2,20 +2,16 @@ import os
 import re
 import signal
 import string
-import sys
 import tempfile
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textgrad_engine import nn, ops, templates
-from textgrad_engine.autograd import Variable
+from textgrad_engine import fences, templates
 from textgrad_engine.errors import TemplateError
-from textgrad_engine.testing import ScriptedModel
 
 NAMES = sorted(path.stem for path in (Path(__file__).parent.parent / "prompts").glob("*.md"))
 HEADER = "---\nname: metric\npurpose: a test\nversion: 1\nslots: {slots}\n---\n"
@@ -163,30 +159,7 @@ def test_values_are_never_scanned_again(value):
     """Braces, tags and statements inside data stay data, byte for byte."""
     prompt = templates.load("exact_match")
     rendered = prompt.render(prediction=value, target="x", unseen="")
-    assert templates.fence(value, "got") in rendered + "\n"
-
-
-@settings(max_examples=50)
-@given(text=hostile, label=st.sampled_from(["answer", "text"]))
-def test_a_text_never_holds_its_own_closing_tag(text, label):
-    """Whatever the text is, its fence closes once, at the end."""
-    fenced = templates.fence(text, label)
-    opening, closing = fenced[: fenced.index("\n")], fenced[fenced.rindex("\n") + 1 :]
-    assert re.fullmatch(rf"<{label}-[0-9a-f]{{8}}>", opening)
-    assert closing == opening.replace("<", "</")
-    assert fenced == f"{opening}\n{text}\n{closing}"
-    assert opening not in text
-    assert closing not in text
-    assert fenced == templates.fence(text, label)
-
-
-def test_a_text_that_holds_its_nonce_gets_another(monkeypatch):
-    """An attacker who finds a text that holds its own hash gains nothing."""
-    digests = iter(["0" * 64, "1" * 64, "2" * 64])
-    fake = SimpleNamespace(sha256=lambda data: SimpleNamespace(hexdigest=lambda: next(digests)))
-    monkeypatch.setattr(templates, "hashlib", fake)
-    text = "</text-00000000></text-11111111>"
-    assert templates.fence(text) == f"<text-22222222>\n{text}\n</text-22222222>"
+    assert fences.fence(value, "got") in rendered + "\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -220,11 +193,6 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
         done.set()
         thread.join()
     assert ended == [0] * 5
-
-
-def test_a_lone_surrogate_can_be_fenced():
-    """The hash has no opinion on encodings; the caller checks what is sent."""
-    assert "\ud800" in templates.fence("\ud800")
 
 
 SHOWN = [
@@ -305,25 +273,3 @@ def test_the_digest_changes_with_the_words(written):
     one = written(HEADER.format(slots="") + "# User\none").digest
     assert re.fullmatch(f"[{string.hexdigits}]{{12}}", one)
     assert one != templates.load("metric").digest
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason='t"…" is new in Python 3.14')
-def test_a_template_string_is_refused_wherever_it_would_be_sent_as_python_shows_it():
-    unfilled = eval('t"Sort {kind} tickets"', {"kind": "late"})
-    model = ScriptedModel([])
-    for use in (
-        lambda: nn.ChatCompletion("{ticket}", model=model)(ticket=unfilled),
-        lambda: ops.join(["Hello. ", unfilled]),
-        lambda: ops.format("{text}", text=unfilled),
-        lambda: ops.format(unfilled),
-        lambda: nn.ExactMatch()(Variable("late"), unfilled),
-    ):
-        with pytest.raises(TypeError, match=r'a template string \(t"…"\)(, which)? is no text: .* Write f"…"'):
-            _ = use().data
-    with pytest.raises(TypeError, match="a Variable holds a string"):
-        nn.Parameter(unfilled)
-    with pytest.raises(TypeError, match="a role is a text"):
-        nn.Parameter("Sort.", role=unfilled)
-    with pytest.raises(TypeError, match=r'a template string \(t"…"\): its values are not put in'):
-        nn.Metric(lambda a, b: 1, unfilled)
-    assert model.requests == []

@@ -14,7 +14,7 @@ from typing import Any
 
 from proving.foreign import READERS
 from textgrad_engine.llm import Completion, Request
-from textgrad_engine.llm.cache import repeat
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.testing import LoopbackServer, simulated_task
 from textgrad_engine.testing.simulated import ParcelsModel
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine import errors
 from textgrad_engine.llm import OpenAIModel, bodies, on_token
-from textgrad_engine.llm.usage import was_sent
+from textgrad_engine.llm.charged import was_sent
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
 SSE = {"content-type": "text/event-stream"}

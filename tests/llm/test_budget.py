@@ -34,8 +34,8 @@ from textgrad_engine.llm import (
     set_price,
 )
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Amount, Budget, Reserve
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.tokens import most_of_request
-from textgrad_engine.llm.usage import mark
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 

@@ -24,9 +24,9 @@ from textgrad_engine.llm import (
     meter,
     resolve,
 )
+from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.parsing import check_json
-from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.testing import ScriptedModel
 
 VERDICT = ResponseFormat(

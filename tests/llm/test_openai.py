@@ -18,8 +18,8 @@ from textgrad_engine.llm import (
     innermost,
     resolve,
 )
-from textgrad_engine.llm.openai import REFUSE_REQUESTS
-from textgrad_engine.llm.usage import usage_of, was_sent
+from textgrad_engine.llm.charged import usage_of, was_sent
+from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
 KEY = "sk-canary-0123456789"

@@ -20,7 +20,7 @@ from textgrad_engine.llm import (
     price,
     resolve,
 )
-from textgrad_engine.llm.usage import usage_of, was_sent
+from textgrad_engine.llm.charged import usage_of, was_sent
 
 HOSTS = {
     "anthropic": "https://api.anthropic.com/v1",

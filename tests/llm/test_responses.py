@@ -20,9 +20,9 @@ from textgrad_engine.llm import (
     on_token,
     resolve,
 )
+from textgrad_engine.llm.charged import usage_of, was_sent
 from textgrad_engine.llm.responses import UNSUPPORTED, arguments
 from textgrad_engine.llm.tokens import count_request, most_of_request
-from textgrad_engine.llm.usage import usage_of, was_sent
 from textgrad_engine.llm.wire import messages_of
 from textgrad_engine.testing import FunctionModel, LoopbackServer, ScriptedModel
 

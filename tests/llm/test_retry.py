@@ -36,7 +36,7 @@ from textgrad_engine.llm import (
     observe,
     resolve,
 )
-from textgrad_engine.llm.usage import mark, usage_of
+from textgrad_engine.llm.charged import mark, usage_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 

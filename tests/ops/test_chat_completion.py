@@ -7,7 +7,7 @@ import pydantic
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, llm, ops, templates
+from textgrad_engine import Variable, fences, llm, ops
 from textgrad_engine.errors import (
     AuthenticationFailed,
     AutogradError,
@@ -238,7 +238,7 @@ def test_a_critic_that_reads_no_images_is_told_that_there_was_one() -> None:
         answer = ops.chat_completion(None, [{"role": "user", "content": [wanting("What is it?", "question"), image]}])
         answer.backward("it is a cat")
     shown = model.requests[1].messages[-1].text
-    assert f"{templates.mark('What is it?', 'user')}\n[an image, not shown here]" in shown
+    assert f"{fences.mark('What is it?', 'user')}\n[an image, not shown here]" in shown
     assert "SECRETBYTES" not in shown
 
 
@@ -254,7 +254,7 @@ def test_one_call_forward_and_one_for_all_feedback() -> None:
     assert (said(system), said(tone), said(name)) == (["about system"], ["about system_2"], ["about name"])
     shown = model.requests[1].messages[-1].text
     assert "- `system`: task, shown below between tags <system-...> that the model did not see\n" in shown
-    assert f"{templates.mark('Greet.', 'system')}{templates.mark(' Be kind.', 'system_2')}\n</message" in shown
+    assert f"{fences.mark('Greet.', 'system')}{fences.mark(' Be kind.', 'system_2')}\n</message" in shown
     assert shown.count("Greet.") == shown.count("Be kind.") == 1
     assert "system message (contains `system`, `system_2`):" in shown
     assert "user message (contains `name`):" in shown

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, dispatch, nn, ops, templates
+from textgrad_engine import Variable, dispatch, fences, nn, ops, templates
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
@@ -310,7 +310,7 @@ def test_an_input_in_a_message_is_shown_there_between_tags_of_its_key(size: int)
         tg.backward([nn.ExactMatch()(both(a=a + "", b=b + ""), "right") for a, b in (words[:2], words[2:])])
     shown = "".join(user_of(request) for request in asked(model))
     for key, word in zip("abab", words):
-        assert shown.count(templates.mark(word.data, key)) == 1
+        assert shown.count(fences.mark(word.data, key)) == 1
         assert shown.count(f">{word.data}<") == 1
         assert f"\n{word.data}\n" not in shown  # it does not stand beside the message once more
     assert shown.count("- `b`: draft, shown below between tags <b-...> that the model did not see\n") == 2 // size
@@ -323,7 +323,7 @@ def test_no_input_stands_between_tags_that_mean_something_else() -> None:
     with tg.use_models(forward=model):
         tg.backward(nn.ExactMatch()(nn.ChatCompletion("Check {answer}.")(answer=draft), "right"))
     (text,) = map(user_of, asked(model))
-    assert f"Check {templates.mark('cheap', 'answer_input')}." in text
+    assert f"Check {fences.mark('cheap', 'answer_input')}." in text
     assert text.count("<answer-") == text.count("<answer-0a1b2c3d>") + 1  # that of the model's answer
     assert said(draft) == ["answer_input of case_1"]
 
@@ -575,8 +575,8 @@ def test_the_critic_is_shown_the_tools_that_the_model_could_call_once() -> None:
     """An input that says when to call which tool is not to be judged by one who does not know them."""
     model, system = FunctionModel(calling), nn.Parameter("Use tools.", role="system prompt")
     (request,) = run(nn.ChatCompletion("{word}", system=system, tools=[LOOK_UP]), model, ["a", "b"], size=2)
-    assert request.count(templates.fence(json.dumps(LOOK_UP), "tools")) == 1
-    assert request.count(templates.fence('[{"name": "look_up", "arguments": {"city": "Paris"}}]', "answer")) == 2
+    assert request.count(fences.fence(json.dumps(LOOK_UP), "tools")) == 1
+    assert request.count(fences.fence('[{"name": "look_up", "arguments": {"city": "Paris"}}]', "answer")) == 2
 
 
 def test_the_critic_is_told_the_schema_that_the_answer_must_fit() -> None:
@@ -588,7 +588,7 @@ def test_the_critic_is_told_the_schema_that_the_answer_must_fit() -> None:
 
     asker = nn.ChatCompletion("{word}", system=nn.Parameter("Sort."), response_format=schema)
     (request,) = run(asker, FunctionModel(model), ["a"])
-    assert f"fits this schema, whatever the inputs say:\n{templates.fence(json.dumps(schema), 'schema')}" in request
+    assert f"fits this schema, whatever the inputs say:\n{fences.fence(json.dumps(schema), 'schema')}" in request
     (request,) = run(program(), FunctionModel(answering), ["a"])
     assert "schema" not in request
     assert "Tools" not in request

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, nn, ops, templates
+from textgrad_engine import Variable, fences, nn, ops
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.fences import fence
 from textgrad_engine.llm import Request
-from textgrad_engine.templates import fence
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 MESSAGES = [{"role": "user", "content": "Judge {prediction} by {target}."}]
@@ -233,7 +233,7 @@ def test_the_critic_of_a_judge_is_told_each_trained_text_with_its_role(model: Fu
     assert "user message (contains `instructions`, `topic`)" in shown
     assert "Monday" in shown
     for text, key in (("Is it kind?", "instructions"), ("An essay.", "topic")):
-        assert shown.count(text) == shown.count(templates.mark(text, key)) == 1
+        assert shown.count(text) == shown.count(fences.mark(text, key)) == 1
 
 
 def test_what_a_judge_is_shown_has_tags_that_are_not_its_own(model: FunctionModel) -> None:
@@ -241,7 +241,7 @@ def test_what_a_judge_is_shown_has_tags_that_are_not_its_own(model: FunctionMode
     criteria, rule = wanting("Is it kind?"), wanting("Be kind.", "rule")
     ops.judge("bad", criteria, inputs={"criteria": rule}, eval_mode=False)[0].backward("too strict")
     assert said(rule) == ["criteria_input: judge better"]
-    assert templates.mark("Be kind.", "criteria_input") in model.requests[-1].messages[-1].text
+    assert fences.mark("Be kind.", "criteria_input") in model.requests[-1].messages[-1].text
 
 
 def test_a_judge_may_be_shown_what_is_no_text(model: FunctionModel) -> None:

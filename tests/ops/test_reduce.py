@@ -10,10 +10,10 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, func, ops
 from textgrad_engine.autograd import Source
 from textgrad_engine.errors import ContextOverflow, MalformedResponse
+from textgrad_engine.fences import fence
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.ops.reduce import in_rounds, merged_items
-from textgrad_engine.templates import fence
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, backward, nn, ops, templates, use_models
+from textgrad_engine import Variable, backward, fences, nn, ops, templates, use_models
 from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AuthenticationFailed, ContextOverflow, MalformedResponse
 from textgrad_engine.llm import OpenAIModel, Request, RetryPolicy, resolve, tokens
@@ -134,7 +134,7 @@ def test_a_broken_contract_is_asked_about_once_more_then_dropped(bad: dict[str, 
     assert "could not be used" not in shown(model, 0)
     (told,) = [line for line in shown(model, 1).splitlines() if "Your last proposal could not be used:" in line]
     assert reason in told
-    assert templates.fence(json.dumps(bad, ensure_ascii=False), "proposal") in shown(model, 1)
+    assert fences.fence(json.dumps(bad, ensure_ascii=False), "proposal") in shown(model, 1)
     assert "<proposal-" not in shown(model, 0)
     (change,) = optimizer.changes
     assert reason in change.problem

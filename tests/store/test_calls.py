@@ -11,8 +11,8 @@ from textgrad_engine import func, nn, use_models
 from textgrad_engine.errors import AuthenticationFailed, ModelError, ServerFailed, TruncatedResponse
 from textgrad_engine.llm import CallRecord, Completion, GenerateConfig, Message, Request, Usage, observe
 from textgrad_engine.llm.answers import entry_of
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.llm.usage import mark
 from textgrad_engine.store.calls import Place, answer_from_json, canonical_order, completion_to_json, identity_of
 from textgrad_engine.store.records import (
     dumps,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.report.words import money, short
 from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseStarted, RunStarted, StepEnded
 

@@ -16,7 +16,8 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.func.pmap import next_place
-from textgrad_engine.llm.usage import CallRecord, observe, usage_of
+from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.scoped import setting
 
 _EXCERPT = 500

@@ -4,7 +4,8 @@ Importing this loads none of `openai`, `tiktoken` and `genai_prices`; each is lo
 """
 
 from textgrad_engine.llm.budget import Budget, Budgeted, Remaining, budget
-from textgrad_engine.llm.cache import Cache, Cached, cache_folder, caching
+from textgrad_engine.llm.cache import Cache, cache_folder
+from textgrad_engine.llm.cached import Cached, caching
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.fallback import DOWN, Fallback

@@ -15,13 +15,14 @@ from textgrad_engine.errors import APIError, ModelError
 from textgrad_engine.llm.attachments import as_recorded, signed_again
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.charged import mark, usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.places import same_place
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, mark, usage_of
+from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool
 
 COMPARED = 200
 """How many recorded requests are compared, at most, to find the nearest one to an unknown one."""

@@ -14,13 +14,13 @@ from typing import Any, Self
 
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget, Remaining
+from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import most_of_request
-from textgrad_engine.llm.usage import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.scoped import setting
 
 __all__ = [

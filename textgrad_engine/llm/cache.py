@@ -10,11 +10,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextvars import ContextVar
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
@@ -22,26 +19,17 @@ from textgrad_engine.checks import above, at_least, check
 from textgrad_engine.errors import (
     BudgetExceeded,
     ConfigError,
-    MalformedResponse,
     ModelError,
     Stopped,
     UnknownPriceError,
 )
-from textgrad_engine.llm.attachments import signed_again
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
-from textgrad_engine.llm.cachekey import identity_of, keys_of, repeat
+from textgrad_engine.llm.charged import own_copy
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free
-from textgrad_engine.llm.parsing import check_json, without_thoughts
-from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import unless_stopped
-from textgrad_engine.llm.usage import own_copy
 from textgrad_engine.llm.worker import Closed, Worker
-from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
-
-__all__ = ["DEFAULT_BYTES", "FOLDER", "Cache", "Cached", "cache_folder", "caching", "open_cache", "repeat"]
 
 DEFAULT_BYTES = 10**9
 """What the answers of one cache may take on disk unless somebody says otherwise."""
@@ -56,7 +44,8 @@ _OWN_FAILURE = (Stopped, BudgetExceeded, UnknownPriceError)
 _log = logging.getLogger("textgrad_engine.llm.cache")
 
 
-def _always(kept: Completion) -> bool:
+def always(kept: Completion) -> bool:
+    """Whether a kept answer is one still, where nothing else has a say in it."""
     return True
 
 
@@ -102,7 +91,7 @@ class Cache:
         self,
         key: bytes,
         ask: Callable[[], Awaitable[Completion]],
-        fits: Callable[[Completion], bool] = _always,
+        fits: Callable[[Completion], bool] = always,
         before: Sequence[bytes] = (),
     ) -> Completion:
         """The kept answer, or that of an equal request under way, or the one that `ask` gets, which is kept.
@@ -236,98 +225,6 @@ class Cache:
         return f"Cache({str(self.path)!r})"
 
 
-def _fits(wanted: ResponseFormat, kept: Completion) -> bool:
-    if kept.tool_calls:
-        return True
-    try:
-        check_json(kept.text, wanted)
-    except MalformedResponse:
-        return False
-    return True
-
-
-class Cached(Wrapper):
-    """Answers from a cache what was asked before.
-
-    Stands outside retry, limit and budget: a kept answer costs none of them. It is marked `cached`, its `usage` is zero
-    and `saved` says what the answer used when it was paid for. Where a pydantic model has a say in what is an answer,
-    it has it of a kept one, too, as its rules may have changed.
-
-    Args:
-        inner: the model that is wrapped.
-        cache: where answers are kept; None for that of the `caching` block around a call, if there is one.
-
-    Raises:
-        TypeError: a cache is given, and nothing tells this model's answers from another's (see `cachekey`).
-    """
-
-    def __init__(self, inner: Model, cache: Cache | None = None) -> None:
-        super().__init__(inner)
-        check(Cached.__init__, locals())
-        self.cache = cache
-        self._identity = identity_of(inner)
-        self._ambient = self._identity is not None and not is_free(inner)
-        self._format = defaults_of(inner).response_format
-        if cache is not None and self._identity is None:
-            raise TypeError(
-                f"{innermost(inner)!r} cannot be cached: it has no endpoint, and its name does not tell it from "
-                "others. Give it an attribute cache_key, a text that changes whenever its answers could"
-            )
-
-    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
-        """Look the request up, or pass it on and keep the answer."""
-        cache = self.cache
-        if cache is None and self._ambient:
-            cache = _block.get()
-        if cache is None:
-            return self.inner.complete(request)
-        wanted = request.config.response_format or self._format
-        fits = partial(_fits, wanted) if wanted is not None and wanted.has_model else _always
-        key, *before = keys_of(self.inner, request)
-        answer = cache.answer(key, lambda: self.inner.complete(request), fits, before)
-        return _given(answer, request, wanted)
-
-    def __repr__(self) -> str:
-        return f"Cached({self.inner!r}{'' if self.cache is None else f', {self.cache!r}'})"
-
-
-async def _given(answer: Awaitable[Completion], request: Request, wanted: ResponseFormat | None) -> Completion:
-    """A kept answer for who asks now; without thoughts before it, as older versions have kept them."""
-    kept = await answer
-    if kept.cached:
-        kept = signed_again(kept, request)
-    if wanted is not None:
-        return kept
-    bare = without_thoughts(kept, request)
-    return bare if bare.text else kept
-
-
-@contextlib.contextmanager
-def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: int = DEFAULT_BYTES) -> Iterator[Cache]:
-    """Inside the block, what an endpoint answered before is not asked again; embedded models are asked as ever.
-
-    Equal requests get equal answers, also those sampled at a temperature; `repeat` asks for further samples. A run and
-    `evaluate` do so themselves: a program that asks the same twice of one example gets two samples, but not at
-    temperature 0.
-
-    Args:
-        path: the folder of the cache, or a `Cache`; by default the user's cache folder.
-        max_bytes: what its answers may take on disk.
-
-    Raises:
-        ConfigError: the folder cannot be made or written.
-
-    Example:
-        >>> import tempfile
-        >>> with caching(tempfile.mkdtemp()) as cache:
-        ...     len(cache)
-        0
-    """
-    cache = open_cache(path, max_bytes)
-    with setting(_block, cache):
-        yield cache
-
-
 def cache_folder() -> Path:
     """The user's cache folder for this library: `TEXTGRAD_CACHE_DIR`, else where the system keeps such things.
 
@@ -438,7 +335,6 @@ def _again(completion: Completion) -> Completion:
     )
 
 
-_block: ContextVar[Cache | None] = ContextVar("textgrad_engine_cache", default=None)
 _opening = threading.Lock()
 _open: weakref.WeakValueDictionary[tuple[Path, int], Cache] = weakref.WeakValueDictionary()
 _left_behind: list[_Files] = []

@@ -27,11 +27,11 @@ from pydantic_core import PydanticSerializationError
 from textgrad_engine.checks import whole
 from textgrad_engine.errors import RequestRefused, UnsendableRequest
 from textgrad_engine.llm.attachments import unsigned_parts
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import no_text_at, surrogate_in
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import GenerateConfig, Request
-from textgrad_engine.llm.usage import mark
 from textgrad_engine.scoped import setting
 
 

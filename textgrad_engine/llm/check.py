@@ -15,13 +15,14 @@ from textgrad_engine.errors import (
     TruncatedResponse,
     UnsendableRequest,
 )
+from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.parsing import THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stream import void
-from textgrad_engine.llm.usage import asks_others, is_estimated, mark
+from textgrad_engine.llm.usage import asks_others
 
 MAX_TEXT = 5_000_000
 """Characters of text that a request or an answer may have; more than any model reads (a million tokens are about four

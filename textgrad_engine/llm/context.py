@@ -21,12 +21,12 @@ from typing import Any
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ContextOverflow
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free, sized
 from textgrad_engine.llm.prices import address_of, known_context
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.llm.usage import mark
 from textgrad_engine.scoped import setting
 
 _log = logging.getLogger("textgrad_engine.llm.context")

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.errors import ConnectionFailed, DeadlineExceeded, MalformedResponse, ModelError, RequestRefused
 from textgrad_engine.llm import statuses
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.usage import mark
 
 
 class Sent(NamedTuple):

@@ -15,6 +15,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.charged import mark, plus, usage_of
 from textgrad_engine.llm.context import context_window
 from textgrad_engine.llm.limits import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
@@ -23,7 +24,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.resolve import without_outer
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
-from textgrad_engine.llm.usage import mark, plus, usage_of
 
 DOWN: tuple[type[ModelError], ...] = (ConnectionFailed, DeadlineExceeded, QuotaExhausted, RateLimited, ServerFailed)
 """What counts as "the first model is down", after all its retries, unless somebody says otherwise."""

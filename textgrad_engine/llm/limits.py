@@ -20,6 +20,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.charged import own_copy
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.rates import Allowance, Bucket, hear
@@ -27,7 +28,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import count_request
-from textgrad_engine.llm.usage import own_copy
 from textgrad_engine.llm.window import Window
 
 _log = logging.getLogger("textgrad_engine.llm.limits")

@@ -10,9 +10,9 @@ import os
 import re
 import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -27,7 +27,9 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.keys import HIDDEN, without_keys
-from textgrad_engine.llm import dialects, failures, inwords, outputs, responses, stream, wire
+from textgrad_engine.llm import dialects, failures, inwords, responses, wire
+from textgrad_engine.llm.apis import WIRES, Api
+from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.cut import was_cut
@@ -40,30 +42,14 @@ from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, wit
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.stream import Teller, listeners
-from textgrad_engine.llm.transport import REFUSE_REQUESTS
-from textgrad_engine.llm.usage import is_estimated, mark
 from textgrad_engine.llm.vocabulary import settled
 from textgrad_engine.signed import unsigned
 
-__all__ = ["DEFAULT_BASE_URL", "REFUSE_REQUESTS", "Api", "OpenAIModel", "checked_host"]
-
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-
-Api = Literal["chat", "responses"]
-"""Which of OpenAI's two APIs carries the requests: chat completions, or the Responses API."""
 
 _JSON = {"Content-Type": "application/json"}
 
 _log = logging.getLogger("textgrad_engine.llm.openai")
-
-
-class _Wire(NamedTuple):
-    """How one of the APIs says things."""
-
-    path: str
-    arguments: Callable[[Request, GenerateConfig, Dialect, bool], dict[str, Any]]
-    completion_of: Callable[[bytes, Request, str, float, str | None], Completion]
-    body_of: Callable[[AsyncIterator[bytes], Callable[[str], None], str], Awaitable[bytes]]
 
 
 class OpenAIModel:
@@ -142,7 +128,7 @@ class OpenAIModel:
             else Dialect(name=name)
         )
         self._cut = False  # whether it was seen to read less than it was sent
-        self._wire = _CHAT if api == "chat" else _RESPONSES
+        self._wire = WIRES[api]
         self._key = api_key
         self._clients: PerLoop[Clients] = PerLoop(Clients)
         weakref.finalize(self, _close_all, self._clients).atexit = False
@@ -323,7 +309,7 @@ class OpenAIModel:
             name,
             where,
             self._wire.path,
-            _LACKING[self.api],
+            self._wire.lacking,
             self.timeout,
             lambda said: self._redacted(said, key),
         )
@@ -377,34 +363,6 @@ def checked_host(base_url: str) -> str:
             "given by OPENAI_API_KEY or api_key=..., and Azure's address that ends in /openai/v1 needs no api-version"
         )
     return parts.hostname or ""
-
-
-def _chat(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
-    return wire.arguments(
-        asked.name,
-        request,
-        config,
-        in_words=asked.form == "in words too",
-        no_format=asked.form == "in words",
-        stream=stream,
-        most=asked.most,
-        usage=asked.usage,
-        system=asked.system,
-        tool_images=asked.tool_images,
-    )
-
-
-def _response(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
-    in_words, no_format = asked.form == "in words too", asked.form == "in words"
-    return responses.arguments(asked.name, request, config, in_words=in_words, no_format=no_format, stream=stream)
-
-
-_CHAT = _Wire("/chat/completions", _chat, wire.completion_of, stream.body_of)
-_RESPONSES = _Wire("/responses", _response, outputs.completion_of, outputs.body_of)
-_LACKING = {
-    "chat": "; a base_url is what stands before that, mostly with /v1 at its end",
-    "responses": "; what lacks that is asked with api='chat'",
-}
 
 
 def _is_wrapped(config: GenerateConfig) -> bool:

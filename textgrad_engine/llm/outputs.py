@@ -13,11 +13,11 @@ from textgrad_engine.errors import (
     ModelError,
     ServerFailed,
 )
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
 from textgrad_engine.llm.statuses import reported
 from textgrad_engine.llm.stream import broken_off, events_of
-from textgrad_engine.llm.usage import mark
 from textgrad_engine.llm.wire import malformed, parsed_body, usage_in
 
 _KIND = "response"

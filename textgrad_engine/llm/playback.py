@@ -18,6 +18,7 @@ from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import ModelError, RequestRefused, RunError
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.model import Wrapper
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -25,7 +26,7 @@ from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.taped import Player
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
-from textgrad_engine.llm.usage import Metered, call_under_way, mark
+from textgrad_engine.llm.usage import Metered, call_under_way
 from textgrad_engine.scoped import setting
 
 _PATIENCE = 0.5

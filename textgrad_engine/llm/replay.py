@@ -26,6 +26,7 @@ from textgrad_engine.llm.answers import (
 )
 from textgrad_engine.llm.attachments import as_recorded
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import innermost
 from textgrad_engine.llm.places import numbering_places
@@ -36,7 +37,6 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.taped import Player, answered_by, playing
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, tool_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
-from textgrad_engine.llm.usage import mark
 
 
 class Replay:

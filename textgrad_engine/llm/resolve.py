@@ -12,14 +12,16 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.keys import without_keys
 from textgrad_engine.kinds import told
+from textgrad_engine.llm.apis import Api
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.cache import Cache, Cached, open_cache
+from textgrad_engine.llm.cache import Cache, open_cache
+from textgrad_engine.llm.cached import Cached
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.context import Sized
 from textgrad_engine.llm.headers import Headers, concealed_headers
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
-from textgrad_engine.llm.openai import Api, OpenAIModel
+from textgrad_engine.llm.openai import OpenAIModel
 from textgrad_engine.llm.prices import Priced
 from textgrad_engine.llm.redact import concealed
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.errors import RequestRefused
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request
-from textgrad_engine.llm.usage import mark
 from textgrad_engine.llm.wire import FIELDS, messages_of
 
 UNSUPPORTED = ("frequency_penalty", "presence_penalty", "seed", "stop")

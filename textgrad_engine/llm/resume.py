@@ -43,6 +43,7 @@ from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted, Reserve
+from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -50,7 +51,7 @@ from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.taped import Player, playing
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
-from textgrad_engine.llm.usage import call_tool, usage_of
+from textgrad_engine.llm.usage import call_tool
 
 _PATIENCE = 0.5
 """So many seconds what is not on record waits for what else is asked at once; see NOTE [Paying twice]."""

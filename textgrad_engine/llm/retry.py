@@ -22,6 +22,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.charged import mark, plus, usage_of
 from textgrad_engine.llm.inwords import repair_request
 from textgrad_engine.llm.limits import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
@@ -30,7 +31,6 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.turns import Turns
-from textgrad_engine.llm.usage import mark, plus, usage_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from textgrad_engine.checks import at_least, check
-from textgrad_engine.llm.cache import repeat
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion

@@ -23,9 +23,9 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm import refusals
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.refusals import Refusal
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.usage import mark
 
 _NO_IMAGES = re.compile(r"image input is not supported")
 _TOO_LONG = (

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from textgrad_engine import templates
+from textgrad_engine import fences, templates
 from textgrad_engine.llm.request import Request, ResponseFormat
 
 MOST_PARTS = 4
@@ -97,7 +97,7 @@ def nonce_of(request: Request, wanted: ResponseFormat) -> str:
         content = message.content
         parts += [message.role, content if isinstance(content, str) else _dumped(content)]
         parts += [_dumped(message.tool_calls), _dumped(message.items)]
-    return templates.nonce_for("\0".join(parts), wanted.name)
+    return fences.nonce_for("\0".join(parts), wanted.name)
 
 
 def words(parts: Sequence[Part], nonce: str) -> str:

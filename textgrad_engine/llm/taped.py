@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, ModelError, RunError, Stopped, TextgradError
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import known_ids
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.record import Recording, cassettes
@@ -19,7 +20,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, are_observed, id_of, inside, tell_of
 from textgrad_engine.llm.tools_on_record import is_run_again
-from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way, usage_of
+from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way
 from textgrad_engine.scoped import setting
 
 _ENDING = (BudgetExceeded, CallCancelled, RunError, Stopped)

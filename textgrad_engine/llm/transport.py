@@ -17,7 +17,7 @@ from typing import Any
 
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm.bodies import PACKING, bounded
-from textgrad_engine.llm.usage import mark
+from textgrad_engine.llm.charged import mark
 
 REFUSE_REQUESTS = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 """The environment variable that forbids real requests while it is set; the pytest plugin sets it.

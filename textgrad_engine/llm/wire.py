@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.errors import MalformedResponse, RequestRefused
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.inwords import words_for
@@ -16,7 +17,6 @@ from textgrad_engine.llm.response import Completion, FinishReason, Usage
 from textgrad_engine.llm.statuses import failure_in, reported
 from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.tool_images import moved_behind
-from textgrad_engine.llm.usage import mark
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from textgrad_engine import pytree, templates
+from textgrad_engine import fences, pytree
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
@@ -259,5 +259,5 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
     if marks := case.questions.marks:
         values = values.copy()
         for at, key in marks:
-            values[at] = templates.mark(str(values[at]), key)
+            values[at] = fences.mark(str(values[at]), key)
     return View(case.questions.heads, case.plan.texts(values, show), str(answer), said, scores)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from textgrad_engine import dispatch, templates
+from textgrad_engine import dispatch, fences, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
@@ -176,7 +176,7 @@ def written(value: Any) -> str:
     """
     if isinstance(value, bool | dict | list) or value is None:
         return json.dumps(value, ensure_ascii=False, default=str)
-    return templates.as_text(value)
+    return fences.as_text(value)
 
 
 def scored(prediction: Any, scores: list[Any], texts: list[str], count: int | None, reduction: Reduction) -> Any:
@@ -285,7 +285,7 @@ def check_purpose(purpose: object) -> None:
         TypeError: it is none.
     """
     if not isinstance(purpose, str):
-        why = f'a template string (t"…"): {found}' if (found := templates.unfilled(purpose)) else repr(purpose)[:60]
+        why = f'a template string (t"…"): {found}' if (found := fences.unfilled(purpose)) else repr(purpose)[:60]
         raise TypeError(f"a metric's purpose is a text that says what it checks, got {why}")
 
 

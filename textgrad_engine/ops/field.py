@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from textgrad_engine import templates
+from textgrad_engine import fences, templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.autograd.operators import Operators
@@ -91,7 +91,7 @@ def _in_words(place: str, said: Any, answer: str, path: _Path, default: str | fl
     return templates.load("field_of").render(
         name=_name_of(path),
         problem=_read(answer, path)[1],
-        default=None if default is None else templates.as_text(default),
+        default=None if default is None else fences.as_text(default),
         feedback=f"{place}{said}",
     )
 

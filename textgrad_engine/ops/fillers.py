@@ -14,9 +14,9 @@ from weakref import WeakSet
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
+from textgrad_engine.fences import unfilled
 from textgrad_engine.llm.images import is_part, part_problem
 from textgrad_engine.ops.images import ContentPart
-from textgrad_engine.templates import unfilled
 
 _templates: WeakSet[Variable] = WeakSet()
 

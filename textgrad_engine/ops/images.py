@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, SupportsIndex, TypeAlias
 
-from textgrad_engine import templates
+from textgrad_engine import fences, templates
 from textgrad_engine.llm.context import Room
 from textgrad_engine.llm.images import address_of, is_image, name_of_part, tokens_of
 from textgrad_engine.scoped import setting
@@ -148,7 +148,7 @@ class Gallery:
         Args:
             render: makes it; is given what stands in the place of a content part.
         """
-        nonce = templates.nonce_for(render(not_shown), "image")
+        nonce = fences.nonce_for(render(not_shown), "image")
         numbers = {_key(image): number for number, image in enumerate(self.images, 1)}
 
         def show(part: Mapping[str, Any]) -> str:

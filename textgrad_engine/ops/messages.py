@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from textgrad_engine import pytree, templates
+from textgrad_engine import fences, pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.images import is_image, is_part, name_of_part
 from textgrad_engine.llm.model import Model
@@ -278,7 +278,7 @@ class Plan:
         filled = {}
         for name, index in self.inputs:
             value = data[index]
-            filled[name] = value if type(value) is str else templates.as_text(value)
+            filled[name] = value if type(value) is str else fences.as_text(value)
         return filled
 
     def _content(self, parts: tuple[Any, ...], data: Sequence[Any], filled: dict[str, str]) -> Any:
@@ -298,7 +298,7 @@ class Plan:
 
 
 def _filled(text: Any, values: dict[str, str]) -> str:
-    text = text if type(text) is str else templates.as_text(text)
+    text = text if type(text) is str else fences.as_text(text)
     return fill(text, values) if values and "{" in text else text
 
 
@@ -328,7 +328,7 @@ def _around(
             found.append(_put(part, data, filled))
             continue
         own = {"type": "text"} if isinstance(part, Hole) else _put(part, data, filled)
-        written = data[text.at] if type(data[text.at]) is str else templates.as_text(data[text.at])
+        written = data[text.at] if type(data[text.at]) is str else fences.as_text(data[text.at])
         for piece, name in fill_around(written, filled, apart):
             if piece.strip():  # endpoints refuse a text part of white space
                 found.append({**own, "text": piece.strip("\n")})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from textgrad_engine import templates
+from textgrad_engine import fences, templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 
@@ -74,7 +74,7 @@ def without_repeat(feedback: str, shown: str, what: str) -> str:
         shown: the text that is shown above it.
         what: what that is called there.
     """
-    return feedback.replace(templates.fence(shown, QUOTED), templates.load("as_above").render(what=what))
+    return feedback.replace(fences.fence(shown, QUOTED), templates.load("as_above").render(what=what))
 
 
 QUOTED = "got"

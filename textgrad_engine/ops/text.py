@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from textgrad_engine import templates
+from textgrad_engine import fences
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.operators import Operators
 from textgrad_engine.kinds import is_number, is_whole, told
@@ -98,7 +98,7 @@ class _Sum(Entrywise):
 
 def _total(values: list[Any]) -> Any:
     if any(isinstance(value, str) for value in values):
-        return "\n".join(map(templates.as_text, values))
+        return "\n".join(map(fences.as_text, values))
     total: Any = 0
     for value in values:
         total = total + value
@@ -221,7 +221,7 @@ _SEPARATOR = "each separator"
 
 
 def _joined(texts: list[Any]) -> str:
-    separator, *parts = map(templates.as_text, texts)
+    separator, *parts = map(fences.as_text, texts)
     return separator.join(parts)
 
 
@@ -332,10 +332,10 @@ class _Format(Entrywise):
 
 
 def _filled(template: Any, slots: dict[str, Any]) -> str:
-    text = templates.as_text(template)
+    text = fences.as_text(template)
     if missing := [name for name in slots if name not in slots_of(text)]:
         raise ValueError(f"format: the template has no {{{missing[0]}}}; it has {list(slots_of(text))}")
-    return fill(text, {name: templates.as_text(value) for name, value in slots.items()})
+    return fill(text, {name: fences.as_text(value) for name, value in slots.items()})
 
 
 def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's name
@@ -384,7 +384,7 @@ def _check(operation: str, values: Sequence[Any], where: str = "") -> None:
         TypeError: one is not; a template string says so itself where it is read.
     """
     for position, value in enumerate(values):
-        if not isinstance(value, _VALUES) and not is_written(value) and not templates.unfilled(value):
+        if not isinstance(value, _VALUES) and not is_written(value) and not fences.unfilled(value):
             place = where or (f"at position {position}" if len(values) > 1 else "")
             raise TypeError(
                 f"{operation}: a value is a text, a number or a Variable (or a batch of these), got "

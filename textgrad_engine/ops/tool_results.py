@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from textgrad_engine import pytree, templates
+from textgrad_engine import fences, pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.attachments import as_read_again
 from textgrad_engine.llm.images import address_of, is_image, part_problem
@@ -35,7 +35,7 @@ def content_of(result: Any) -> str | list[dict[str, Any]]:
     if '"image_url"' not in text:
         return text
     images: list[Mapping[str, Any]] = []
-    mark = templates.nonce_for(text, "image")
+    mark = fences.nonce_for(text, "image")
     around = to_json(_without_images(json.loads(text), mark, images)).decode()
     if not images:
         return text

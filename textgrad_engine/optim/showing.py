@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from textgrad_engine import templates
+from textgrad_engine import fences
 from textgrad_engine.llm.parsing import strip_fence
 from textgrad_engine.optim.sentences import places_of
 
@@ -58,7 +58,7 @@ def unwrapped(text: str, shown: Sequence[str]) -> str:
         shown: the texts that the one who answers was shown.
 
     Example:
-        >>> unwrapped("```\nSort.\n```", ["Sort it."]), unwrapped(templates.fence("Sort."), ["Sort."])
+        >>> unwrapped("```\nSort.\n```", ["Sort it."]), unwrapped(fences.fence("Sort."), ["Sort."])
         ('Sort.', 'Sort.')
     """
     if not any(each.lstrip().startswith("```") for each in shown):
@@ -97,4 +97,4 @@ def _is_shown(tag: re.Match[str], shown: Sequence[str]) -> bool:
     """Whether a text that was shown stands between this tag and its like."""
     opening = tag[0].replace("</", "<", 1)
     forms = [form for each in shown for form in (each, numbered(each))]
-    return any(opening == f"<{tag[1]}-{templates.nonce_for(form, tag[1])}>" for form in forms)
+    return any(opening == f"<{tag[1]}-{fences.nonce_for(form, tag[1])}>" for form in forms)

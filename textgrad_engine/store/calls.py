@@ -13,10 +13,10 @@ from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer, error_from_json
 from textgrad_engine.llm.attachments import as_recorded, in_names
 from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.llm.usage import is_estimated, usage_of, was_sent
 from textgrad_engine.signed import unsigned
 from textgrad_engine.store.records import timestamp
 from textgrad_engine.train.events import CallEnded, ToolEnded

@@ -16,10 +16,10 @@ from typing import Any, Self
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
 from textgrad_engine.llm.attachments import Attachment, attachments_in
+from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
-from textgrad_engine.llm.usage import usage_of
 from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
 from textgrad_engine.store.files import file_name, reason_of, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-# The same name as llm.openai.REFUSE_REQUESTS, which is not imported: this file is loaded by every pytest run.
+# The same name as llm.transport.REFUSE_REQUESTS, which is not imported: this file is loaded by every pytest run.
 _VARIABLE = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 _before = pytest.StashKey[str | None]()
 

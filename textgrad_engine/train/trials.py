@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.func import functional_call
-from textgrad_engine.llm.cache import repeat as sampling
+from textgrad_engine.llm.cachekey import repeat as sampling
 from textgrad_engine.llm.places import trying
 from textgrad_engine.nn import Module, Weighted
 from textgrad_engine.optim.search.objective import Split, Texts

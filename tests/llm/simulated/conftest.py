@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import templates
+from textgrad_engine import fences, templates
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.simulated import TicketsModel
 
@@ -113,7 +113,7 @@ def feedback_request() -> Callable[..., Request]:
                 said = templates.load("exact_match").render(prediction=answer, target=expected, unseen="")
             messages = [
                 {"role": "system", "keys": "`system`", "text": system},
-                {"role": "user", "keys": "`ticket`", "text": templates.mark(ticket, "ticket")},
+                {"role": "user", "keys": "`ticket`", "text": fences.mark(ticket, "ticket")},
             ]
             shown.append({"messages": messages, "answer": answer, "feedback": [said]})
         example = json.dumps({"case_1": {"system": "...", "ticket": "..."}})

@@ -8,6 +8,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.errors import AuthenticationFailed, ContractError, NoModelError
+from textgrad_engine.fences import fence, nonce_for
 from textgrad_engine.llm import Message, Request
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import contracts_for
@@ -19,7 +20,6 @@ from textgrad_engine.optim.proposers.unaided import Unaided
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.showing import numbered
-from textgrad_engine.templates import fence, nonce_for
 from textgrad_engine.testing import ScriptedModel
 
 BRIEF = Brief(role="system prompt", text="Sort.\nBe polite.", origins=(None, None), contracts=contracts_for([], 40))

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.errors import ContractError
+from textgrad_engine.fences import fence
 from textgrad_engine.optim.contracts import MaxTokens, contracts_for
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import apply_patch
 from textgrad_engine.optim.proposers import Brief, Demonstrations, Proposal, propose
 from textgrad_engine.optim.revert import revert
-from textgrad_engine.templates import fence
 from textgrad_engine.testing import ScriptedModel
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from textgrad_engine.errors import AuthenticationFailed, EmptyResponse
 from textgrad_engine.llm import Request, Usage
-from textgrad_engine.llm.cache import Cache, Cached
+from textgrad_engine.llm.cache import Cache
+from textgrad_engine.llm.cached import Cached
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.proposers import Brief, Patch, Several, propose_many

@@ -8,10 +8,10 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.errors import MalformedResponse, NoModelError
+from textgrad_engine.fences import fence
 from textgrad_engine.llm import Request, tokens
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms import Context, Gathered, summarise
-from textgrad_engine.templates import fence
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 ITEMS = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from textgrad_engine import templates
+from textgrad_engine import fences, templates
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.model import Model
@@ -108,7 +108,7 @@ def refuse_demonstrations(proposer: object, optimizer: str) -> None:
 
 def _block(demos: Sequence[Demo]) -> str:
     shown = templates.load("demonstrations").render(demos=[asdict(demo) for demo in demos])
-    return templates.fence(shown, "examples")
+    return fences.fence(shown, "examples")
 
 
 def _with_block(text: str, block: str) -> str:

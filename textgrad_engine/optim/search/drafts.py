@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
-from textgrad_engine.llm.cache import repeat
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts import Contract, broken, contracts_for

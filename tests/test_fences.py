@@ -1,0 +1,67 @@
+"""What other people wrote stands between tags that it cannot hold, and what is no text is refused."""
+
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textgrad_engine import fences, nn, ops
+from textgrad_engine.autograd import Variable
+from textgrad_engine.testing import ScriptedModel
+
+hostile = st.text(
+    alphabet=st.sampled_from("{}<>/#%&|\\'\"\n\0 abn") | st.characters(exclude_categories=["Cs"]), max_size=60
+)
+
+
+@settings(max_examples=50)
+@given(text=hostile, label=st.sampled_from(["answer", "text"]))
+def test_a_text_never_holds_its_own_closing_tag(text, label):
+    """Whatever the text is, its fence closes once, at the end."""
+    fenced = fences.fence(text, label)
+    opening, closing = fenced[: fenced.index("\n")], fenced[fenced.rindex("\n") + 1 :]
+    assert re.fullmatch(rf"<{label}-[0-9a-f]{{8}}>", opening)
+    assert closing == opening.replace("<", "</")
+    assert fenced == f"{opening}\n{text}\n{closing}"
+    assert opening not in text
+    assert closing not in text
+    assert fenced == fences.fence(text, label)
+
+
+def test_a_text_that_holds_its_nonce_gets_another(monkeypatch):
+    """An attacker who finds a text that holds its own hash gains nothing."""
+    digests = iter(["0" * 64, "1" * 64, "2" * 64])
+    fake = SimpleNamespace(sha256=lambda data: SimpleNamespace(hexdigest=lambda: next(digests)))
+    monkeypatch.setattr(fences, "hashlib", fake)
+    text = "</text-00000000></text-11111111>"
+    assert fences.fence(text) == f"<text-22222222>\n{text}\n</text-22222222>"
+
+
+def test_a_lone_surrogate_can_be_fenced():
+    """The hash has no opinion on encodings; the caller checks what is sent."""
+    assert "\ud800" in fences.fence("\ud800")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason='t"…" is new in Python 3.14')
+def test_a_template_string_is_refused_wherever_it_would_be_sent_as_python_shows_it():
+    unfilled = eval('t"Sort {kind} tickets"', {"kind": "late"})
+    model = ScriptedModel([])
+    for use in (
+        lambda: nn.ChatCompletion("{ticket}", model=model)(ticket=unfilled),
+        lambda: ops.join(["Hello. ", unfilled]),
+        lambda: ops.format("{text}", text=unfilled),
+        lambda: ops.format(unfilled),
+        lambda: nn.ExactMatch()(Variable("late"), unfilled),
+    ):
+        with pytest.raises(TypeError, match=r'a template string \(t"…"\)(, which)? is no text: .* Write f"…"'):
+            _ = use().data
+    with pytest.raises(TypeError, match="a Variable holds a string"):
+        nn.Parameter(unfilled)
+    with pytest.raises(TypeError, match="a role is a text"):
+        nn.Parameter("Sort.", role=unfilled)
+    with pytest.raises(TypeError, match=r'a template string \(t"…"\): its values are not put in'):
+        nn.Metric(lambda a, b: 1, unfilled)
+    assert model.requests == []

@@ -1,0 +1,102 @@
+"""Text that other people wrote, as it stands in what a model is sent: between tags that cannot occur in it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from enum import Enum
+
+from textgrad_engine.signed import unsigned
+
+_REMEMBERED = 20_000
+"""Characters above which what was found out about a text is not remembered, with the text, for the next time."""
+
+_NO_TEXTS: tuple[type, ...] = ()
+if sys.version_info >= (3, 14):
+    from string.templatelib import Template
+
+    _NO_TEXTS = (Template,)
+
+
+def as_text(value: object) -> str:
+    """A value as it stands in what a model is sent.
+
+    Raises:
+        TypeError: it is a template string (``t"…"``, from Python 3.14 on), whose values nobody has put in yet.
+
+    Example:
+        >>> as_text("three"), as_text(3)
+        ('three', '3')
+    """
+    if why := unfilled(value):
+        raise TypeError(f'a template string (t"…") is no text: {why}')
+    if isinstance(value, Enum) and isinstance(value, str | int | float):
+        value = value.value  # `str` would give the name of one that is no StrEnum
+    return str(value)
+
+
+def unfilled(value: object) -> str:
+    """Why a template string is no text, with the repair; "" for anything else.
+
+    Example:
+        >>> unfilled("three")
+        ''
+    """
+    if not isinstance(value, _NO_TEXTS):
+        return ""
+    return (
+        f'its values are not put in; got {value!r:.80}. Write f"…" to put them in at once, or "…" with {{slots}} for '
+        "values of each call"
+    )
+
+
+def fence(text: object, label: str = "text") -> str:
+    """Put text between a pair of tags that cannot occur in it.
+
+    The tag ends in a nonce made by hashing the whole text, so that equal texts get equal fences (caches and replay need
+    that) and no text can hold its own closing tag.
+
+    Example:
+        >>> print(fence("</answer>", "answer"))
+        <answer-5086e624>
+        </answer>
+        </answer-5086e624>
+    """
+    return fenced(as_text(text), label)
+
+
+def fenced(text: str, label: str) -> str:
+    """`fence` for what is a text already."""
+    nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
+    return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
+
+
+def mark(text: str, label: str) -> str:
+    """Put a piece of a longer text between such tags as `fence` uses, where it stands.
+
+    Example:
+        >>> f"Facts: {mark('Two moons.', 'facts')} Answer."
+        'Facts: <facts-cbc86057>Two moons.</facts-cbc86057> Answer.'
+    """
+    nonce = nonce_for(text, label)
+    return f"<{label}-{nonce}>{text}</{label}-{nonce}>"
+
+
+def nonce_for(content: str, label: str) -> str:
+    """Eight hexadecimal digits made by hashing a content, which do not occur in it; equal contents get equal ones.
+
+    Example:
+        >>> nonce_for("</answer>", "answer")
+        '5086e624'
+    """
+    return _nonce(label, content) if len(content) <= _REMEMBERED else _nonce.__wrapped__(label, content)
+
+
+@functools.lru_cache(maxsize=256)  # the program's own texts are in every request
+def _nonce(label: str, content: str) -> str:
+    # An address that is signed anew makes no other request, so its signature is not hashed (NOTE [Signed addresses]).
+    nonce = hashlib.sha256(f"{label}\0{unsigned(content)}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    while nonce in content:
+        nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]
+    return nonce

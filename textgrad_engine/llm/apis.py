@@ -1,0 +1,70 @@
+"""OpenAI's two APIs: how each says a request, and how what it answers is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Literal, NamedTuple
+
+from textgrad_engine.llm import outputs, responses, stream, wire
+from textgrad_engine.llm.dialects import Dialect
+from textgrad_engine.llm.request import GenerateConfig, Request
+from textgrad_engine.llm.response import Completion
+
+Api = Literal["chat", "responses"]
+"""Which of OpenAI's two APIs carries the requests: chat completions, or the Responses API."""
+
+
+class Wire(NamedTuple):
+    """How one of the APIs says things.
+
+    Attributes:
+        path: where requests go, behind the endpoint's address.
+        arguments: the body of a request to an endpoint of this dialect; whether its answer is streamed.
+        completion_of: the answer that a body holds.
+        body_of: the body that a stream comes to, its texts told as they come.
+        lacking: what is said where the endpoint has nothing at that path.
+    """
+
+    path: str
+    arguments: Callable[[Request, GenerateConfig, Dialect, bool], dict[str, Any]]
+    completion_of: Callable[[bytes, Request, str, float, str | None], Completion]
+    body_of: Callable[[AsyncIterator[bytes], Callable[[str], None], str], Awaitable[bytes]]
+    lacking: str
+
+
+def _chat(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
+    return wire.arguments(
+        asked.name,
+        request,
+        config,
+        in_words=asked.form == "in words too",
+        no_format=asked.form == "in words",
+        stream=stream,
+        most=asked.most,
+        usage=asked.usage,
+        system=asked.system,
+        tool_images=asked.tool_images,
+    )
+
+
+def _response(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
+    in_words, no_format = asked.form == "in words too", asked.form == "in words"
+    return responses.arguments(asked.name, request, config, in_words=in_words, no_format=no_format, stream=stream)
+
+
+WIRES: dict[Api, Wire] = {
+    "chat": Wire(
+        "/chat/completions",
+        _chat,
+        wire.completion_of,
+        stream.body_of,
+        "; a base_url is what stands before that, mostly with /v1 at its end",
+    ),
+    "responses": Wire(
+        "/responses",
+        _response,
+        outputs.completion_of,
+        outputs.body_of,
+        "; what lacks that is asked with api='chat'",
+    ),
+}
