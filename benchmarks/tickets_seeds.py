@@ -15,7 +15,7 @@ from pathlib import Path
 
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
-from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_file import load_config
 
 TICKETS = Path(__file__).parent.parent / "examples" / "tickets"
 

@@ -11,8 +11,8 @@ import typer
 
 import textgrad_engine as tg
 from textgrad_engine.cli.build import make_guards, make_optimizer, make_program
-from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.main import app
 
 ROOT = Path(__file__).parent.parent

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import data, nn, ops, slots
-from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import DataError
 from textgrad_engine.testing import FunctionModel
 

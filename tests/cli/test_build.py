@@ -9,7 +9,7 @@ import pytest
 
 from textgrad_engine import Variable, nn
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import ConfigError, TemplateError
 from textgrad_engine.llm import OpenAIModel, innermost, model_for
 from textgrad_engine.llm.context import context_window

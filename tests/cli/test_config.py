@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.cli import runs
-from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.settings import Budget, ModelPrice, Sampling
 from textgrad_engine.cli.toml_lines import key_lines
 from textgrad_engine.cli.user_code import path_restored

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.optimizers import NAMES, BaseSettings, settings_for
 from textgrad_engine.cli.parts import Schedule
 from textgrad_engine.cli.settings import Contracts, Metric, ModelPrice, OfPrompt, Sampling

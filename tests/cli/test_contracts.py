@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.contracts import (
     Contract,

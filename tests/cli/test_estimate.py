@@ -10,7 +10,8 @@ import pytest
 
 from textgrad_engine.cli.estimate import seconds_at
 from textgrad_engine.cli.settings import Models
-from textgrad_engine.train.estimate import Estimate, Range
+from textgrad_engine.optim.search.volume import Range
+from textgrad_engine.train.estimated import Estimate
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 

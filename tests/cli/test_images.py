@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.nn import Judge
 from textgrad_engine.testing import png

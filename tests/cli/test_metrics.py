@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli import build, runs
-from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.nn import ChatCompletion, ExactMatch, OnField, Weighted
 from textgrad_engine.store import read_run

@@ -11,7 +11,7 @@ import pytest
 
 from textgrad_engine import optim
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.optimizers import NAMES, settings_for
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.proposers import Demonstrations, Patch, Unaided

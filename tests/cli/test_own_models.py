@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm import OpenAIModel, innermost
 from textgrad_engine.testing import FunctionModel

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.runs import claim, load_texts
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import ChatCompletion, Parameter

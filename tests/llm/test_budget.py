@@ -33,7 +33,8 @@ from textgrad_engine.llm import (
     resolve,
     set_price,
 )
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Amount, Budget, Reserve
+from textgrad_engine.llm.account import Amount, Budget
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.testing import FunctionModel, ScriptedModel

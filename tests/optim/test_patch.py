@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.fences import fence
-from textgrad_engine.optim.patch import Edit, Evidence, Gone, Origin, apply_patch, edits_from, origins_of_rewrite
+from textgrad_engine.optim.cells import Evidence, Gone, Origin
+from textgrad_engine.optim.patch import Edit, apply_patch, edits_from, origins_of_rewrite
 
 EVIDENCE = [Evidence("too long", ("t1",)), Evidence("too rude", ("t2", "t3"))]
 

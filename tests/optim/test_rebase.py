@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.patch import Edit, Evidence, Origin, apply_patch
+from textgrad_engine.optim.cells import Evidence, Origin
+from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.rebase import fold, merge_patches, rebase
 from textgrad_engine.optim.revert import revert
 

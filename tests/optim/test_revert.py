@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from textgrad_engine.optim.patch import Edit, Evidence, Origin, apply_patch, origins_of_rewrite
+from textgrad_engine.optim.cells import Evidence, Origin
+from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.revert import edits_in, revert
 
 SEED = "Sort the mail.\nBe brief.\nBe polite."

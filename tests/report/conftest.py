@@ -8,7 +8,7 @@ import pytest
 
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
-from textgrad_engine.optim.patch import Gone
+from textgrad_engine.optim.cells import Gone
 from textgrad_engine.store import Run
 from textgrad_engine.train import Evaluation, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange, StepEnded

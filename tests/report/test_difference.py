@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim import Edit, Evidence, Origin
-from textgrad_engine.optim.patch import Gone
+from textgrad_engine.optim.cells import Gone
 from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
 from textgrad_engine.report.tables import render
 from textgrad_engine.train import TrainResult

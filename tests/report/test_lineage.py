@@ -11,7 +11,8 @@ import textgrad_engine as tg
 from textgrad_engine import optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Edit, Evidence, Origin
-from textgrad_engine.optim.patch import Gone, apply_patch
+from textgrad_engine.optim.cells import Gone
+from textgrad_engine.optim.patch import apply_patch
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import (
     as_json,

@@ -17,7 +17,7 @@ import pytest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
-from textgrad_engine.optim.patch import Gone
+from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import is_page, page_of
 from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult

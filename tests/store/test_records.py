@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from textgrad_engine import Variable
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
-from textgrad_engine.optim.patch import Gone
+from textgrad_engine.optim.cells import Gone
 from textgrad_engine.store.records import (
     dumps,
     evaluation_from_json,

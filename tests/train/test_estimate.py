@@ -12,9 +12,11 @@ import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.optim.transforms import dedupe, summarise
 from textgrad_engine.testing import FunctionModel, simulated_task
-from textgrad_engine.train.estimate import Estimate, Range, estimate, estimate_parts
+from textgrad_engine.train.estimate import estimate, estimate_parts
+from textgrad_engine.train.estimated import Estimate
 from textgrad_engine.train.folds import Part
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"

@@ -18,7 +18,8 @@ from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import Metric as ConfigMetric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.errors import ConfigError, DataError, ModelError
-from textgrad_engine.llm.budget import Budget, budget
+from textgrad_engine.llm.account import Budget
+from textgrad_engine.llm.budget import budget
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.llm.cached import caching
 from textgrad_engine.llm.headers import problem_of_value

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import tomllib
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +16,6 @@ from pydantic import PrivateAttr, ValidationError
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
-from textgrad_engine.cli.completion import is_config
 from textgrad_engine.cli.config_checks import CHECKS
 from textgrad_engine.cli.config_errors import problems_of, table_of
 from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
@@ -34,7 +32,7 @@ from textgrad_engine.cli.settings import (
     Section,
     Train,
 )
-from textgrad_engine.cli.toml_lines import Keys, key_lines, line_of, place, syntax_error
+from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
@@ -43,9 +41,6 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.nn.loss import names_inputs, takes_target
 from textgrad_engine.slots import slots_of
-from textgrad_engine.store import typed
-
-_CONFIG = "a config is a .toml file, or a folder that holds config.toml"
 
 
 class Config(Section):
@@ -363,42 +358,6 @@ class Config(Section):
 def _refuse_constant(name: str) -> NoReturn:
     """Raises ValueError: Python reads NaN and Infinity, and JSON has neither."""
     raise ValueError(f"{name} is no JSON")
-
-
-def load_config(path: str | Path) -> Config:
-    """Read and check a config file; the data is read by `config_data.read_data`.
-
-    Args:
-        path: a ``.toml`` file, or a folder that holds a ``config.toml``.
-
-    Raises:
-        ConfigError: anything in it cannot be used; every message names file, line and repair.
-    """
-    path = Path(path)
-    if path.is_dir():
-        others = sorted(file.name for file in path.glob("*.toml"))
-        path /= "config.toml"
-        if not path.is_file() and others:
-            raise ConfigError(f"{path}: there is no such file; name one of {', '.join(others)}, or rename it")
-        if not path.is_file():
-            raise ConfigError(f"{path}: there is no such file; name a folder that holds one, or another .toml file")
-    if not path.is_file():
-        said = missing_file(path, is_config)
-        raise ConfigError(said if said.endswith("?") else f"{said}; {_CONFIG}")
-    if path.suffix.lower() != ".toml":
-        made = f"textgrad-engine init FOLDER --data {typed(path)} --target COLUMN"
-        raise ConfigError(f"{path}: {_CONFIG}; of a table of examples `{made}` makes one")
-    try:
-        text = read_text(path).replace("\r\n", "\n")
-    except DataError as error:
-        raise ConfigError(str(error)) from None
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(syntax_error(path, text, str(error))) from None
-    except RecursionError:
-        raise ConfigError(f"{path}:1: the file is nested too deeply to be read") from None
-    return Config.of(values, path, key_lines(text))
 
 
 def _of_another(values: Mapping[str, Any], name: str) -> dict[str, Any]:

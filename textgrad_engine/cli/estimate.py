@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import build, runs
-from textgrad_engine.cli.config import load_config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import check_shown, parts_for
 from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds
 from textgrad_engine.cli.options import (

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import build
-from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.init_answers import answers_of

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.cli import run_data, runs
-from textgrad_engine.cli.config import Config, load_config
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import part_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError

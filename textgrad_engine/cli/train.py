@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import runs
-from textgrad_engine.cli.config import load_config
+from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import carry_out_folds, check_shown, end_folds, parts_for
 from textgrad_engine.cli.options import (
     BaseUrl,

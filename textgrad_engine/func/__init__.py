@@ -4,9 +4,10 @@ from textgrad_engine.func.functional import functional_call
 from textgrad_engine.func.grad import grad, grad_and_value, vjp
 from textgrad_engine.func.jacobian import hessian, jacfwd, jacrev
 from textgrad_engine.func.jvp import jvp
+from textgrad_engine.func.own_rule import VmapInfo
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.trace import Trace, TraceRecord, trace
-from textgrad_engine.func.vmap import VmapInfo, vmap
+from textgrad_engine.func.vmap import vmap
 
 __all__ = [
     "Trace",

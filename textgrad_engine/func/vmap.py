@@ -35,12 +35,10 @@ from textgrad_engine.func.columns import (
     size_of_columns,
 )
 from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
-from textgrad_engine.func.own_rule import Randomness, VmapInfo, run_own_rule
+from textgrad_engine.func.own_rule import Randomness, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.asking import SHARED, SharedSamples
 from textgrad_engine.ops.batching import Stack
-
-__all__ = ["VmapInfo", "VmapLayer", "vmap"]
 
 
 class _Batch:

@@ -3,7 +3,8 @@
 Importing this loads none of `openai`, `tiktoken` and `genai_prices`; each is loaded by the first call that needs it.
 """
 
-from textgrad_engine.llm.budget import Budget, Budgeted, Remaining, budget
+from textgrad_engine.llm.account import Budget, Remaining
+from textgrad_engine.llm.budget import Budgeted, budget
 from textgrad_engine.llm.cache import Cache, cache_folder
 from textgrad_engine.llm.cached import Cached, caching
 from textgrad_engine.llm.cachekey import repeat

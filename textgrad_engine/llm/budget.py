@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget, Remaining
+from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget
 from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of
@@ -22,18 +22,6 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.scoped import setting
-
-__all__ = [
-    "DEFAULT_MAX_TOKENS",
-    "Amount",
-    "Budget",
-    "Budgeted",
-    "Remaining",
-    "Reserve",
-    "budget",
-    "budgets_around",
-    "charge",
-]
 
 DEFAULT_MAX_TOKENS = 8192
 """The ``max_tokens`` that a request is sent with under a limit in tokens or dollars when it sets none."""

@@ -20,8 +20,6 @@ from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
 from textgrad_engine.nn.state import IncompatibleKeys, load_state, state_of
 from textgrad_engine.nn.trained import TRAINED, WATCHED, check_known, notice
 
-__all__ = ["IncompatibleKeys", "Module", "OneVariable"]
-
 
 class Module:
     """Base of programs: assign Parameters, buffers and other Modules in `__init__`, write `forward`, call the module.

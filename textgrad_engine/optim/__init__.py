@@ -6,6 +6,7 @@
 from textgrad_engine.optim import proposers, schedules, transforms
 from textgrad_engine.optim.beam_search import BeamSearch
 from textgrad_engine.optim.bootstrap_demos import BootstrapDemos
+from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.contracts import (
     Contract,
@@ -24,7 +25,7 @@ from textgrad_engine.optim.contracts import (
 from textgrad_engine.optim.opro import OPRO
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.optim.pareto_search import ParetoSearch
-from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.patch_search import PatchSearch
 from textgrad_engine.optim.random_search import RandomEdits, RandomSearch
 from textgrad_engine.optim.search.searcher import Decision, Searcher

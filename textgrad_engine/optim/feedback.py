@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.ops.parts import said_of_in_words
-from textgrad_engine.optim.patch import Evidence
+from textgrad_engine.optim.cells import Evidence
 
 ANSWER_LENGTH = 400
 """Characters of an answer that are shown beside the feedback on it."""

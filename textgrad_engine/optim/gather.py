@@ -11,12 +11,10 @@ from typing import Any
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED
-from textgrad_engine.optim.feedback import FeedbackItem, item_of
+from textgrad_engine.optim.feedback import item_of
 from textgrad_engine.optim.transforms.base import Chain, Context, Gathered, chain
 from textgrad_engine.optim.transforms.cap import cap
 from textgrad_engine.optim.transforms.dedupe import dedupe
-
-__all__ = ["FeedbackItem", "Heard", "collect", "gather", "shown", "usual"]
 
 _log = logging.getLogger("textgrad_engine.optim.gather")
 

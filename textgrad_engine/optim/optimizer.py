@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
@@ -15,17 +14,14 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import check
+from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
-from textgrad_engine.optim.contracts.standard import kept_by_some
 from textgrad_engine.optim.noted import Before, check_written, note
-from textgrad_engine.optim.param_groups import groups_of, told, trained_in
-from textgrad_engine.optim.patch import Origin
-from textgrad_engine.optim.saved import check_owner, plain, taken
+from textgrad_engine.optim.param_groups import given_as, groups_of, trained_in, warn_of_shared
+from textgrad_engine.optim.saved import check_owner, check_sizes, remembered_in, state_of
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
 from textgrad_engine.optim.texts import texts_now, write_texts
-
-_log = logging.getLogger("textgrad_engine.optim.optimizer")
 
 Closure: TypeAlias = "Callable[[], Any] | Objective"
 StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
@@ -109,7 +105,7 @@ class Optimizer:
         if isinstance(params, str | type) or not isinstance(params, Iterable):
             raise TypeError(
                 f"{type(self).__name__}: params must be a sequence of Variables or groups, such as "
-                f"program.parameters(), got {told(params)}"
+                f"program.parameters(), got {given_as(params)}"
             )
         self.defaults = self._checked(defaults)
         self.param_groups: list[dict[str, Any]] = []
@@ -142,7 +138,7 @@ class Optimizer:
         if "max_tokens" in made and made["max_tokens"] is None:
             made["max_tokens"] = most_tokens(texts_now(variables))
         self.param_groups.append(made)
-        self._warn_of_shared(made)
+        warn_of_shared(made, type(self).__name__)
 
     def variables(self) -> list[Variable]:
         """All parameters, in the order of the groups.
@@ -216,7 +212,7 @@ class Optimizer:
         if closure is not None and not callable(closure):
             raise TypeError(
                 f"{type(self).__name__} calls what step() is given, a function that computes losses and goes backward; "
-                f"got {told(closure)}"
+                f"got {given_as(closure)}"
             )
         with self._whole(() if closure is None else (closure,), {}):
             result = closure() if closure is not None else None
@@ -244,22 +240,6 @@ class Optimizer:
             ValueError: a setting is out of range.
         """
         return shared(settings, type(self).__name__, self._several, solved=self._has_solved)
-
-    def _warn_of_shared(self, group: Mapping[str, Any]) -> None:
-        """Say so where a group asks of all its texts for what only some of them have."""
-        variables = group["params"]
-        found = kept_by_some(group.get("constraints", ()), [str(variable.data) for variable in variables])
-        if found is not None:
-            contract, keeps, lacks = found
-            _log.warning(
-                "%s asks for %r in all texts of a group: %s keeps it, and %s does not, so nothing new in that one is "
-                "kept that does not say it, too; a contract of one text goes into its own group, {'params': [...], "
-                "'constraints': [...]}",
-                type(self).__name__,
-                contract,
-                label_of(variables[keeps]),
-                label_of(variables[lacks]),
-            )
 
     def _step(self) -> None:
         raise NotImplementedError(f"{type(self).__name__} needs a `step` that changes its parameters")
@@ -361,13 +341,8 @@ class Optimizer:
         JSON can hold it, and give it back to `load_state_dict`, unless a group's settings have objects of your own
         (contracts, transforms, a proposer).
         """
-        numbers = {id(v): n for n, v in enumerate(self.variables())}
-        groups = [
-            {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(v)] for v in group["params"]]}
-            for group in self.param_groups
-        ]
-        state = {numbers[id(variable)]: plain(entry) for variable, entry in self.state.items()}
-        return {"optimizer": type(self).__name__, "state": state, "param_groups": groups, "steps": self.steps}
+        held = state_of(self.param_groups, self.variables(), self.state)
+        return {"optimizer": type(self).__name__, **held, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave; the parameters themselves, and their requires_grad, stay as they are.
@@ -396,28 +371,19 @@ class Optimizer:
             ValueError: it belongs to other groups, or a setting is out of range.
             TypeError: a setting is of a wrong kind.
         """
-        sizes = [len(group["params"]) for group in self.param_groups]
-        theirs = [len(group["params"]) for group in state["param_groups"]]
-        if sizes != theirs:
-            raise ValueError(f"the state is for groups of {theirs} parameters; this optimizer has groups of {sizes}")
+        check_sizes(state, self.param_groups)
         settings = []
         for number, other in enumerate(state["param_groups"]):
             with named(f"param_groups[{number}] of the state"):
                 if strange := [name for name in other if name not in ("params", *self.defaults)]:
                     raise ValueError(f"{type(self).__name__} has no setting {strange[0]!r}")
                 settings.append(self._checked({name: value for name, value in other.items() if name != "params"}))
-        variables = dict(enumerate(self.variables()))
-        steps = int(state["steps"])
-        if strange := [number for number in state["state"] if int(number) not in variables]:
-            raise ValueError(
-                f"the state is of parameter {strange[0]}, too; this optimizer has 0 to {len(variables) - 1}"
-            )
-        held = {variables[int(number)]: taken(entry) for number, entry in state["state"].items()}
+        steps, remembered = int(state["steps"]), remembered_in(state, self.variables())
 
         def take() -> None:
             for group, own in zip(self.param_groups, settings):
                 group.update(own)
-            self.steps, self.state = steps, held
+            self.steps, self.state = steps, remembered
 
         return take
 

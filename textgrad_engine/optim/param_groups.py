@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.kinds import told
+from textgrad_engine.optim.contracts.standard import kept_by_some
+
+_log = logging.getLogger("textgrad_engine.optim.param_groups")
 
 
 def groups_of(given: Sequence[Any]) -> Sequence[Any]:
@@ -19,10 +24,10 @@ def groups_of(given: Sequence[Any]) -> Sequence[Any]:
     if not any(groups):
         return [{"params": given}]
     if not all(groups):
-        number = groups.index(False)
+        one, group = groups.index(False), groups.index(True)
         raise TypeError(
-            f"params[{number}] is {told(given[number])}, and params[{groups.index(True)}] is a group; give parameters "
-            'only or groups only: {"params": [...]} makes a group of it'
+            f"params[{one}] is {given_as(given[one])}, and params[{group}] is a group; give parameters only or groups "
+            'only: {"params": [...]} makes a group of it'
         )
     return given
 
@@ -45,13 +50,13 @@ def trained_in(group: Mapping[str, Any], where: str) -> list[Variable]:
     """
     given: object = group
     if not isinstance(given, Mapping):
-        raise TypeError(f'{where}: a group is {{"params": [...]}} with settings of its own, got {told(given)}')
+        raise TypeError(f'{where}: a group is {{"params": [...]}} with settings of its own, got {given_as(given)}')
     if "params" not in given:
         has = f"only {', '.join(map(repr, given))}" if given else "nothing in it"
         raise ValueError(f'{where} has no "params": write {{"params": [...], ...}}; it has {has}')
     params = given["params"]
     if not isinstance(params, Variable | Iterable):
-        raise TypeError(f'{where}: "params" is a sequence of Variables, got {type(params).__name__}')
+        raise TypeError(f'{where}: "params" is a sequence of Variables, got {told(params)}')
     variables: list[Any] = [params] if isinstance(params, Variable) else list(params)
     for variable in variables:
         if not isinstance(variable, Variable):
@@ -67,6 +72,28 @@ def trained_in(group: Mapping[str, Any], where: str) -> list[Variable]:
     return variables
 
 
-def told(value: object) -> str:
-    """What somebody gave, in a few words for an error."""
-    return label_of(value) if isinstance(value, Variable) else f"{type(value).__name__} {value!r:.60}"
+def warn_of_shared(group: Mapping[str, Any], kind: str) -> None:
+    """Say so where a group asks of all its texts for what only some of them have.
+
+    Args:
+        group: with its "params" and settings.
+        kind: the class of the optimizer.
+    """
+    variables = group["params"]
+    found = kept_by_some(group.get("constraints", ()), [str(variable.data) for variable in variables])
+    if found is not None:
+        contract, keeps, lacks = found
+        _log.warning(
+            "%s asks for %r in all texts of a group: %s keeps it, and %s does not, so nothing new in that one is "
+            "kept that does not say it, too; a contract of one text goes into its own group, {'params': [...], "
+            "'constraints': [...]}",
+            kind,
+            contract,
+            label_of(variables[keeps]),
+            label_of(variables[lacks]),
+        )
+
+
+def given_as(value: object) -> str:
+    """What somebody gave, in a few words for an error: a Variable by its label."""
+    return label_of(value) if isinstance(value, Variable) else told(value)

@@ -8,24 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.llm.schema import integer
-from textgrad_engine.optim.cells import Cell, Evidence, Gone, Origin, cells_of, text_of
+from textgrad_engine.optim.cells import Cell, Evidence, Origin, cells_of, text_of
 from textgrad_engine.optim.sentences import Place, led_as, places_of
 from textgrad_engine.optim.showing import left_over
-
-__all__ = [
-    "PATCH_SCHEMA",
-    "REWRITE_SCHEMA",
-    "Edit",
-    "Evidence",
-    "Gone",
-    "Op",
-    "Origin",
-    "apply_patch",
-    "as_one",
-    "edits_from",
-    "origins_of_rewrite",
-    "stamped",
-]
 
 Op = Literal["add", "replace", "remove"]
 

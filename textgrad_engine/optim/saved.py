@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from textgrad_engine.optim.patch import Origin
+from textgrad_engine.autograd import Variable
+from textgrad_engine.optim.cells import Origin
 
 _ORIGINS = TypeAdapter(list[Origin | None])
 
@@ -35,6 +36,40 @@ def taken(entry: Mapping[str, Any]) -> dict[str, Any]:
         text, origins = held["origins"]
         held["origins"] = (text, _ORIGINS.validate_python(origins))
     return held
+
+
+def state_of(
+    groups: Sequence[Mapping[str, Any]], variables: Sequence[Variable], remembered: Mapping[Variable, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Groups, and what is remembered of their parameters, as plain data; parameters are numbered in order."""
+    numbers = {id(variable): number for number, variable in enumerate(variables)}
+    return {
+        "state": {numbers[id(variable)]: plain(entry) for variable, entry in remembered.items()},
+        "param_groups": [{**group, "params": [numbers[id(each)] for each in group["params"]]} for group in groups],
+    }
+
+
+def remembered_in(state: Mapping[str, Any], variables: Sequence[Variable]) -> dict[Variable, dict[str, Any]]:
+    """What a state has remembered of parameters.
+
+    Raises:
+        ValueError: it is of more parameters than these.
+    """
+    known = dict(enumerate(variables))
+    if strange := [number for number in state["state"] if int(number) not in known]:
+        raise ValueError(f"the state is of parameter {strange[0]}, too; this optimizer has 0 to {len(known) - 1}")
+    return {known[int(number)]: taken(entry) for number, entry in state["state"].items()}
+
+
+def check_sizes(state: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a state of other groups.
+
+    Raises:
+        ValueError: theirs are more, fewer, or of other sizes.
+    """
+    sizes, theirs = ([len(group["params"]) for group in each] for each in (groups, state["param_groups"]))
+    if sizes != theirs:
+        raise ValueError(f"the state is for groups of {theirs} parameters; this optimizer has groups of {sizes}")
 
 
 def check_owner(state: Mapping[str, Any], kind: type, own: Callable[[], Mapping[str, Any]]) -> None:

@@ -1,9 +1,11 @@
 """Training loops, evaluation and its statistics."""
 
 from textgrad_engine.train import events
+from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.controls import Control, Controls
 from textgrad_engine.train.crossval import across_validate, cross_validate
-from textgrad_engine.train.evaluator import Comparison, Evaluation, aevaluate, compare, evaluate
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.evaluator import aevaluate, evaluate
 from textgrad_engine.train.events import Callback, StopTraining
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards

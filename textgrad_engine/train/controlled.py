@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from textgrad_engine.train.comparison import compare
 from textgrad_engine.train.controls import Control, proposers_of, search_without_feedback
-from textgrad_engine.train.evaluator import Evaluation, compare
+from textgrad_engine.train.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run

@@ -51,8 +51,6 @@ from textgrad_engine.train.folds import Part
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer, check_parts, sets_of
 
-__all__ = ["Estimate", "Range", "estimate", "estimate_parts"]
-
 SAMPLE = 8
 """Examples that are put through."""
 

@@ -16,7 +16,6 @@ from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
-from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.fields import check_examples, inputs_and_target, lacking, refusing_batches, with_fields
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
@@ -25,8 +24,6 @@ from textgrad_engine.train.metric_scores import MetricScores, filled, parts_of
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
-
-__all__ = ["ENDED", "Attempt", "Comparison", "Evaluation", "aevaluate", "attempt", "compare", "evaluate"]
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""

@@ -14,7 +14,7 @@ from textgrad_engine.llm.toolcalls import ToolRecord
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
 from textgrad_engine.optim.search.racing import RaceRecord
-from textgrad_engine.train.evaluator import Evaluation
+from textgrad_engine.train.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult

@@ -18,14 +18,8 @@ from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.digest import digest_of
-from textgrad_engine.train.evaluator import (
-    Evaluation,
-    Scored,
-    clusters_of,
-    evaluation_of,
-    refuse_if_mostly_lost,
-    scale_of,
-)
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost, scale_of
 from textgrad_engine.train.fields import check_examples, inputs_and_target, target_fields
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.train.evaluator import Comparison, Evaluation, compare
+from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.folds import Part
 from textgrad_engine.train.metric_scores import MetricScores

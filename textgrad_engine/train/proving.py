@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
-from textgrad_engine.optim.patch import Origin, stamped
+from textgrad_engine.optim.patch import stamped
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.search.board import Board
 from textgrad_engine.optim.search.drafts import Desk

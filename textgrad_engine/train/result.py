@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim import Origin
+from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.controls import Controls
-from textgrad_engine.train.evaluator import Comparison, Evaluation, compare
+from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 from textgrad_engine.train.front import FrontPoint, front_of
 

@@ -27,7 +27,8 @@ from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.ending import Ending
-from textgrad_engine.train.evaluator import Evaluation, evaluate
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.evaluator import evaluate
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,

@@ -11,9 +11,9 @@ from textgrad_engine.errors import AuthenticationFailed, ContractError, NoModelE
 from textgrad_engine.fences import fence, nonce_for
 from textgrad_engine.llm import Message, Request
 from textgrad_engine.llm.model import Model
+from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.contracts import contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.patch import Origin
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, propose
 from textgrad_engine.optim.proposers.base import LateModel, second_parent
 from textgrad_engine.optim.proposers.unaided import Unaided

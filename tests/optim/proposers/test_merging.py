@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.contracts import contracts_for
-from textgrad_engine.optim.patch import Edit, Evidence, Origin, apply_patch
+from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.proposers import Brief, Crossover, Merge, Proposal, propose
 from textgrad_engine.optim.revert import edits_in, revert
 from textgrad_engine.testing import ScriptedModel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from textgrad_engine.optim.patch import Edit, Evidence, apply_patch
+from textgrad_engine.optim.cells import Evidence
+from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.search.agenda import company, due
 from textgrad_engine.optim.search.board import Accepted, Board, Refused
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.search.board import MOST_DRAWN, MOST_LOST, Accepted, Begun, Board, Refused, Rival
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.written import Written

@@ -8,7 +8,8 @@ import pytest
 
 from textgrad_engine import Variable, optim, use_models
 from textgrad_engine.optim import Forbids
-from textgrad_engine.optim.patch import Origin, origins_of_rewrite
+from textgrad_engine.optim.cells import Origin
+from textgrad_engine.optim.patch import origins_of_rewrite
 from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.population import Candidate, Population

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from textgrad_engine import Variable
+from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
-from textgrad_engine.optim.patch import Edit, Origin, apply_patch
+from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.moving import moved
 

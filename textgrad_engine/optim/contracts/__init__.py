@@ -2,8 +2,9 @@
 
 from textgrad_engine.optim.contracts.base import Contract, Wish, broken
 from textgrad_engine.optim.contracts.copying import NoCopying
+from textgrad_engine.optim.contracts.detect import LANGUAGES
 from textgrad_engine.optim.contracts.frozen import FrozenLines
-from textgrad_engine.optim.contracts.language import LANGUAGES, Language
+from textgrad_engine.optim.contracts.language import Language
 from textgrad_engine.optim.contracts.length import MaxTokens, NotEmpty
 from textgrad_engine.optim.contracts.pattern import Lacks, Matches
 from textgrad_engine.optim.contracts.phrases import Forbids, Requires

@@ -8,8 +8,6 @@ from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.optim.contracts.detect import LANGUAGES, language_of, prose_of
 
-__all__ = ["LANGUAGES", "Language"]
-
 _SHOWN = 300
 """Characters of a line that are shown."""
 

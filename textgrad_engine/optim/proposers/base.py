@@ -17,10 +17,11 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.ops.parts import without_repeat
+from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, Evidence, Origin, apply_patch, origins_of_rewrite, stamped
+from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, apply_patch, origins_of_rewrite, stamped
 from textgrad_engine.optim.showing import left_over, unwrapped
 
 

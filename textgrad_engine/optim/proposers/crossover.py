@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.patch import PATCH_SCHEMA, Origin, edits_from
+from textgrad_engine.optim.cells import Origin
+from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, second_parent, shared_slots
 from textgrad_engine.optim.rebase import fold
 from textgrad_engine.optim.sentences import by_sentences

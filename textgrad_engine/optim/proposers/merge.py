@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.proposers.base import Brief, Proposal, patched, second_parent
 from textgrad_engine.optim.rebase import rebase
 

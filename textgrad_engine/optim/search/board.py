@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from textgrad_engine.optim.patch import Edit, Evidence, Origin
+from textgrad_engine.optim.cells import Evidence, Origin
+from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.search.marks import Marks, marks_of
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.racing import RaceRecord

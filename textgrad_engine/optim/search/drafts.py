@@ -24,8 +24,6 @@ from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.transforms import Context
 
-__all__ = ["Answer", "Desk", "Draft", "Job", "Written"]
-
 Answer: TypeAlias = Proposal | str
 """A proposal, or in words why there is none: the model gave no answer."""
 

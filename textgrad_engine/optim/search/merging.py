@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.proposers import Crossover, Merge, Proposer
 from textgrad_engine.optim.rebase import merge_patches
-from textgrad_engine.optim.search.drafts import Answer, Desk, Draft, Job, Written
+from textgrad_engine.optim.search.drafts import Answer, Desk, Draft, Job
 from textgrad_engine.optim.search.population import Candidate, Population
+from textgrad_engine.optim.search.written import Written
 
 
 @dataclass(frozen=True)

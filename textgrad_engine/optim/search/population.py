@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.patch import Origin
+from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of
 from textgrad_engine.optim.search.race import Race

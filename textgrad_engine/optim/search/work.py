@@ -10,10 +10,11 @@ from typing import Literal
 from textgrad_engine import ops, templates
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.optim.between import edits_between
+from textgrad_engine.optim.cells import Evidence
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import gather
-from textgrad_engine.optim.patch import Edit, Evidence, apply_patch
+from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer
 from textgrad_engine.optim.proposers.base import patched
 from textgrad_engine.optim.revert import edits_in, revert
