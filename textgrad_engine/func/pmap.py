@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -47,7 +48,8 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         (in order) that raised is raised, and items that have not begun are left out.
 
     Raises:
-        TypeError: the function is none, or concurrency is no whole number.
+        TypeError: the function is none or an `async def`, or concurrency is no whole number.
+        DispatchError: (from the new function) inside of an `async def forward`, where `apmap` is awaited instead.
         ValueError: concurrency is below 1.
 
     Example:
@@ -56,7 +58,17 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
     """
     check_function("pmap", function)
     check(pmap, {"concurrency": concurrency}, at_least(1, "concurrency"))
-    return lambda items: in_threads(function, items, concurrency)
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(
+            "func.pmap runs a plain function in threads, got an `async def`. In a loop of your own use "
+            "`await asyncio.gather(*map(f, items))`; of a module give the module itself, not its aforward."
+        )
+
+    @dispatch.waits("await func.apmap(f)(items)")
+    def mapped(items: Iterable[T]) -> list[R]:
+        return in_threads(function, items, concurrency)
+
+    return mapped
 
 
 def in_threads(
@@ -74,6 +86,8 @@ def in_threads(
     todo = list(items)
     if not todo:
         return []
+    if dispatch.in_loop_thread():
+        raise dispatch.would_wait_for_itself("threads are to be waited for", "await func.apmap(f)(items)")
     threads = min(concurrency or DEFAULT_CONCURRENCY, len(todo))
     failed: list[int] = []
     *around, (step, _) = next_place()
