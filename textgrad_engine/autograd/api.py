@@ -13,7 +13,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
-from textgrad_engine.dispatch import aside
+from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import told
 
@@ -21,6 +21,7 @@ Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
 
 
+@waits("await variable.abackward(...)` or `await tg.abackward(variables, ...)")
 def backward(
     variables: Variable | Sequence[Variable],
     grad_variables: Gradient | Sequence[Gradient] = None,
@@ -88,6 +89,7 @@ async def abackward(
     await aside(lambda: backward(variables, grad_variables, retain_graph, create_graph, inputs))
 
 
+@waits("await autograd.agrad(...)")
 def grad(
     outputs: Variable | Sequence[Variable],
     inputs: Target | Sequence[Target],

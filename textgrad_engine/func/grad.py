@@ -21,7 +21,7 @@ from textgrad_engine.autograd.gradient import Items, combine, is_start
 from textgrad_engine.autograd.rules import SetUp, run_rule
 from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
-from textgrad_engine.dispatch import joint
+from textgrad_engine.dispatch import joint, waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
 from textgrad_engine.kinds import is_whole
@@ -168,6 +168,7 @@ def grad_and_value(
     call = called("grad", function)
     numbers = numbers_of(argnums, call)
 
+    @waits("await func.agrad_and_value(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
         value, aux = outputs if has_aux else (outputs, None)
@@ -210,6 +211,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
     check(grad, {"has_aux": has_aux})
     both = grad_and_value(function, argnums, has_aux)
 
+    @waits("await func.agrad(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> Any:
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -217,6 +219,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
     return transformed
 
 
+@waits("await func.avjp(f, ...)")
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function, and a function from feedback on the value to feedback on the arguments.
 
@@ -245,6 +248,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         if not isinstance(value, Variable):
             raise AutogradError(f"{call}: expected Variables from the function, got {kind_of(value)}")
 
+    @waits("await vjp_fn(...), with the one that func.avjp gives")
     def vjp_fn(*cotangents: Any) -> tuple[Any, ...]:
         if not single and len(cotangents) == 1 and isinstance(cotangents[0], tuple):
             cotangents = cotangents[0]

@@ -91,6 +91,7 @@ class Optimizer:
                     "it by reading values; `astep` is its twin for code with an event loop"
                 )
 
+            @dispatch.waits("await optimizer.astep(...)")
             @functools.wraps(own)
             def step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
                 with self._whole(args, kwargs):
@@ -199,6 +200,7 @@ class Optimizer:
         for variable in self.variables():
             variable.grad = None
 
+    @dispatch.waits("await optimizer.astep(...)")
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters once, all of them or none.
 

@@ -70,6 +70,7 @@ class ShrinkResult:
     usage: Usage
 
 
+@dispatch.waits("await train.ashrink(...)")
 def shrink(
     program: Module,
     loss: Callable[..., Variable],

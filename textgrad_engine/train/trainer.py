@@ -15,6 +15,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
+from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.nn import Module, TextLoss
@@ -165,6 +166,7 @@ class Trainer:
         return f"{type(self).__name__}({', '.join(given)})"
 
     @_missing_optimizer_told
+    @waits("await trainer.afit(...)")
     def fit(
         self,
         program: Module,
