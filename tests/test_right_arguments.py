@@ -326,6 +326,7 @@ class Triage(nn.Module):
         (functools.partial(functools.partial(nn.ChatCompletion("{text}"))), ["text"]),
         (functools.partial(Triage(), mark="!"), ["text"]),
         (functools.partial(lambda mark, text: text, "!"), ["text"]),
+        (functools.partial(lambda style, text, mark: text, "short", mark="!"), ["text"]),
         (Mock(return_value="a"), []),
     ],
 )
