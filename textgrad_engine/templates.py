@@ -17,11 +17,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
+from textgrad_engine.kinds import of_member
 from textgrad_engine.signed import unsigned
 
 _PACKAGED = Path(__file__).parent / "prompts"
@@ -288,9 +288,7 @@ def as_text(value: object) -> str:
     """
     if why := unfilled(value):
         raise TypeError(f'a template string (t"…") is no text: {why}')
-    if isinstance(value, Enum) and isinstance(value, str | int | float):
-        value = value.value  # `str` would give the name of one that is no StrEnum
-    return str(value)
+    return str(of_member(value))
 
 
 def unfilled(value: object) -> str:
