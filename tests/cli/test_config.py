@@ -218,6 +218,10 @@ PROBLEMS = {
         change("temperature = 0", 'stop = [\n"a",\n"sk-abcdefghijklmnopqrstu"]'),
         ":22: .*OPENAI_API_KEY",
     ),
+    "api key as a model's name": (
+        change('"openai/gpt-5-mini"', '"openai/sk-abcdefghijklmnopqrstu1"'),
+        ":17: models.forward: .*OPENAI_API_KEY",
+    ),
     "bad address": (change("forward =", 'base_url = "localhost:1"\nforward ='), r":17: .*no address such as http://"),
     "bad port": (change("forward =", 'base_url = "http://a:b/v1"\nforward ='), r":17: .*no address such as"),
     "password in address": (

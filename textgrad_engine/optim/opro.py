@@ -127,7 +127,7 @@ class OPRO(PopulationSearcher):
             examples=Range(
                 scored if self.score_on == "train" else 0,
                 scored * (1 + texts) + rounds * (sizes.val + sizes.guarded * (1 + self.per_round)),
-                scored * (1 + 0.8 * usual * self.per_round) + 3 * sizes.val,
+                scored * (1 + 0.8 * usual * self.per_round) + min(usual, 3) * sizes.val,
             ),
             asked=Range(fewest * self.per_round, 2 * texts, usual * self.per_round),
             waits=(Range(1, 3 * rounds + 1, usual + 3), Range(), Range(fewest, 2 * rounds, usual)),

@@ -177,11 +177,13 @@ def _called_first(program: Callable[..., Any]) -> tuple[Callable[..., Any], set[
     while True:
         if isinstance(program, Sequential) and type(program).forward is Sequential.forward and len(program):
             program = program[0]
-        elif isinstance(program, functools.partial) and not program.args:
+            continue
+        if isinstance(program, functools.partial):
             held |= program.keywords.keys()
-            program = program.func
-        else:
-            return program, held
+            if not program.args:
+                program = program.func
+                continue
+        return program, held
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
