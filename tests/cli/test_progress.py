@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import Context
 from dataclasses import replace
 from typing import Any
@@ -14,7 +16,8 @@ from rich.console import Console
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.cli.progress import Bars, Lines, progress_for
+from textgrad_engine.cli import progress
+from textgrad_engine.cli.progress import Bars, Lines, progress_for, score_bar
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.llm import Completion, Message, Request, Usage
 from textgrad_engine.llm.usage import CallRecord
@@ -306,3 +309,21 @@ def test_in_python_it_is_a_callback_that_prints(capsys: pytest.CaptureFixture[st
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("step 0/1  seed prompt val 1.00 ")
     assert second.startswith("step 1/1  train 1.00  no change ")
+
+
+@pytest.mark.parametrize("bars", [lambda: progress_for(quiet=False), lambda: score_bar(3, quiet=False)])
+def test_what_the_log_says_stands_above_the_bars(
+    monkeypatch: pytest.MonkeyPatch, bars: Callable[[], AbstractContextManager[object]]
+) -> None:
+    """A warning was written into the middle of the status line, and was cut there."""
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80, height=25, color_system=None)
+    monkeypatch.setattr(progress, "_terminal", lambda: console)
+    unread = logging.getLogger("nobody has set this up")
+    monkeypatch.setattr(unread, "propagate", False)  # pytest has handlers of its own on the root
+    usual = logging.lastResort
+    with bars():
+        unread.warning("%s is slow:\nsecond [bold]line", "the endpoint")
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip() for line in re.split("[\r\n]", shown.getvalue())]
+    assert {"the endpoint is slow:", "second [bold]line"} <= set(lines)
+    assert logging.lastResort is usual

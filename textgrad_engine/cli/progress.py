@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -204,7 +205,7 @@ def progress_for(quiet: bool) -> Iterator[tuple[Callback, ...]]:
         return
     bars = Bars(console)
     try:
-        with bars.live, telling(bars.on_interrupt):
+        with bars.live, _log_above(console), telling(bars.on_interrupt):
             yield (bars,)
     finally:
         console.show_cursor(True)  # also where Ctrl-C came while the bars were taken down
@@ -227,11 +228,35 @@ def score_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=36), MofNCompleteColumn(), TimeRemainingColumn())
     try:
-        with Progress(*columns, console=console, transient=True) as progress, telling(on_interrupt):
+        bar = Progress(*columns, console=console, transient=True)
+        with bar as progress, _log_above(console), telling(on_interrupt):
             task = progress.add_task(shown, total=total)
             yield lambda _: progress.update(task, advance=1, description=shown)
     finally:
         console.show_cursor(True)
+
+
+class _Above(logging.Handler):
+    """Prints what the log says above the bars, which it would be written into else."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # the terminal is gone, which is no reason for a call to fail
+            for line in self.format(record).split("\n"):
+                self._console.print(styled(line))
+
+
+@contextlib.contextmanager
+def _log_above(console: Console) -> Iterator[None]:
+    """Keep the log out of the bars, where nobody has set it up: Python then writes warnings to stderr as they come."""
+    before, logging.lastResort = logging.lastResort, _Above(console)
+    try:
+        yield
+    finally:
+        logging.lastResort = before
 
 
 def _terminal() -> Console | None:
