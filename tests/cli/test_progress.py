@@ -291,6 +291,19 @@ def test_runs_that_share_it_are_counted_apart() -> None:
     assert sorted(shared) == sorted(alone * 2)
 
 
+def test_what_is_wrong_with_the_data_is_told_once_of_all_runs_that_share_it() -> None:
+    """Ten folds of one file said ten times that its training examples validate."""
+    shown = io.StringIO()
+    bars, told = Bars(Console(file=shown, force_terminal=True, width=200)), list[str]()
+    lines = Lines(told.append)
+    for test in (1, 2):
+        for listener in (bars, lines.for_run()):
+            listener.on_event(RunStarted({"system": ""}, 3, 3, test, 1, ("they validate", f"{test} of 2 are in train")))
+    expected = ["warning: they validate", "warning: 1 of 2 are in train", "warning: 2 of 2 are in train"]
+    assert "\n".join(told).split("\n") == expected
+    assert [line.strip() for line in shown.getvalue().split("\n") if "warning" in line] == expected
+
+
 def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """Bars need a terminal."""
     with progress_for(False) as callbacks:

@@ -119,7 +119,7 @@ def test_a_body_that_is_no_completion_is_malformed(api, ask, answer, send):
 def test_a_web_page_instead_of_an_answer_leads_to_the_base_url(api, ask, send):
     """A base_url without its /v1 is mostly answered by the server's own page, with status 200."""
     api.mock(return_value=httpx.Response(200, text="\n<!DOCTYPE html><title>Open WebUI</title>"))
-    with pytest.raises(errors.MalformedResponse, match="Open WebUI.*that is a web page: is base_url right"):
+    with pytest.raises(errors.MalformedResponse, match=r"Open WebUI.*that is a web page: is base_url right"):
         send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
 
 

@@ -41,16 +41,19 @@ class Lines:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
+        self._told: set[str] = set()
         self.tally = Tally()
 
     def for_run(self) -> Lines:
         """One with counts of its own; see `train.events.Callback`."""
-        return Lines(self._write)
+        other = Lines(self._write)
+        other._told = self._told
+        return other
 
     def on_event(self, event: Event) -> None:
         """Write a line when there is something to say."""
         self.tally.on_event(event)
-        if line := line_of(event, self.tally):
+        if line := _line_of(event, self.tally, self._told):
             self._write(line)
 
 
@@ -66,6 +69,7 @@ class Bars:
         from rich.progress import BarColumn, Progress, TextColumn
 
         self.tally = Tally()
+        self._told: set[str] = set()
         self.notice = ""
         self._bars = Progress(
             TextColumn("{task.description:<9}"),
@@ -119,7 +123,7 @@ class Bars:
             self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
             if total:
                 self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
-        for line in filter(None, line_of(event, self.tally).split("\n")):
+        for line in filter(None, _line_of(event, self.tally, self._told).split("\n")):
             style = "bold" if isinstance(event, StepEnded) and event.kept else ""
             self.live.console.print(styled(line, style))  # not as it is: names of examples may be markup to rich
 
@@ -187,6 +191,16 @@ class Bars:
         left = tally.left
         parts.append(f"{duration(tally.seconds)} so far" if left is None else f"about {duration(left)} left")
         return ", ".join(parts)
+
+
+def _line_of(event: Event, tally: Tally, told: set[str]) -> str:
+    """What there is to say, but of the data only what is new: the runs of a cross-validation share most of it."""
+    line = line_of(event, tally)
+    if not isinstance(event, RunStarted):
+        return line
+    new = [each for each in line.split("\n") if each not in told]
+    told.update(new)
+    return "\n".join(new)
 
 
 def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:
