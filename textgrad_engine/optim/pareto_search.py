@@ -198,7 +198,8 @@ class ParetoSearch(PopulationSearcher):
         draft = self._reflected(objective, number, parent, rng)
         texts, old = draft.candidate.texts, self.population.candidates[parent].texts
         if texts == old:
-            return Outcome(draft, draft.dropped or ("nothing was proposed" if draft.written else "nothing went wrong"))
+            empty = "nothing was proposed" if draft.written else "all answers of its minibatch were right"
+            return Outcome(draft, draft.dropped or empty)
         if self.population.number_of(texts) is not None:
             return Outcome(draft, "it is in the population already")
         return _judged(draft, functools.partial(self._against_parent, objective, draft, old))

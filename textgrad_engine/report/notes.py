@@ -62,7 +62,8 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     if result.untested:
         notes.append(f"{result.untested[:1].upper()}{result.untested[1:]}.")
     if result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):
-        notes.append("The budget was spent before all controls were run.")
+        missing = "all controls were" if result.controls.each else "any control was"
+        notes.append(f"The budget was spent before {missing} run.")
     notes += [f"{sentence}." for sentence in result.overlaps]
     for which, evaluation in (
         ("seed prompt, validation", result.seed_val),
