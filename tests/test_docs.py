@@ -10,13 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
 import textgrad_engine as tg
+from textgrad_engine.cli.main import app
 
 from .pages import Reader, reading
 
 ROOT = Path(__file__).parent.parent
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+LINKING = [
+    *PAGES,
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *ROOT.glob("*/*/README.md"),
+]
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 
 
 @pytest.fixture
@@ -47,6 +57,45 @@ def test_a_page_that_does_not_hold_is_found(page: str, what: str, reader: Reader
     """Else outputs could be made up, and a command fail."""
     with pytest.raises((AssertionError, ZeroDivisionError, pytest.fail.Exception), match=re.escape(what)):
         reader.read(page)
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def headings(page: Path) -> set[str]:
+    """What a link behind ``#`` may name, as GitHub makes it of the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    """Also behind the ``#``, after a heading was changed."""
+    lost = []
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", re.sub(r"`[^`]*`", "", prose(page))):
+        name, _, heading = link.partition("#")
+        found = page.parent / name if name else page
+        if not found.exists() or (heading and heading not in headings(found)):
+            lost.append(link)
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_options_that_a_page_names_are_those_of_the_command(page: Path) -> None:
+    """In backticks or on a line of its own: `train --folds 5`, or `--folds` alone, which some command must have."""
+    every = {name for command in COMMANDS.values() for each in command.params for name in each.opts}
+    every |= set(re.findall(r'"(--[a-z-]+)"', "".join(each.read_text() for each in BENCHMARKS)))
+    every |= {"--install-completion", "--help", "--json", "--version", "--strict"}  # mypy's, the last one
+    lost = []
+    for said in re.findall(r"`([^`\n]*--[a-z][^`\n]*)`|^    (.*--[a-z].*)$", prose(page), re.MULTILINE):
+        words = re.sub(r".*textgrad-engine ", "", "".join(said)).split("#")[0].split()
+        known = every
+        if words[0] in COMMANDS:
+            known = {name for each in COMMANDS[words[0]].params for name in each.opts} | {"--help"}
+        lost += [f"{' '.join(words)}: {word}" for word in words if word.startswith("--") and word not in known]
+    assert lost == []
 
 
 def test_every_test_that_a_page_names_exists() -> None:
