@@ -118,10 +118,14 @@ def test_the_modules_that_the_tour_names_are_there() -> None:
     assert named <= there, sorted(named - there)
 
 
+ROWS = [
+    row.split(" | ")
+    for row in re.findall(r"^\| (.*) \|$", (ROOT / "docs" / "porting.md").read_text(encoding="utf-8"), re.MULTILINE)
+]
 PORTED = [
     (path, words)
-    for row in re.findall(r"^\| .* \|$", (ROOT / "docs" / "porting.md").read_text(), re.MULTILINE)
-    for path, words in re.findall(r"`([A-Za-z_.]+)(?:\((.*?)\))?`", row.split(" | ")[-1])
+    for row in ROWS
+    for path, words in re.findall(r"`([A-Za-z_.]+)(?:\((.*?)\))?`", row[-1])
     if path not in {"forward", "fn"}  # of the reader's own
 ]
 
@@ -136,6 +140,15 @@ def test_what_another_library_s_name_is_called_here_is_there(path: str, words: s
         signature.bind_partial(**dict.fromkeys(named))
         any_number = any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values())
         assert (named != given) == any_number, "`ops.field(answer)` by itself raises: it takes a field, too"
+
+
+@pytest.mark.parametrize(("name", "here"), sorted(tg._ELSEWHERE.items()))
+def test_the_error_about_another_library_s_name_says_what_the_page_says(name: str, here: str) -> None:
+    """`tg.MIPROv2` and its row name the same thing of ours."""
+    if name == "BootstrapFewShotWithRandomSearch":
+        name = "BootstrapFewShot"  # "and its like"
+    rows = [row for row in ROWS if re.search(rf"(?<!\w){name}(?!\w)", row[0])]
+    assert any(re.search(rf"`{re.escape(here)}\b", row[1]) for row in rows), rows
 
 
 PARTS = sorted({name for _, name, _ in pkgutil.iter_modules(tg.__path__)})
