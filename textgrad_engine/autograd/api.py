@@ -164,6 +164,12 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
 
     Raises:
         AutogradError: the variable does not require grad.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> node, output_nr = get_gradient_edge(Variable("a", requires_grad=True) + "b")
+        >>> node.name(), output_nr
+        ('AddBackward', 0)
     """
     if not isinstance(variable, Variable):
         raise TypeError(f"get_gradient_edge: variable must be a Variable, got {told(variable)}")

@@ -20,6 +20,17 @@ class Sampler(ABC):
 
     The order must depend on nothing but the sampler's arguments, its state and the epoch, so that a run that was
     interrupted can ask for it again.
+
+    Example:
+        >>> class ShortestFirst(Sampler):
+        ...     def __init__(self, rows):
+        ...         self.order = sorted(range(len(rows)), key=lambda n: len(rows[n]["text"]))
+        ...     def __iter__(self):
+        ...         return iter(self.order)
+        ...     def __len__(self):
+        ...         return len(self.order)
+        >>> list(ShortestFirst([{"text": "long one"}, {"text": "short"}]))
+        [1, 0]
     """
 
     epoch: int = 0

@@ -163,7 +163,14 @@ def numbers_of(argnums: Any, call: str) -> tuple[int, ...]:
 def grad_and_value(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
-    """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``."""
+    """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``.
+
+    Example:
+        >>> from textgrad_engine import ops
+        >>> gradient, score = grad_and_value(lambda text: ops.exact_match_evaluator(text, "yes")[0])("no")
+        >>> score.data, len(gradient.grad)
+        (0, 1)
+    """
     check(grad_and_value, {"has_aux": has_aux})
     call = called("grad", function)
     numbers = numbers_of(argnums, call)

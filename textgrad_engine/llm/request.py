@@ -77,6 +77,10 @@ class Message(Record):
         items: what an assistant message was in the Responses API, with its reasoning (see `Completion.items`). That API
             is sent these in place of content and tool calls. Of chat completions, the fields beside them that the
             endpoint wants back. Items of the one mean nothing to the other.
+
+    Example:
+        >>> Message("user", "Where is my parcel?").text
+        'Where is my parcel?'
     """
 
     role: Literal["system", "user", "assistant", "developer", "tool"]
@@ -325,6 +329,11 @@ class Request(Record):
         messages: the conversation so far, oldest first.
         config: sampling settings.
         purpose: why it is asked; not sent to the endpoint.
+
+    Example:
+        >>> asked = Request((Message("user", "Hello"),), GenerateConfig(temperature=0))
+        >>> asked.messages[0].text, asked.purpose
+        ('Hello', 'forward')
     """
 
     messages: tuple[Message, ...]

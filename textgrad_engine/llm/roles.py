@@ -54,6 +54,13 @@ def use_models(
 
     Raises:
         UnknownModelError: nothing answers to a name.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> with use_models(forward=ScriptedModel(["Rome"])):  # or "openai/gpt-5-mini"
+        ...     nn.ChatCompletion("{question}")(question="Capital of Italy?").data
+        'Rome'
     """
     check(use_models, locals())
     with setting(_block, {**_block.get(), **_given(forward, backward, optimizer, judge)}):
@@ -70,6 +77,11 @@ def set_models(
 
     Raises:
         UnknownModelError: nothing answers to a name.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> set_models(forward=ScriptedModel(["Rome"]), backward=ScriptedModel(["Say more."]))
+        >>> set_models()  # nobody any more
     """
     check(set_models, locals())
     global _script  # noqa: PLW0603  replaced in one piece, since other threads read it without the lock

@@ -115,6 +115,13 @@ class Metric(OneVariable):
     Raises:
         TypeError: the purpose is no text.
         ValueError: the scale does not run from a lower to a higher score.
+
+    Example:
+        >>> def short(answer, target):
+        ...     wrong = len(answer.split()) - target
+        ...     return max(0, 1 - wrong / 10), f"{wrong} words too many"
+        >>> Metric(short, "the length in words")(Variable("It is in Rome", role="answer"), 2).data
+        0.8
     """
 
     def __init__(
@@ -160,6 +167,13 @@ class Judge(OneVariable):
         model: asks this model; None stands for the judge of `use_models`.
         eval_mode: False sends feedback to the instructions instead of the prediction, to make the judge better.
         images: how many images it is shown at most; 0 for a judge that reads none, who is told where they are.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = ScriptedModel([{"score": 4, "explanation": "No greeting."}])
+        >>> judge = Judge("Is it polite?", scale=(1, 5), model=model)
+        >>> judge(Variable("Pay at once, please.", role="reply")).data
+        4.0
     """
 
     def __init__(
@@ -198,6 +212,14 @@ class TextLoss(OneVariable):
         instructions: what to look at.
         model: asks this model; None stands for the judge of `use_models`.
         images: how many images among the inputs it is shown at most; 0 for a model that reads none.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> critic = ScriptedModel([{"nothing_wrong": False, "criticism": "It does not say why."}])
+        >>> answer = Variable("4", role="answer", requires_grad=True)
+        >>> TextLoss("Does it say why?", model=critic)(answer, inputs={"question": "2 + 2?"}).backward()
+        >>> answer.grad[0].data
+        'It does not say why.'
     """
 
     def __init__(

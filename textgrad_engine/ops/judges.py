@@ -199,6 +199,13 @@ def judge(
         TypeError: the prediction is several outputs.
         ValueError: batches differ in size, the scale does not run from a lower to a higher score, or `images` is
             below 0.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = ScriptedModel([{"score": 0.5, "explanation": "No greeting."}])
+        >>> score, why = judge(Variable("Pay at once.", role="reply"), "Is it polite?", model=model)
+        >>> score.data, why.data
+        (0.5, 'No greeting.')
     """
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
     check(judge, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
@@ -316,6 +323,13 @@ def lm_judge_evaluator(
         ValueError: batches differ in size, the scale does not run from a lower to a higher score, or a message is
             malformed; raised where the score is read, and before the judge is asked: no message shows the prediction,
             or has a slot for an input.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = ScriptedModel([{"score": 1, "explanation": "The same city."}])
+        >>> messages = [{"role": "user", "content": "Same? {prediction} / {target}. JSON with score and explanation."}]
+        >>> lm_judge_evaluator(model, messages, Variable("Roma", role="answer"), "Rome")[0].data
+        1.0
     """
     refuse_several_outputs(prediction)
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}

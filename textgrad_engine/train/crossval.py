@@ -131,7 +131,21 @@ def cross_validate(
 
 
 async def across_validate(*args: Any, **kwargs: Any) -> CrossValidation:
-    """`cross_validate` for code that has an event loop of its own; see `Trainer.afit`."""
+    """`cross_validate` for code that has an event loop of its own; see `Trainer.afit`.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine import optim, use_models
+        >>> from textgrad_engine.testing import simulated_task
+        >>> task = simulated_task(rules=4, seed=1, train=20)
+        >>> def start():
+        ...     program = task.program()
+        ...     return program, optim.TGD(program.parameters())
+        >>> with use_models(forward=task.model):
+        ...     found = asyncio.run(across_validate(start, task.loss, task.train, folds=2))
+        >>> found.examples, len(found.folds)
+        (20, 2)
+    """
     return await interruptible(lambda: cross_validate(*args, **kwargs))
 
 
