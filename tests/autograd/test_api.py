@@ -564,7 +564,7 @@ def test_threads_that_use_one_leaf_find_one_node(monkeypatch):
         def __exit__(self, *exc):
             pass
 
-    monkeypatch.setattr("textgrad_engine.autograd.variable._making", Busy())
+    monkeypatch.setattr("textgrad_engine.autograd.graph._making", Busy())
     one, two = Ask.apply("one", prompt), Ask.apply("two", prompt)
     assert [top.grad_fn.next_functions[0][0] for top in (one, two)] == [made[0]] * 2
     assert len(made) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -208,6 +210,29 @@ class AccumulateGrad(Node):
         if self.variable._post_hooks is None:
             self.variable._post_hooks = {}
         return add_hook(self.variable._post_hooks, LeafNodeHook(hook))
+
+
+def accumulator_of(leaf: Variable) -> AccumulateGrad:
+    """The node of a leaf, made where it has none; threads that use one leaf find one node."""
+    with _making:
+        node = leaf._accumulator() if leaf._accumulator is not None else None
+        if node is None:
+            node = AccumulateGrad(leaf)
+            leaf._accumulator = weakref.ref(node)
+    return node
+
+
+_making = threading.Lock()
+"""Guards the moment between "this leaf has no node" and "this is its node"; held for a few instructions only."""
+
+
+def _forget() -> None:
+    global _making  # noqa: PLW0603  in a forked child whoever held it is not there
+    _making = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)
 
 
 class FunctionNode(Node):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -19,6 +17,7 @@ from textgrad_engine.autograd.graph import (
     Handles,
     Node,
     Source,
+    accumulator_of,
     add_hook,
     hooks_at,
 )
@@ -365,13 +364,7 @@ class Variable(Operators):
             self._refuse_of_each("a hook or a gradient edge")
         leaf = self if self._origin is None else self._origin
         node = leaf._accumulator() if leaf._accumulator is not None else None
-        if node is None:
-            with _making:  # threads that use one leaf find one node
-                node = leaf._accumulator() if leaf._accumulator is not None else None
-                if node is None:
-                    node = AccumulateGrad(leaf)
-                    leaf._accumulator = weakref.ref(node)
-        return node
+        return accumulator_of(leaf) if node is None else node
 
     def _flows_along(self, edge: GradientEdge) -> bool:
         """Whether an edge is the one along which feedback on this variable flows."""
@@ -390,18 +383,6 @@ def _new_leaf(kind: type[Variable], data: Any, role: str, requires_grad: bool) -
     Variable.__init__(leaf, data, role, requires_grad)
     return leaf
 
-
-_making = threading.Lock()
-"""Guards the moment between "this leaf has no node" and "this is its node"; held for a few instructions only."""
-
-
-def _forget() -> None:
-    global _making  # noqa: PLW0603  in a forked child whoever held it is not there
-    _making = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_forget)
 
 BACKWARD: list[Callable[..., None]] = []
 """What `backward` does, registered by `api.py`, which sits above this file."""

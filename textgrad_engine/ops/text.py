@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numbers
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -18,7 +18,8 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.operators import Operators
 from textgrad_engine.kinds import is_number, is_whole, told
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
-from textgrad_engine.ops.fillers import is_written, note_template
+from textgrad_engine.ops.fillers import note_template
+from textgrad_engine.ops.operands import check_operands, listed, numbered, places_of
 from textgrad_engine.ops.parts import place_in_words, told_of_place
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
@@ -42,12 +43,12 @@ class Add(Entrywise):
     @staticmethod
     def places(a: Any, b: Any) -> tuple[Any, ...]:
         """The first and the second; a copy has no parts."""
-        return (None, None) if b is None else tuple(_places(2))
+        return (None, None) if b is None else tuple(places_of(2))
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Variable | None) -> Variable | None:
         """The edit of a part is an edit of the whole; a copy is edited as its original."""
-        return tangents[0] if ctx.primals[1] is None else edit_of_parts(_numbered(ctx.primals, tangents))
+        return tangents[0] if ctx.primals[1] is None else edit_of_parts(numbered(ctx.primals, tangents))
 
 
 def _plus(a: Any, b: Any) -> Any:
@@ -72,7 +73,7 @@ def add(a: Value, b: Value) -> Variable:
         >>> add(Variable("Be brief."), " Thanks.").data
         'Be brief. Thanks.'
     """
-    _check("add", (a, b))
+    check_operands("add", (a, b))
     return sized(Add.apply(a, b), (a, b))
 
 
@@ -89,11 +90,11 @@ class _Sum(Entrywise):
 
     @staticmethod
     def places(values: list[Any]) -> tuple[Any, ...]:
-        return (_places(len(values)),)
+        return (places_of(len(values)),)
 
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None]) -> Variable | None:
-        return edit_of_parts(_numbered(ctx.primals[0], edits))
+        return edit_of_parts(numbered(ctx.primals[0], edits))
 
 
 def _total(values: list[Any]) -> Any:
@@ -117,7 +118,7 @@ def sum(values: Sequence[Value]) -> Variable:  # noqa: A001  PyTorch's name
         >>> sum([Variable(1.0), Variable(0.0), 1]).data
         2.0
     """
-    values = _listed("sum", values)
+    values = listed("sum", values)
     return sized(_Sum.apply(values), values)
 
 
@@ -209,12 +210,12 @@ class _Join(Entrywise):
     @staticmethod
     def places(values: list[Any], separator: Any) -> tuple[Any, ...]:
         """The numbers of the parts."""
-        return _places(len(values)), _SEPARATOR
+        return places_of(len(values)), _SEPARATOR
 
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None] | None, separator: Variable | None) -> Variable | None:
         values, between = ctx.primals
-        return edit_of_parts([*_numbered(values, edits), (_SEPARATOR, between, separator)])
+        return edit_of_parts([*numbered(values, edits), (_SEPARATOR, between, separator)])
 
 
 _SEPARATOR = "each separator"
@@ -239,8 +240,8 @@ def join(values: Sequence[Value], sep: Value = "") -> Variable:
         >>> join([Variable(["a", "b"]), "c"], "-").data
         ['a-c', 'b-c']
     """
-    values = _listed("join", values)
-    _check("join", (sep,))
+    values = listed("join", values)
+    check_operands("join", (sep,))
     return sized(_Join.apply(values, sep), [*values, sep])
 
 
@@ -352,54 +353,11 @@ def format(template: Value, /, **slots: Value) -> Variable:  # noqa: A001  str's
         >>> format('Sort {x} as {"json": 1}', x=Variable("{x}")).data
         'Sort {x} as {"json": 1}'
     """
-    _check("format", (template,))
+    check_operands("format", (template,))
     for name, value in slots.items():
-        _check("format", (value,), f"for {{{name}}}")
+        check_operands("format", (value,), f"for {{{name}}}")
     note_template(template)
     return sized(_Format.apply(template, by_composed_name(slots)), [template, *slots.values()])
-
-
-def _listed(operation: str, values: Any) -> list[Any]:
-    """The values of an operation on several.
-
-    Raises:
-        TypeError: it is no list of them.
-    """
-    if isinstance(values, str | Variable | Mapping) or not isinstance(values, Iterable):
-        raise TypeError(
-            f"{operation}: takes a list of Variables, texts and numbers, got {type(values).__name__} {values!r:.40}; "
-            f"write ops.{operation}([a, b])"
-        )
-    listed = list(values)
-    _check(operation, listed)
-    return listed
-
-
-_VALUES = (Variable, str, int, float, list, numbers.Number)
-
-
-def _check(operation: str, values: Sequence[Any], where: str = "") -> None:
-    """Check that values are what text can be made of: None in a prompt is a mistake made elsewhere.
-
-    Raises:
-        TypeError: one is not; a template string says so itself where it is read.
-    """
-    for position, value in enumerate(values):
-        if not isinstance(value, _VALUES) and not is_written(value) and not fences.unfilled(value):
-            place = where or (f"at position {position}" if len(values) > 1 else "")
-            raise TypeError(
-                f"{operation}: a value is a text, a number or a Variable (or a batch of these), got "
-                f"{type(value).__name__} {value!r:.40} {place}".rstrip()
-            )
-
-
-def _numbered(values: Sequence[Any], edits: Sequence[Variable | None] | None) -> list[tuple[str, Any, Variable | None]]:
-    given = edits or [None] * len(values)
-    return list(zip(_places(len(values)), values, given))
-
-
-def _places(count: int) -> list[str]:
-    return [f"part {number} of {count}" for number in range(1, count + 1)]
 
 
 Operators.add_rule = staticmethod(add)

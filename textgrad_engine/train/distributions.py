@@ -6,6 +6,7 @@ continued fractions in the form of Thompson and Barnett (1986).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -62,6 +63,11 @@ def t_quantile(p: float, df: float) -> float:
         >>> round(t_quantile(0.975, 10), 6)
         2.228139
     """
+    return _t_quantile(p, df)
+
+
+@functools.lru_cache(maxsize=1024)  # intervals ask for the same few again and again, and each takes some 130 integrals
+def _t_quantile(p: float, df: float) -> float:
     return _quantile(p, lambda x: t_upper(x, df))
 
 
