@@ -382,14 +382,21 @@ def test_a_program_of_a_class_is_trained(cli: Any, small: Any, tmp_path: Path) -
     assert cli("eval", tmp_path / "run").exit_code == 0
 
 
-def test_a_program_with_nothing_to_train_is_refused(cli: Any, small: Any) -> None:
-    """A class that forgot its nn.Parameter is told so."""
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [
+        ("ticket", "has nothing to train; make a prompt of it an nn.Parameter"),
+        ("**fields", "config.toml:5: [program] class = 'program:Sorter': a value of type Sorter takes **fields, and"),
+    ],
+)
+def test_a_program_that_cannot_be_trained_is_refused_at_its_line(cli: Any, small: Any, taken: str, said: str) -> None:
+    """A class that forgot its nn.Parameter, and one that names no column."""
     folder = small()
     (folder / "program.py").write_text(
         "from textgrad_engine import nn\n"
         "class Sorter(nn.Module):\n"
-        "    def forward(self, ticket):\n"
-        "        return ticket\n",
+        f"    def forward(self, {taken}):\n"
+        "        return 'billing'\n",
         encoding="utf-8",
     )
     config = (folder / "config.toml").read_text(encoding="utf-8")
@@ -397,7 +404,7 @@ def test_a_program_with_nothing_to_train_is_refused(cli: Any, small: Any) -> Non
     (folder / "config.toml").write_text(config[:start] + 'class = "program:Sorter"\n' + config[end:], encoding="utf-8")
     result = cli("train", folder)
     assert result.exit_code == 2
-    assert "has nothing to train; make a prompt of it an nn.Parameter" in result.stderr
+    assert said in result.stderr
 
 
 def test_controls_stand_beside_the_result(cli: Any, small: Any, tmp_path: Path) -> None:
