@@ -24,7 +24,7 @@ from pydantic import BaseModel
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, ops, testing
 from textgrad_engine.data import DataLoader, Dataset, Subset, check_splits, ids_of, random_split
-from textgrad_engine.errors import DataError
+from textgrad_engine.errors import DataError, ScoreError
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.fields import check_examples, inputs_of
 from textgrad_engine.train.prediction import as_prediction
@@ -352,11 +352,12 @@ async def waiting(text: str) -> str:
         (waiting("a"), "this one a coroutine: write it as a plain def"),
         (None, "returned None$"),
         (Record(), "returned a Record$"),
+        (["a", Record()], "returned a list; a batch holds strings or numbers, got Record"),
     ],
 )
 def test_what_is_no_prediction_is_told(given: Any, says: str) -> None:
     """And nothing warns of what nobody awaits."""
-    with pytest.raises(TypeError, match=says):
+    with pytest.raises(ScoreError, match=says):
         as_prediction(given)
 
 

@@ -78,7 +78,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         DataError: (from the function) the example lacks a field that forward has no default for, or has for a slot
             what is no text.
     """
-    _refuse_unnamed(program)
+    refuse_unnamed(program)
     required, optional = inputs_of(program)
     slots = _slots_of(program)
 
@@ -96,7 +96,12 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     return pick
 
 
-def _refuse_unnamed(program: Callable[..., Any]) -> None:
+def refuse_unnamed(program: Callable[..., Any]) -> None:
+    """Refuse a program that names no field and would be called with nothing, or that wants one by place.
+
+    Raises:
+        TypeError: it is one.
+    """
     called, held = _called_first(program)
     named = signature_of(getattr(called, "forward", called)).parameters
     parameters = [named[name] for name in named if name not in held]
