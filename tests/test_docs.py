@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import textgrad_engine as tg
+from textgrad_engine import optim
 from textgrad_engine.cli.main import app
 
 from .pages import Reader, reading
@@ -122,6 +123,19 @@ ROWS = [
     row.split(" | ")
     for row in re.findall(r"^\| (.*) \|$", (ROOT / "docs" / "porting.md").read_text(encoding="utf-8"), re.MULTILINE)
 ]
+
+
+def test_the_parts_that_there_are_already_are_there() -> None:
+    """extending.md lists contracts, proposers, transforms and schedules; each can be named as it says."""
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    said = page[page.index("There are already, in `optim`") : page.index("Several settings go into")]
+    for place, names in zip(("optim", "proposers", "transforms", "schedules"), said.split(";"), strict=True):
+        home = optim if place == "optim" else getattr(optim, place)
+        listed = set(re.findall(r"`(\w+)`", names)) - {place}
+        assert len(listed) >= 3
+        assert {name for name in listed if not hasattr(home, name)} == set()
+
+
 PORTED = [
     (path, words)
     for row in ROWS

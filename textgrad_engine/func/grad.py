@@ -165,6 +165,9 @@ def grad_and_value(
 ) -> Callable[..., tuple[Any, Any]]:
     """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``.
 
+    Raises:
+        AutogradError: as `grad`.
+
     Example:
         >>> from textgrad_engine import ops
         >>> gradient, score = grad_and_value(lambda text: ops.exact_match_evaluator(text, "yes")[0])("no")
@@ -239,6 +242,10 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         ``(outputs, vjp_fn)``, or with `has_aux` ``(outputs, vjp_fn, aux)``. `vjp_fn` takes for each output its
         feedback (a text or a Variable; None for a loss), or of several outputs a tuple, as in PyTorch, and may be
         called several times; it returns a tuple with one gradient for each argument.
+
+    Raises:
+        AutogradError: an output is no Variable, or a Function with a forward that takes a ctx is met; (from `vjp_fn`)
+            there is not as much feedback as there are outputs, or an output that is text gets None.
 
     Example:
         >>> out, feedback = vjp(lambda draft: draft + "!", "hello")

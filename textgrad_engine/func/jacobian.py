@@ -288,6 +288,9 @@ def hessian(
         A function of the same arguments. Its result has the shape of the outputs, in it the shape of the argument for
         the gradient, and in that the shape of the argument for the edit.
 
+    Raises:
+        AutogradError: as `jacrev` and `jacfwd`.
+
     Example:
         >>> from textgrad_engine import ops
         >>> def loss(draft):

@@ -50,10 +50,16 @@ def budget(
         calls: the most requests that may be answered. A request that the endpoint refuses (4xx) does not count.
         tokens: the most tokens, input and output together.
 
+    Raises:
+        TypeError: a limit is no number.
+        ValueError: a limit is below 0.
+        BudgetExceeded: (where an answer is read) its call could have passed a limit.
+        UnknownPriceError: (likewise) dollars are limited, and the price of the model is not known.
+
     Example:
         >>> with budget(calls=500) as b:
-        ...     b.remaining.calls
-        500
+        ...     b.remaining.calls, b.spent.calls
+        (500, 0)
     """
     made = Budget(dollars, calls, tokens)
     with setting(_budgets, (*_budgets.get(), made)):

@@ -168,6 +168,10 @@ class Judge(OneVariable):
         eval_mode: False sends feedback to the instructions instead of the prediction, to make the judge better.
         images: how many images it is shown at most; 0 for a judge that reads none, who is told where they are.
 
+    Raises:
+        TypeError: a setting is of a wrong kind.
+        ValueError: the scale does not run from a lower to a higher score, or `images` is below 0.
+
     Example:
         >>> from textgrad_engine.testing import ScriptedModel
         >>> model = ScriptedModel([{"score": 4, "explanation": "No greeting."}])
@@ -212,6 +216,10 @@ class TextLoss(OneVariable):
         instructions: what to look at.
         model: asks this model; None stands for the judge of `use_models`.
         images: how many images among the inputs it is shown at most; 0 for a model that reads none.
+
+    Raises:
+        TypeError: a setting is of a wrong kind.
+        ValueError: `images` is below 0.
 
     Example:
         >>> from textgrad_engine.testing import ScriptedModel

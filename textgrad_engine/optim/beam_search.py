@@ -71,7 +71,8 @@ class _Errors:
 class BeamSearch(PopulationSearcher):
     """Searches with a beam of texts: criticism of errors, edits against it, paraphrases, selection by a bandit.
 
-    Each step decides about one text; the work of a whole round is done in the first step of the round.
+    Each step decides about one text; the work of a whole round is done in the first step of the round. It is ProTeGi
+    (arXiv 2305.03495); ``help("textgrad_engine.optim.beam_search")`` says where it departs from the paper.
 
     Args:
         params: the parameters, or groups of them with settings of their own.

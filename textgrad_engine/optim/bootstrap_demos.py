@@ -57,7 +57,8 @@ class BootstrapDemos(PopulationSearcher):
     r"""Searches for the examples that a prompt should show.
 
     The first step tries labelled examples alone, the second the first demonstrations, each further one a random set.
-    No model is asked for texts.
+    No model is asked for texts. It is DSPy's random search over bootstrapped demonstrations (arXiv 2310.03714);
+    ``help("textgrad_engine.optim.bootstrap_demos")`` says where it departs.
 
     Args:
         params: the parameters, or groups of them with settings of their own.

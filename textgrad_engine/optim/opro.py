@@ -41,7 +41,8 @@ from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 class OPRO(PopulationSearcher):
     """Searches by showing a model the texts that were tried, with their scores.
 
-    Each step decides about one text; the work of a round is done in the first step of the round.
+    Each step decides about one text; the work of a round is done in the first step of the round. It is optimization by
+    prompting (arXiv 2309.03409); ``help("textgrad_engine.optim.opro")`` says where it departs from the paper.
 
     Args:
         params: the parameters, or groups of them with settings of their own.

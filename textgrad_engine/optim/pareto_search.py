@@ -61,6 +61,8 @@ GLANCE = 5
 class ParetoSearch(PopulationSearcher):
     """Searches with a population: reflective mutation, acceptance on a minibatch, a frontier by examples, merges.
 
+    It is GEPA (arXiv 2507.19457); ``help("textgrad_engine.optim.pareto_search")`` says where it departs from the paper.
+
     Args:
         params: the parameters, or groups of them with settings of their own.
         model: asks this model for new texts; None stands for the optimizer of `use_models`.

@@ -70,7 +70,7 @@ class PatchSearch(BoardSearcher):
     against the best ones on validation examples. Up to `lanes` proposals are worked on at a time. They are settled in
     the order in which they were begun: one that won is put into the best texts of then, also when those have changed
     since; where both changed the same lines, the two are raced. With a seed and a deterministic model the result does
-    not depend on which answer comes first.
+    not depend on which answer comes first. docs/search.md explains it.
 
     An edit that was kept is later tried without: it goes when the texts are not worse for it. Refused edits that answer
     examples much alike are tried together, as some help only in company. The search is `finished` when all examples

@@ -51,7 +51,8 @@ class TGD(Optimizer):
     r"""Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
 
     Where all feedback is an evaluator's on the text itself, as on an answer that is improved, the model is told to put
-    that right as concretely as it was said, and what stands in braces is no slot.
+    that right as concretely as it was said, and what stands in braces is no slot. Descending along feedback in words is
+    ProTeGi's idea (arXiv 2305.03495) and TextGrad's (arXiv 2406.07496); here a step is a patch of addressed lines.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
