@@ -15,12 +15,14 @@ from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import told
 
 Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
 
 
+@names_told
 def backward(
     variables: Variable | Sequence[Variable],
     grad_variables: Gradient | Sequence[Gradient] = None,
@@ -88,6 +90,7 @@ async def abackward(
     await aside(lambda: backward(variables, grad_variables, retain_graph, create_graph, inputs))
 
 
+@names_told
 def grad(
     outputs: Variable | Sequence[Variable],
     inputs: Target | Sequence[Target],

@@ -118,7 +118,7 @@ class OpenAIModel:
         api_key, headers = concealed(api_key), concealed_headers(headers)
         check_headers(headers)
         if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-            raise TypeError(unknown_setting(unknown[0]))
+            raise TypeError(unknown_setting(unknown[0], OpenAIModel.__init__))
         check(OpenAIModel.__init__, locals(), at_least(1, "max_in_flight"), above(0, "timeout"))
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
         self.host = checked_host(self.base_url)

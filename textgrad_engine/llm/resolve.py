@@ -114,7 +114,7 @@ def resolve(
     """
     api_key, headers = concealed(api_key), None if headers is None else concealed_headers(headers)
     if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-        raise TypeError(unknown_setting(unknown[0]))
+        raise TypeError(unknown_setting(unknown[0], resolve))
     if isinstance(model, str):
         inside = _named(model, base_url, api_key, api, seed, headers, config)
     else:

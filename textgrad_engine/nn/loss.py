@@ -10,6 +10,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_purpose, deterministic_evaluator
@@ -117,6 +118,7 @@ class Metric(OneVariable):
         ValueError: the scale does not run from a lower to a higher score.
     """
 
+    @names_told
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -162,6 +164,7 @@ class Judge(OneVariable):
         images: how many images it is shown at most; 0 for a judge that reads none, who is told where they are.
     """
 
+    @names_told
     def __init__(
         self,
         instructions: str | Variable,
@@ -200,6 +203,7 @@ class TextLoss(OneVariable):
         images: how many images among the inputs it is shown at most; 0 for a model that reads none.
     """
 
+    @names_told
     def __init__(
         self, instructions: str | Variable, model: str | Model | None = None, images: int = MOST_IMAGES
     ) -> None:

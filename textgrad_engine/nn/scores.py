@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.nn.loss import ExactMatch, names_inputs, needs_target, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
@@ -68,6 +69,7 @@ class OnField(OneVariable):
         (1, 0)
     """
 
+    @names_told
     def __init__(self, loss: Callable[..., Any], *path: str | int, default: str | float | None = None) -> None:
         super().__init__()
         if not callable(loss):
@@ -151,6 +153,7 @@ class Weighted(OneVariable):
 
     scale = (0.0, 1.0)
 
+    @names_told
     def __init__(
         self,
         losses: Mapping[str, Callable[..., Any]],

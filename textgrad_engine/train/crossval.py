@@ -27,6 +27,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.data import Examples, ids_of
+from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.evaluator import clusters_of
@@ -41,6 +42,7 @@ from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.trainer import Trainer
 
 
+@names_told
 def cross_validate(
     start: Callable[[], tuple[Module, Optimizer]],
     loss: Callable[..., Variable],
