@@ -27,7 +27,7 @@ ROWS = [{"text": "a", "target": "a"}]
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: tg.Variable("a", role_description="prompt"), "Variable() has no argument 'role_description'; here it is"),
+        (lambda: tg.Variable("a", role_description="prompt"), "Variable() has no argument 'role_description'; here"),
         (lambda: tg.Variable("a", value="a"), "Variable() has no argument 'value'; here it is 'data'"),
         (lambda: tg.Variable(value="a"), "missing 1 required positional argument: 'data'"),
         (lambda: nn.Parameter("a", role_desc="prompt"), "Parameter() has no argument 'role_desc'; here it is 'role'"),
@@ -36,7 +36,7 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: optim.TGD([prompt()], engine="a/b"), "TGD() has no argument 'engine'; here it is 'model'"),
         (lambda: optim.TGD([prompt()], gradient_memory=3), "here it is 'momentum'"),
         (lambda: optim.TGD([prompt()], lr=0.1), "what bounds a step is its max_edits"),
-        (lambda: optim.TGD([prompt()]).zero_grad(set_to_none=True), "Optimizer.zero_grad() has no argument 'set_to_none'"),
+        (lambda: optim.TGD([prompt()]).zero_grad(set_to_none=True), "zero_grad() has no argument 'set_to_none'; leave"),
         (lambda: PROGRAM.zero_grad(set_to_none=True), "Module.zero_grad() has no argument 'set_to_none'; leave it out"),
         (lambda: optim.ParetoSearch([prompt()], max_metric_calls=9), "here it is 'proposals'"),
         (lambda: optim.BootstrapDemos([prompt()], max_bootstrapped_demos=3), "here it is 'bootstrapped'"),

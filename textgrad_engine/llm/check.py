@@ -16,7 +16,7 @@ from textgrad_engine.errors import (
     UnsendableRequest,
 )
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
-from textgrad_engine.llm.parsing import THOUGHT_END, check_json, without_thoughts
+from textgrad_engine.llm.parsing import check_json, thinks, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -132,13 +132,12 @@ class Check(Wrapper):
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
         if wanted is None:
-            if THOUGHT_END not in completion.text:  # a call of a function less for nearly every answer
+            if not thinks(completion.text):
                 return completion
             without = without_thoughts(completion, request)
             if not without.text:
                 raise EmptyResponse(
-                    f"{self.name!r} answered a {request.purpose} call with thoughts (<think>...</think>) and nothing "
-                    "behind them"
+                    f"{self.name!r} answered a {request.purpose} call with thoughts and nothing behind them"
                 )
             return without
         who = self._who.get(request.purpose)

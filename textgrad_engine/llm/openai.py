@@ -34,7 +34,7 @@ from textgrad_engine.llm.cut import was_cut
 from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
+from textgrad_engine.llm.parsing import strip_fence, unwrapped, whole_json
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
@@ -425,7 +425,7 @@ def _ignores_format(completion: Completion) -> bool:
     if completion.finish_reason != "stop" or not bare:
         return False
     try:
-        return not isinstance(json_in(bare)[1], dict)
+        return not isinstance(whole_json(bare)[1], dict)
     except (ValueError, RecursionError):
         return True
 

@@ -15,7 +15,8 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
-from textgrad_engine.nn.loss import ExactMatch, names_inputs, needs_target, takes_target
+from textgrad_engine.nn.loss import ExactMatch, needs_target
+from textgrad_engine.nn.metric_functions import names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
