@@ -16,7 +16,7 @@ from textgrad_engine.errors import (
     UnsendableRequest,
 )
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
-from textgrad_engine.llm.parsing import check_json, thinks, without_thoughts
+from textgrad_engine.llm.parsing import BEGINS_THINKING, THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -132,7 +132,8 @@ class Check(Wrapper):
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
         if wanted is None:
-            if not thinks(completion.text):
+            said = completion.text
+            if THOUGHT_END not in said and BEGINS_THINKING.match(said) is None:  # of nearly every answer
                 return completion
             without = without_thoughts(completion, request)
             if not without.text:

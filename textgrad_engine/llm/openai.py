@@ -26,7 +26,7 @@ from textgrad_engine.errors import (
     ModelError,
     ServerFailed,
 )
-from textgrad_engine.keys import HIDDEN, without_keys
+from textgrad_engine.keys import HIDDEN, as_name
 from textgrad_engine.llm import dialects, failures, inwords, outputs, responses, stream, wire
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
@@ -34,7 +34,7 @@ from textgrad_engine.llm.cut import was_cut
 from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.parsing import strip_fence, unwrapped, whole_json
+from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
@@ -368,7 +368,7 @@ def checked_host(base_url: str) -> str:
     except ValueError:
         good = False
     if not good:
-        if "://" not in shown and without_keys(shown) != shown:
+        if "://" not in shown and as_name(shown) != shown:
             raise ValueError("base_url is what looks like a key; that is given by OPENAI_API_KEY or api_key=...")
         raise ValueError(f"base_url = {shown!r} is no address such as http://localhost:11434/v1")
     if rest:
@@ -425,7 +425,7 @@ def _ignores_format(completion: Completion) -> bool:
     if completion.finish_reason != "stop" or not bare:
         return False
     try:
-        return not isinstance(whole_json(bare)[1], dict)
+        return not isinstance(json_in(bare, among_words=False)[1], dict)
     except (ValueError, RecursionError):
         return True
 

@@ -51,11 +51,6 @@ def after_thoughts(text: str) -> tuple[str, ...]:
     return () if not end else (rest,) if last == rest else (rest, last)
 
 
-def thinks(text: str) -> bool:
-    """Whether there may be thoughts before an answer."""
-    return THOUGHT_END in text or _BEGINS_THINKING.match(text) is not None
-
-
 def without_thoughts(completion: Completion, request: Request) -> Completion:
     r"""An answer in plain words without the thoughts before it, which are in `raw`, under "reasoning".
 
@@ -124,22 +119,32 @@ MARKS = {
 others."""
 
 THOUGHT_END = "</think>"
-_BEGINS_THINKING = re.compile(rf"\s*({'|'.join(map(re.escape, MARKS))})")
+BEGINS_THINKING = re.compile(rf"\s*({'|'.join(map(re.escape, MARKS))})")
 
 
 def _marks_of(text: str) -> tuple[str, str]:
     """The marks around the thoughts before an answer, if there are any."""
-    found = _BEGINS_THINKING.match(text)
+    found = BEGINS_THINKING.match(text)
     begin = found[1] if found else "<think>"
     return begin, MARKS[begin]
 
 
-def whole_json(text: str) -> tuple[str, Any]:
-    """The JSON that an answer is, without a fence around it and thoughts before it, and its value.
+def json_in(text: str, *, among_words: bool = True) -> tuple[str, Any]:
+    """The JSON in an answer, without a fence around it and thoughts before it, and its value.
+
+    Args:
+        text: the answer.
+        among_words: whether the one object that words stand around is taken, too: what one fenced block of several
+            holds, or what stands on lines of its own or behind a colon. An object in the middle of a sentence is an
+            example, and of two nobody knows which is meant.
 
     Raises:
         ValueError: it is none.
         RecursionError: it is nested too deeply.
+
+    Example:
+        >>> json_in('Here is the JSON: {"a": 1}')
+        ('{"a": 1}', {'a': 1})
     """
     first: Exception | None = None
     waiting = [text]
@@ -156,32 +161,10 @@ def whole_json(text: str) -> tuple[str, Any]:
         else:
             return bare, value
     assert first is not None
-    raise first
-
-
-def json_in(text: str) -> tuple[str, Any]:
-    """The JSON in an answer, and its value: the whole (see `whole_json`), or the one object that words stand around.
-
-    That is what one fenced block of several holds, or what stands on lines of its own or behind a colon. An object in
-    the middle of a sentence is an example, and of two nobody knows which is meant.
-
-    Raises:
-        ValueError: it is none.
-        RecursionError: it is nested too deeply.
-
-    Example:
-        >>> json_in('Here is the JSON: {"a": 1}')
-        ('{"a": 1}', {'a': 1})
-    """
-    try:
-        return whole_json(text)
-    except (ValueError, RecursionError):
-        begun = _BEGINS_THINKING.match(text)
-        rests = after_thoughts(text) or (() if begun else (text,))  # what stands in thoughts alone is no answer
-        found = _among_words(rests[-1]) if rests else []
-        if len(found) != 1:
-            raise
+    begun = BEGINS_THINKING.match(text) is not None  # what stands in thoughts alone is no answer
+    if among_words and not (begun and len(waiting) == 1) and len(found := _among_words(waiting[-1])) == 1:
         return found[0]
+    raise first
 
 
 def _among_words(text: str) -> list[tuple[str, Any]]:

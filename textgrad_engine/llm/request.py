@@ -30,7 +30,7 @@ INSTEAD = {
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)  # a dataset, or a key
 
 
 class Record(_Frozen):
