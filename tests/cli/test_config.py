@@ -383,7 +383,7 @@ PROBLEMS = {
     ),
     "function of no argument": (
         change('name = "exact_match"', 'function = "os:getcwd"\npurpose = "x"'),
-        r":14: .*'os:getcwd' is called with the answer and the target, and takes \(\): too many positional arguments",
+        r":14: .*getcwd.. is called with the prediction and the target, and takes \(\): too many positional arguments",
     ),
     "no colon": (
         change('name = "exact_match"', 'function = "json.loads"\npurpose = "x"'),

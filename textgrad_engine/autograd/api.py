@@ -15,6 +15,7 @@ from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import told
 
 Gradient: TypeAlias = str | Variable | list[Variable] | None
@@ -22,6 +23,7 @@ Target: TypeAlias = Variable | GradientEdge
 
 
 @waits("await variable.abackward(...)` or `await tg.abackward(variables, ...)")
+@names_told
 def backward(
     variables: Variable | Sequence[Variable],
     grad_variables: Gradient | Sequence[Gradient] = None,
@@ -90,6 +92,7 @@ async def abackward(
 
 
 @waits("await autograd.agrad(...)")
+@names_told
 def grad(
     outputs: Variable | Sequence[Variable],
     inputs: Target | Sequence[Target],

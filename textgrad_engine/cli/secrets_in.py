@@ -32,6 +32,7 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
         here = (*keys, key)
         looks = isinstance(value, str) and (
             re.fullmatch(r"sk-[\w-]{16,}", value.strip())
+            or without_keys(value.strip()) == HIDDEN
             or (keys[:1] == ("models",) and HIDDEN in re.split("[/:]", without_keys(value.strip())))  # openai/KEY
         )
         header = keys[:2] == ("models", "headers")

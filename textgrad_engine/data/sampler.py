@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_flag, is_whole
 
 
@@ -69,6 +70,7 @@ class SequentialSampler(Sampler):
         [0, 1, 2]
     """
 
+    @names_told
     def __init__(self, data_source: Sized) -> None:
         check(SequentialSampler.__init__, locals())
         self.data_source = data_source
@@ -118,6 +120,7 @@ class RandomSampler(_Seeded):
         ([0, 1, 2, 3], True)
     """
 
+    @names_told
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, seed: int | None = None
     ) -> None:
@@ -165,6 +168,7 @@ class WeightedRandomSampler(_Seeded):
         [1, 1, 1]
     """
 
+    @names_told
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, seed: int | None = None
     ) -> None:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget
 from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
@@ -40,6 +41,7 @@ _log = logging.getLogger("textgrad_engine.llm.budget")
 
 
 @contextlib.contextmanager
+@names_told
 def budget(
     dollars: float | Decimal | None = None, calls: float | None = None, tokens: float | None = None
 ) -> Iterator[Budget]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from textgrad_engine.keywords import names_of, which_is_meant
 from textgrad_engine.llm import typed
 from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem
 from textgrad_engine.llm.strict import strictly, wrapped
@@ -29,7 +30,7 @@ INSTEAD = {
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)  # a dataset, or a key
 
 
 class Record(_Frozen):
@@ -306,8 +307,12 @@ class GenerateConfig(_Frozen):
         return self.model_copy(update=filled) if filled else self
 
 
-def unknown_setting(name: str) -> str:
+def unknown_setting(name: str, function: Callable[..., Any] | None = None) -> str:
     """What is said about a name that is no sampling setting: what there is, or what to use instead.
+
+    Args:
+        name: the name.
+        function: what was called, whose own arguments may be meant.
 
     Example:
         >>> unknown_setting("stream")
@@ -315,11 +320,12 @@ def unknown_setting(name: str) -> str:
     """
     if name in INSTEAD:
         return f"unknown sampling setting {name!r}: {INSTEAD[name]}"
-    known = ", ".join(sorted(GenerateConfig.model_fields))
-    return (
-        f"unknown sampling setting {name!r}; known are {known}, and what only one endpoint knows goes into "
-        f"extra={{{name!r}: ...}}"
-    )
+    known = sorted(GenerateConfig.model_fields)
+    meant = which_is_meant(name, [*([] if function is None else names_of(function)), *known])
+    extra = f"what only one endpoint knows goes into extra={{{name!r}: ...}}"
+    if meant:
+        return f"unknown sampling setting {name!r}{meant} ({extra})"
+    return f"unknown sampling setting {name!r}; known are {', '.join(known)}, and {extra}"
 
 
 class Request(Record):

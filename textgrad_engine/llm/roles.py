@@ -13,6 +13,7 @@ from typing import get_args
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import NoModelError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.replay import replayed_model
 from textgrad_engine.llm.request import Purpose
@@ -35,6 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
+@names_told
 def use_models(
     forward: str | Model | None = None,
     backward: str | Model | None = None,
@@ -67,6 +69,7 @@ def use_models(
         yield
 
 
+@names_told
 def set_models(
     forward: str | Model | None = None,
     backward: str | Model | None = None,

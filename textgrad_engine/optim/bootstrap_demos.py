@@ -40,6 +40,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import Demo, Run, Steps, note_unshown
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
@@ -100,6 +101,7 @@ class BootstrapDemos(PopulationSearcher):
 
     reads_feedback = False
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

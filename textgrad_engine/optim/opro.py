@@ -27,6 +27,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED, ModelError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import note_unshown
@@ -84,6 +85,7 @@ class OPRO(PopulationSearcher):
 
     reads_feedback = False
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.noted import Before, check_written, note
@@ -195,6 +196,7 @@ class Optimizer:
             lines += [f"    {name}: {value!r:.80}" for name, value in settings.items()]
         return "\n".join([*lines, ")"])
 
+    @names_told
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
         for variable in self.variables():

@@ -39,6 +39,7 @@ from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import demos_and_queries
@@ -109,6 +110,7 @@ class ParetoSearch(PopulationSearcher):
     _several = "; proposals= says how many it tries, one after the other"
     _has_solved = True
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

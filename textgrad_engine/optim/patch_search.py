@@ -21,6 +21,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Patch, Proposer
@@ -133,6 +134,7 @@ class PatchSearch(BoardSearcher):
 
     _several = ", and lanes={n} to work on so many at a time"
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

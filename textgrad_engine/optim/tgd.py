@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.checks import at_least, check, listed
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import nearest, told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.fillers import is_template
@@ -97,6 +98,7 @@ class TGD(Optimizer):
 
     _several = ", and candidates={n} to take the best of so many"
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

@@ -28,6 +28,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.data import Examples, ids_of
 from textgrad_engine.dispatch import waits
+from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.evaluator import clusters_of
@@ -43,6 +44,7 @@ from textgrad_engine.train.trainer import Trainer
 
 
 @waits("await tg.across_validate(...)")
+@names_told
 def cross_validate(
     start: Callable[[], tuple[Module, Optimizer]],
     loss: Callable[..., Variable],

@@ -12,6 +12,7 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.trained import watched
@@ -34,6 +35,7 @@ ENDED = (BudgetExceeded, Stopped, CallCancelled)
 
 
 @waits("await tg.aevaluate(...)")
+@names_told
 def evaluate(
     program: Callable[..., Any],
     dataset: Examples[Mapping[str, Any]],

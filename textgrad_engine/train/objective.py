@@ -13,6 +13,7 @@ from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module, Weighted
 from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
@@ -75,6 +76,7 @@ class Objective:
         ([0.0], [1.0])
     """
 
+    @names_told
     def __init__(
         self,
         program: Module,

@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.data import Examples
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
@@ -71,6 +72,7 @@ class ShrinkResult:
 
 
 @dispatch.waits("await train.ashrink(...)")
+@names_told
 def shrink(
     program: Module,
     loss: Callable[..., Variable],
