@@ -32,6 +32,7 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
             f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
             "with the seed prompt, so its score there flatters it."
         )
+    notes += [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in result.terms]
     notes += _too_few(result)
     notes += _all_alike(result)
     looked = result.openings
