@@ -372,8 +372,8 @@ def with_fields(loss: Callable[..., Any]) -> Score:
     """How a loss is called: one whose forward names ``inputs``, as nn.Judge's, is shown what the program was given.
 
     Args:
-        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``. One whose second
-            argument is ``inputs`` is given no target, as a function for nn.Metric.
+        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``. One that takes
+            the prediction alone, or ``inputs`` behind it, is given no target, as a function for nn.Metric.
 
     Example:
         >>> from textgrad_engine import Variable
