@@ -23,6 +23,15 @@ def test_a_folder_that_is_not_there_names_its_neighbours(written: tuple[Path, An
         read_run(written[0].parent / "elsewhere/tickets-1")
 
 
+def test_of_many_neighbours_the_likely_ones_come_first_and_the_others_are_counted(tmp_path: Path) -> None:
+    """The first eight by the alphabet were named, as if there were no others."""
+    for name in (*(f"alpha-{number}" for number in range(9)), "tickets-1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").touch()
+    with pytest.raises(RunError, match=r"has tickets-1, alpha-0, .*, alpha-6 and 2 more$"):
+        read_run(tmp_path / "ticket-1")
+
+
 def test_some_other_folder_is_no_run(tmp_path: Path) -> None:
     """Pointing at the wrong folder is said as that."""
     with pytest.raises(RunError, match=r"no run folder, it has no events\.jsonl"):

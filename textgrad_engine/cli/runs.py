@@ -18,7 +18,7 @@ from textgrad_engine.cli.settings import Budget, ModelPrice
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import Module
-from textgrad_engine.report.words import plural
+from textgrad_engine.report.words import count, plural
 from textgrad_engine.store import Run
 
 
@@ -189,8 +189,8 @@ def load_texts(program: Module, texts: Mapping[str, str], path: Path) -> None:
 def summary(config: Config, train: Dataset, val: Dataset, test: Dataset | None) -> str:
     """What is about to be done, in a line."""
     names = list(dict.fromkeys(config.models.roles().values()))
-    tests = "no test set" if test is None else f"{len(test)} to test"
-    vals = "the same to validate" if val is train else f"{len(val)} to validate"
+    tests = "no test set" if test is None else f"{count(len(test))} to test"
+    vals = "the same to validate" if val is train else f"{count(len(val))} to validate"
     return f"{plural(len(train), 'example')} to train, {vals}, {tests}; {', '.join(names)}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -279,7 +280,10 @@ def _others(path: Path) -> str:
     for folder in filter(Path.is_dir, (path.parent, path.parent / "runs")):
         found = sorted(each.parent.name for name in ("events.jsonl", FOLDS) for each in folder.glob(f"*/{name}"))
         if found:
-            return f"; {folder} has {', '.join(found[:8])}"
+            near = difflib.get_close_matches(path.name, found, n=8, cutoff=0.4)  # the likely one first, of many
+            shown = list(dict.fromkeys([*near, *found]))[:8]
+            more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+            return f"; {folder} has {', '.join(shown)}{more}"
     return ""
 
 
