@@ -134,6 +134,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
     "func.jacrev": lambda: {"function": len, "argnums": 0, "has_aux": False, "feedback": "a"},
     "func.jvp": lambda: {"function": lambda a: a, "primals": (value(),), "tangents": ("b",), "has_aux": False},
     "func.pmap": lambda: {"function": len, "concurrency": 2},
+    "func.stack_module_state": lambda: {"models": [program()]},
     "func.vjp": lambda: {"function": lambda: value(), "has_aux": False},
     "func.vmap": lambda: {"function": len, "randomness": "same", "chunk_size": 2, "names": ["a"]},
     "llm.Budget": lambda: dict(LIMITS),
@@ -355,7 +356,7 @@ RIGHT_TOO: dict[tuple[str, str], tuple[Any, ...]] = {
 WRITTEN_OUT = {("ops.judge", "target"), ("ops.text_loss", "target")}
 """Whatever it is, a judge is shown it in words."""
 
-AWAITED = {("autograd.once_differentiable", "backward"), ("func.pmap", "function"), ("testing.FunctionModel", "fn")}
+AWAITED = {("autograd.once_differentiable", "backward"), ("testing.FunctionModel", "fn")}
 """Functions that may be coroutine functions."""
 
 WORDS = {

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Function, Variable, nn
+from textgrad_engine.autograd import Context
 
 
 class Broken(Function):
@@ -26,6 +27,7 @@ class Broken(Function):
         ("role_description", "; here it is .role"),
         ("gradients", "; here it is .grad"),
         ("reset_gradients", "; here it is .grad = None"),
+        ("detach_", r"; here it is \.detach\(\)"),
         ("no_such", "'Variable' object has no attribute 'no_such'(?!;)"),
     ],
 )
@@ -75,3 +77,26 @@ def test_an_attribute_error_of_what_is_computed_is_told_as_it_is(name: str) -> N
 def test_copies_are_made_as_ever(made: Any) -> None:
     """They ask for attributes of a value that has none yet."""
     assert made(Variable("a", role="b", requires_grad=True)).data == "a"
+
+
+def test_what_a_context_saved_is_asked_for_by_our_name() -> None:
+    """`ctx.saved_tensors` in a rule that came from PyTorch; who sets an attribute of that name has it."""
+
+    class Ported(Function):
+        """Its rule has another library's word."""
+
+        @staticmethod
+        def forward(ctx: Any, text: Variable) -> Variable:
+            ctx.save_for_backward(text)
+            return Variable(text.data)
+
+        @staticmethod
+        def backward(ctx: Any, grad_out: Variable) -> Any:
+            (_,) = ctx.saved_tensors
+            return grad_out
+
+    with pytest.raises(AttributeError, match=r"no attribute 'saved_tensors'; here it is \.saved_variables"):
+        Ported.apply(Variable("a", requires_grad=True)).backward("no")
+    ctx = Context()
+    ctx.saved_tensors = "mine"
+    assert ctx.saved_tensors == "mine"

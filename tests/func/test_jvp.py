@@ -718,3 +718,33 @@ def test_a_model_is_told_of_both_edits_where_one_variable_is_given_twice() -> No
     assert two.index("`system`: prompt") < two.index("FIRST EDIT") < two.index("`user`: prompt") < two.index("SECOND")
     assert one.count("ONLY EDIT") == 1
     assert "`user`" not in one
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_recorded_edit_that_turns_out_empty_hears_feedback_whenever_it_came(read: bool) -> None:
+    """Whether the answer about it was there when the next operation was made is a matter of time."""
+    model = FunctionModel(lambda request: {"change": ""} if request.purpose == "backward" else "an answer")
+    prompt = tg.Variable("P", role="prompt", requires_grad=True)
+
+    def program(text: Any) -> tg.Variable:
+        answer = ops.chat_completion(None, [{"role": "system", "content": text}, {"role": "user", "content": "hi"}])
+        return ops.join([answer, "!"])
+
+    class Reading(tg.autograd.Layer):
+        """Waits for what it was asked, between one operation and the next."""
+
+        def process(self, function: Any, args: Any) -> Any:
+            found = super().process(function, args)
+            for value in found if isinstance(found, tuple) else (found,):
+                if read and isinstance(value, tg.Variable):
+                    _ = value.data
+            return found
+
+    with tg.use_models(forward=model), Reading():
+        _, change = func.jvp(program, (prompt,), ("shorter",))
+        assert change.data == ""
+    assert change.requires_grad
+    behind: list[Any] = [change.grad_fn]
+    for node in behind:
+        behind += [below for below, _ in node.next_functions if below is not None]
+    assert "ChatCompletionBackward" in [node.name() for node in behind]

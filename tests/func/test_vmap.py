@@ -687,6 +687,35 @@ def test_an_own_rule_is_told_of_the_randomness() -> None:
     assert Ruled.asked[0][1] == "different"
 
 
+@pytest.mark.parametrize("texts", [["a", "b"], ["b", "a"], ["a", "a"], ["b", "c", "a"]])
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_is_made_of_feedback_that_is_a_zero_asks_as_in_a_loop(
+    texts: list[str], shared: bool, model: FunctionModel, chat: Any
+) -> None:
+    """A call is made of feedback on each text, and "a" hears none: what is said of that call leads nowhere there.
+
+    Where a prompt takes part in the call, its critic is asked about that alone.
+    """
+
+    def revised(prompt: Any, text: Any) -> tg.Variable:
+        feedback = func.grad(lambda draft: matches(draft, "a"))(text)
+        return ops.text_loss(chat(prompt, ops.join(["Revise: ", feedback])), "Is it concrete?")
+
+    def both(text: Any) -> Any:
+        if shared:
+            gradients, value = func.grad_and_value(revised, argnums=(0, 1))("P", text)
+            return *gradients, value
+        return func.grad_and_value(lambda given: revised("P", given))(text)
+
+    def made(work: Any) -> tuple[Any, set[Any]]:
+        model.requests.clear()
+        found = [[value.data for value in row] for row in work()]
+        return found, {tuple([message.text for message in request.messages]) for request in model.requests}
+
+    (columns,), asked = made(lambda: [func.vmap(both)(texts)])
+    assert ([list(row) for row in zip(*columns)], asked) == made(lambda: [both(text) for text in texts])
+
+
 def test_vmap_of_grad_gives_the_gradients_of_each(model: FunctionModel, loss: Any) -> None:
     """Text for text what grad gives for each example alone; where an example has nothing to say, nobody is asked."""
     texts, targets = ["a", "b", "c"], ["A", "y", "z"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import re
 import threading
 from typing import Any
 
@@ -41,6 +42,20 @@ def test_an_unknown_attribute_is_named() -> None:
     """With the class that lacks it."""
     with pytest.raises(AttributeError, match="Leaf has no attribute 'promt'"):
         _ = Leaf().promt
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("register_full_backward_hook", "result.register_hook"),
+        ("apply", "for part in module.modules()"),
+        ("get_submodule", "dict(module.named_modules())"),
+    ],
+)
+def test_a_method_of_pytorchs_modules_is_told_what_stands_for_it(name: str, instead: str) -> None:
+    """The names that are not here."""
+    with pytest.raises(AttributeError, match=re.escape(instead)):
+        getattr(Leaf(), name)
 
 
 def test_a_module_without_forward_says_so() -> None:

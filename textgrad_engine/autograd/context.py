@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from textgrad_engine.autograd.arguments import one_of
+from textgrad_engine.autograd.elsewhere import NotHere
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
 from textgrad_engine.autograd.value import label_of, shape_of
 from textgrad_engine.autograd.variable import Variable
@@ -32,6 +33,8 @@ class Context:
         example: the name of the example that the call belongs to, "" when it has none.
         late: what forward came upon (NOTE [Late inputs] in ``late.py``); rules read it as `late_inputs`.
     """
+
+    saved_tensors = NotHere("saved_variables")
 
     needs_input_grad: tuple[bool, ...] = ()
     primals: tuple[Any, ...] = ()

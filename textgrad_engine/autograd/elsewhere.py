@@ -1,4 +1,4 @@
-"""What a Variable's attributes are called in other libraries, for the error of somebody who asks for them here.
+"""What attributes of a Variable or a context are called in other libraries, for the error of who asks for them here.
 
 Descriptors, as a `__getattr__` would make every attribute of every Variable slower: a sixth of a plain operation.
 """
@@ -13,6 +13,7 @@ NAMES = {
     **dict.fromkeys(("gradients", "get_gradient_text", "get_gradient_and_context_text", "feedback"), "grad"),
     **dict.fromkeys(("requires_opt", "trainable"), "requires_grad"),
     **dict.fromkeys(("reset_gradients", "zero_grad"), "grad = None"),
+    "detach_": "detach()",
 }
 """Ours by those of TextGrad, AdalFlow, Trace and PyTorch."""
 
@@ -22,6 +23,9 @@ class NotHere:
 
     A subclass whose instances have attributes of their own may have it as one of these.
 
+    Args:
+        here: what it is called here.
+
     Example:
         >>> from textgrad_engine import Variable
         >>> hasattr(Variable("Sort."), "role_description")
@@ -30,6 +34,9 @@ class NotHere:
         Traceback (most recent call last):
         AttributeError: 'Variable' object has no attribute 'role_description'; here it is .role
     """
+
+    def __init__(self, here: str) -> None:
+        self.here = here
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -51,6 +58,4 @@ class NotHere:
         del value.__dict__[self.name]
 
     def _missing(self, owner: type) -> AttributeError:
-        return AttributeError(
-            f"{owner.__name__!r} object has no attribute {self.name!r}; here it is .{NAMES[self.name]}"
-        )
+        return AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}; here it is .{self.here}")

@@ -42,6 +42,7 @@ from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.layers import LAYERS
+from textgrad_engine.autograd.reach import reach_of
 from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule, run_together
 from textgrad_engine.autograd.waiting import BEGIN, Waiting
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
@@ -104,6 +105,7 @@ class Pass:
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
         self.multi: dict[MultiGradHook, Any] = {}
         self._roots = roots.nodes
+        self._reach = reach_of(self._visits, roots.nodes, captures) if LAYERS.get() else None
         self._first: dict[Visit, None] = {}
         self._begin_at(roots)
 
@@ -298,7 +300,7 @@ class Pass:
         needs = None
         if not self._all_wanted:
             needs = needs_by_argument(node.layout, [target is not None for target in visit.targets])
-        return RuleCall(node, node.ctx, visit.arrived, visit.targets, needs)
+        return RuleCall(node, node.ctx, visit.arrived, visit.targets, needs, self._reach)
 
     def _receive(self, visit: Visit, returned: list[Items]) -> None:
         """A rule has returned: go on when the text of its gradients is there."""

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine import dispatch, pytree
-from textgrad_engine.autograd.arguments import gradients_by_variable
+from textgrad_engine.autograd.arguments import gradients_by_variable, needs_by_argument
 from textgrad_engine.autograd.context import Context, ExampleContexts
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.gradient import Intake, Items, as_items, combine, is_start, uncombined, without_zeros
 from textgrad_engine.autograd.graph import FunctionNode, Source
 from textgrad_engine.autograd.layers import LAYERS, Layer
+from textgrad_engine.autograd.reach import Reach
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Contribution, ExampleOrders, Inside, place_of
 from textgrad_engine.dispatch import Call
@@ -152,6 +153,8 @@ class RuleCall:
         arrived: for each output the items of feedback on it, in order.
         wanted: for each edge something true if a gradient along it is of use.
         needs: `needs_input_grad` of this pass; None for that of the forward.
+        reach: what examples of a batch want, where they differ in it.
+        inside: the example that the call is for, as far as a batch was taken apart.
     """
 
     node: FunctionNode
@@ -159,6 +162,18 @@ class RuleCall:
     arrived: Sequence[Items]
     wanted: Sequence[object]
     needs: tuple[bool, ...] | None = None
+    reach: Reach | None = None
+    inside: Inside = field(default_factory=dict)
+
+    def of_example(self, split: Split, number: int) -> RuleCall:
+        """The call for one example of a batch, which has heard nothing yet."""
+        ctx = _context_of(self.ctx, split, number)
+        if self.reach is None:
+            return RuleCall(self.node, ctx, (), self.wanted, self.needs)
+        inside = {**self.inside, split.layer: number}
+        wanted = self.reach.wanted(self.node, inside)
+        needs = None if self.needs is None else needs_by_argument(self.node.layout, list(wanted))
+        return RuleCall(self.node, ctx, (), wanted, needs, self.reach, inside)
 
     def context(self) -> Context:
         """What the rule is given."""
@@ -297,11 +312,13 @@ class Backward(Rule):
         """With what is said about the example; without the nodes that nothing is said to."""
         calls = []
         for call in self.calls:
-            ctx = _context_of(call.ctx, split, number)
+            part = call.of_example(split, number)
+            ctx = part.ctx
             own = [[] if output in ctx._marked else items for output, items in enumerate(call.arrived)]
             arrived = [without_zeros(split.part(items, number)) for items in own]
-            if any(arrived):
-                calls.append(RuleCall(call.node, ctx, arrived, call.wanted, call.needs))
+            if any(arrived) and any(part.wanted):
+                part.arrived = arrived
+                calls.append(part)
         return Backward(calls, self.together) if calls else None
 
     def gathered(self, split: Split, results: dict[int, Any]) -> Sorted | Call:

@@ -99,7 +99,7 @@ class Value:
         self._role = as_role(value)
 
     if not TYPE_CHECKING:  # for type checkers they are not there at all
-        locals().update({name: NotHere() for name in NAMES})
+        locals().update({name: NotHere(here) for name, here in NAMES.items()})
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in NAMES or hasattr(self, name)]

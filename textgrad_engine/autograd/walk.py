@@ -152,7 +152,7 @@ def _postorder(roots: list[Node], visits: dict[Node, Visit]) -> tuple[list[Visit
     return order, _rank_examples(roots, visits) if batches else None
 
 
-def _of_batch(node: Node) -> str:
+def of_batch(node: Node) -> str:
     """What a node does with a batch of `vmap`, "" for all others; see `Function.of_batch`."""
     return node.function.of_batch if type(node) is FunctionNode else ""
 
@@ -208,8 +208,8 @@ def _examples_of(roots: list[Node]) -> dict[Node, Inside]:
     inside: dict[Node, Inside] = {root: {} for root in roots}
 
     def leads_to(node: Node) -> Iterator[Node]:
-        kind, own = _of_batch(node), inside[node]
-        layer = _layer_of(node)
+        kind, own = of_batch(node), inside[node]
+        layer = layer_of(node)
         if kind == "apart":
             own = {level: number for level, number in own.items() if level is not layer}
         for number, edge in enumerate(node.edges):
@@ -217,7 +217,7 @@ def _examples_of(roots: list[Node]) -> dict[Node, Inside]:
                 inside.setdefault(edge.node, {**own, layer: number} if kind == "together" else own)
                 yield edge.node
 
-    deque(_in_postorder(roots, leads_to), maxlen=0)
+    deque(in_postorder(roots, leads_to), maxlen=0)
     return inside
 
 
@@ -235,8 +235,8 @@ def _order_one(
 
     def leads_to(node: Node) -> Iterator[Node]:
         edges: Sequence[Any] = node.edges
-        if _of_batch(node) == "together":
-            number = chosen.get(_layer_of(node))
+        if of_batch(node) == "together":
+            number = chosen.get(layer_of(node))
             edges = () if number is None else (edges[number],)
         for edge in edges:
             if edge is not None:
@@ -246,8 +246,8 @@ def _order_one(
     behind: dict[int, tuple[int, ...]] = {}  # by depth: the last node that more examples share
     count: dict[int, int] = {}
     walk: list[tuple[int, ...]] = []
-    for node in _in_postorder(roots, leads_to):
-        if _of_batch(node):  # has no place in the order
+    for node in in_postorder(roots, leads_to):
+        if of_batch(node):  # has no place in the order
             continue
         depth, key = len(inside[node]), keys.get(node)
         if key is None:
@@ -264,7 +264,7 @@ def _order_one(
     return walk
 
 
-def _layer_of(node: Node) -> Any:
+def layer_of(node: Node) -> Any:
     """The level of batching that a node takes apart or puts together."""
     return getattr(node.ctx, "layer", None) if type(node) is FunctionNode else None
 
@@ -275,11 +275,11 @@ def in_order_of_turns(roots: Sequence[Node]) -> dict[Node, int]:
     def leads_to(node: Node) -> Iterator[Node]:
         return (edge.node for edge in reversed(node.edges) if edge is not None)
 
-    last_first = list(_in_postorder(roots[::-1], leads_to))
+    last_first = list(in_postorder(roots[::-1], leads_to))
     return {node: place for place, node in enumerate(reversed(last_first))}
 
 
-def _in_postorder(roots: Sequence[Node], leads_to: Callable[[Node], Iterator[Node]]) -> Iterator[Node]:
+def in_postorder(roots: Sequence[Node], leads_to: Callable[[Node], Iterator[Node]]) -> Iterator[Node]:
     """All nodes behind the roots, each after what it leads to."""
     seen: set[Node] = set()
     for root in roots:

@@ -1,6 +1,7 @@
 """Function transforms, in the shape of `torch.func`."""
 
 from textgrad_engine.func.awaited import agrad, agrad_and_value, ahessian, ajacrev, apmap, avjp, avmap
+from textgrad_engine.func.ensemble import stack_module_state
 from textgrad_engine.func.functional import functional_call
 from textgrad_engine.func.grad import grad, grad_and_value, vjp
 from textgrad_engine.func.jacobian import hessian, jacfwd, jacrev
@@ -29,6 +30,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "pmap",
+    "stack_module_state",
     "trace",
     "vjp",
     "vmap",

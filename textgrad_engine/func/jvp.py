@@ -6,7 +6,7 @@ NOTE [Tangents in words]
     a chat completion a model is asked what would change in the answer; an evaluator is run again on the edited
     prediction. No tangent, or an empty one, is a real zero: nothing changes, and nobody is asked. A rule is given None
     for it, in a batch for each example by itself (`_Stays`). One that is still on its way is not waited for and counts
-    as an edit, and so does an empty one that an outer `grad` records: feedback may say what it should be.
+    as an edit, and so does an empty one that is recorded: feedback may say what it should be, at whatever time it came.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def check_edit(data: Any, edit: Any, where: str) -> None:
 def _is_zero(edit: Variable) -> bool:
     """Whether an edit is known to be empty, in a batch for each example; see NOTE [Tangents in words]."""
     if edit._layer is None:
-        return edit._call is None and edit._says_nothing()
+        return edit._call is None and not edit._requires_grad and edit._says_nothing()
     return all(_is_zero(part) for part in edit._parts()) if isinstance(edit._inner, list) else _stays(edit)
 
 

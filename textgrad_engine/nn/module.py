@@ -14,6 +14,7 @@ from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.dispatch import aside
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
+from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
 from textgrad_engine.nn.names import check_name, dotted, walk
 from textgrad_engine.nn.parameter import Parameter
@@ -153,7 +154,7 @@ class Module:
             raise AttributeError(
                 f"{type(self).__name__}.__init__ did not call super().__init__(), which comes first in it"
             )
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{ELSEWHERE.get(name, '')}")
 
     def __delattr__(self, name: str) -> None:
         for store in self._stores():
