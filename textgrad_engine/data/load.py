@@ -67,7 +67,7 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
         ([{'text': 'no signal'}, {'text': 'wrong bill'}], ('tiny:1', 'tiny:3'))
     """
     check(load, locals())
-    path = Path(path)
+    path = Path(path).expanduser()
     if not path.is_file():
         raise DataError(missing_file(path))
     reader = _READERS.get(path.suffix.lower())

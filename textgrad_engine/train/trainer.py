@@ -158,7 +158,7 @@ class Trainer:
         self.controls = controls
         if resume and run_dir is None:
             raise ValueError("resume=True takes up the run in a run folder; name it with run_dir=...")
-        self.run_dir = None if run_dir is None else Path(run_dir)
+        self.run_dir = None if run_dir is None else Path(run_dir).expanduser()
         self.resume = resume
 
     def __repr__(self) -> str:
