@@ -254,7 +254,7 @@ def test_a_line_that_the_disk_does_not_take_leaves_a_whole_cassette(run, ask, tm
         with record(path) as tape:
             await resolve(model).complete(ask("one"))
             room[0] = 100
-            with pytest.raises(RunError, match="the cassette cannot be written: No space left on device"):
+            with pytest.raises(RunError, match="the cassette cannot be written: no space left on device"):
                 await resolve(model).complete(ask("two"))
             room[0] = 10**6
             await resolve(model).complete(ask("three"))
