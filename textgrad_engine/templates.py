@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
 from textgrad_engine.fences import fence, fenced, nonce_for
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.scoped import setting
 
 _PACKAGED = Path(__file__).parent / "prompts"
@@ -279,7 +280,7 @@ def _text_of(path: Path) -> str:
         raw = path.read_bytes()
         text = raw.decode("utf-8-sig")
     except OSError as error:
-        raise TemplateError(f"{path}: the file cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise TemplateError(f"{path}: the file cannot be read: {reason_of(error)}") from None
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise TemplateError(

@@ -25,6 +25,37 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
 BROKEN = {
     "jsonl syntax": ("a.jsonl", '{"a": 1}\n{"a" 2}\n', ":2: column 6: not JSON"),
     "jsonl trailing comma": ("a.jsonl", '{"a": 1},\n{"a": 2}\n', ":1: column 9: .*take off the comma"),
+    "jsonl comma in an object": (
+        "a.jsonl",
+        '{"a": 1, "b": [1, 2,]}\n',
+        ":1: column .*: a comma behind which nothing foll",
+    ),
+    "jsonl comma at the end of an object": (
+        "a.jsonl",
+        '{"a": 1,}\n',
+        ":1: column .*: a comma behind which nothing fol",
+    ),
+    "json comma in an object": (
+        "a.json",
+        '[{"a": 1},\n{"a": 1, }]',
+        ":2: column .*: a comma behind which nothing follows",
+    ),
+    "jsonl half a line": ("a.jsonl", '{"a": "x"}\n{"a": "x', ":2: the file ends amid this line; complete it, or"),
+    "jsonl half an object": ("a.jsonl", '{"a": 1}\n{"a": 1, ', ":2: the file ends amid this line; complete it, or"),
+    "json with its list in a field": (
+        "a.json",
+        '{"n": 1, "data": [{"a": 1}]}',
+        ":1: .*has one in 'data'; write that list",
+    ),
+    "spreadsheet": ("a.csv", b"PK\x03\x04\x14\x00", r": this is a zip archive, as \.xlsx files are"),
+    "compressed": ("a.jsonl", b"\x1f\x8b\x08\x00", ": this is compressed; unpack it first"),
+    "parquet": ("a.jsonl", b"PAR1\x15\x04", r": this is a parquet table; export it as \.jsonl"),
+    "web page": ("a.csv", "\n<!DOCTYPE html>\n<html>", ": this is a web page"),
+    "pointer": (
+        "a.csv",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+        ": this is a pointer of Git LFS",
+    ),
     "jsonl object over lines": ("a.jsonl", '{"a":\n1}\n', ":1: column 6: .*one whole object on each line"),
     "jsonl is a list": ("a.jsonl", '[\n{"a": 1}\n]', r":1: .*name the file \.json"),
     "jsonl list in one line": ("a.jsonl", '[{"a": 1}]', r":1: .*name the file \.json"),
@@ -86,6 +117,11 @@ def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, tmp_p
     with pytest.raises(DataError, match=message) as caught:
         load(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_an_address_is_no_file() -> None:
+    with pytest.raises(DataError, match=r"https://a/b\.csv: this is an address; download"):
+        load("https://a/b.csv")
 
 
 def test_a_missing_file_suggests_a_near_name(tmp_path: Path) -> None:

@@ -147,6 +147,15 @@ def test_a_file_system_without_rights_takes_a_cache(tmp_path, ask, monkeypatch):
     assert len(cache) == 1
 
 
+def test_a_file_in_the_place_of_its_folder_is_named(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for place in (tmp_path / "notes.txt", tmp_path / "notes.txt" / "cache"):
+        with pytest.raises(
+            ConfigError, match=r"notes\.txt is a file, and a folder is wanted there; name another folder"
+        ):
+            Cache(place)
+
+
 def test_a_damaged_file_that_somebody_holds_is_an_error_with_its_repair(tmp_path, monkeypatch):
     """On Windows nobody can set aside what another process has open."""
     (tmp_path / FILE).write_bytes(b"this is no database")

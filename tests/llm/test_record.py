@@ -146,7 +146,10 @@ def test_a_cassette_is_not_recorded_over(tmp_path):
     with pytest.raises(RunError, match="not recorded over"), record(path):
         pass
     assert path.read_text() == "precious"
-    with pytest.raises(RunError, match="cannot be written"), record(path / "below"):
+    with (
+        pytest.raises(RunError, match=r"cannot be written: .*c\.jsonl is a file, and a folder"),
+        record(path / "below"),
+    ):
         pass
 
 
@@ -251,7 +254,7 @@ def test_a_line_that_the_disk_does_not_take_leaves_a_whole_cassette(run, ask, tm
         with record(path) as tape:
             await resolve(model).complete(ask("one"))
             room[0] = 100
-            with pytest.raises(RunError, match="the cassette cannot be written: No space left on device"):
+            with pytest.raises(RunError, match="the cassette cannot be written: no space left on device"):
                 await resolve(model).complete(ask("two"))
             room[0] = 10**6
             await resolve(model).complete(ask("three"))

@@ -65,6 +65,38 @@ def test_the_program_holds_the_best_texts_again(tmp_path: Path, world: Any) -> N
         assert program.system.data == result.best["system"] != "Repeat."
 
 
+def test_one_that_has_changed_since_is_taken_as_it_is_on_demand(tmp_path: Path) -> None:
+    """Its result, its texts and its cost; nothing is asked or written."""
+
+    def run(model: Any, seed_text: str, **settings: Any) -> Any:
+        program = nn.ChatCompletion("{word}", system=nn.Parameter(seed_text, role="system prompt"))
+        with tg.use_models(forward=FunctionModel(model)), tg.budget(calls=1000) as used:
+            result = tg.Trainer(max_steps=1, batch_size=2, run_dir=tmp_path / "run", **settings).fit(
+                program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:3], ROWS[3:5], ROWS[5:]
+            )
+        return program, result, used.spent.calls
+
+    _, first, calls = run(answer, "Repeat.")
+    before = files(tmp_path / "run")
+    with pytest.raises(RunError, match=r'or take it as it is, by Trainer\(resume="anyway"\)'):
+        run(unasked, "Say it again.", resume=True)
+    program, again, charged = run(unasked, "Say it again.", resume="anyway")
+    assert again == first
+    assert program.system.data == first.best["system"] != "Repeat."
+    assert charged == calls > 0
+    assert files(tmp_path / "run") == before
+
+
+def test_a_text_that_the_program_lacks_now_is_named(tmp_path: Path, world: Any) -> None:
+    _, run = world(answer)
+    run(tmp_path / "run")
+    other = nn.Sequential(nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt")))
+    optimizer, trainer = optim.TGD(other.parameters()), tg.Trainer(run_dir=tmp_path / "run", resume="anyway")
+    with pytest.raises(RunError, match="the program has no parameter 'system', which it trained; put it back"):
+        trainer.fit(other, nn.ExactMatch(), optimizer, ROWS[:3], ROWS[3:5])
+    assert next(other.parameters()).data == "Repeat."
+
+
 @pytest.fixture
 def world() -> Any:
     """Makes a program and what trains it in a folder."""

@@ -57,11 +57,26 @@ def test_a_folder_that_holds_files_is_refused(tmp_path: Path) -> None:
 def test_a_place_where_no_folder_can_be_is_refused(tmp_path: Path) -> None:
     """A file, and what would be below one; the message says to name another place."""
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(RunError, match=r"notes\.txt: this is a file, and a run is a folder; name another place"):
+    with pytest.raises(RunError, match=r"notes\.txt is a file, and a folder is wanted there; name another place"):
         RunFolder(tmp_path / "notes.txt")
     with pytest.raises(RunError, match=r"cannot be written: .*; name another place"):
         RunFolder(tmp_path / "notes.txt" / "run")
+    with pytest.raises(RunError, match=r"run: the run folder cannot be written: .*notes\.txt is a file"):
+        RunFolder(tmp_path / "notes.txt" / "deep" / "run")
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "run")
+    with pytest.raises(RunError, match=r"link is a link that leads nowhere; name another place"):
+        RunFolder(tmp_path / "link")
+
+
+def test_a_tilde_is_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder named ~ is dangerous to remove."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert RunFolder("~/run").path == tmp_path / "run"
+    assert tg.Trainer(run_dir="~/run").run_dir == tmp_path / "run"
+    (tmp_path / "rows.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
+    assert len(tg.data.load("~/rows.jsonl")) == 1
 
 
 def test_a_folder_is_used_once(tmp_path: Path) -> None:

@@ -206,6 +206,17 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
     assert again.final.best == whole.final.best
     found(0, tmp_path / "cut", resume=True)
     assert not asked
+
+    def changed() -> tuple[nn.Module, optim.Optimizer]:
+        program, _ = start_of(task)()
+        with tg.no_grad():
+            for parameter in program.parameters():
+                parameter.data += " Think."
+        return program, optim.TGD(program.parameters())
+
+    with tg.use_models(forward=model(0)):
+        trainer = Trainer(run_dir=tmp_path / "cut", resume="anyway")
+        assert str(cross_validate(changed, task.loss, task.train, trainer=trainer)) == str(whole)
     with pytest.raises(RunError, match="there is something in this folder"):
         found(10**9, tmp_path / "cut")
     trainer = Trainer(run_dir=tmp_path / "cut", resume=True)

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from textgrad_engine.cli.optimizers import NAMES
 from textgrad_engine.cli.output import FAILED, complain
 from textgrad_engine.errors import RunError
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.store import FOLDS, read_run
 
 _INSTALL = "--install-completion"
@@ -44,7 +45,7 @@ class InstallsCompletion(TyperGroup):
 def _reason(error: Exception) -> str:
     """What was in the way, with the file where one is known."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {(error.strerror or str(error)).lower()}"
+        return f"{error.filename}: {reason_of(error)}"
     return str(error)
 
 

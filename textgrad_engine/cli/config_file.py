@@ -25,7 +25,7 @@ def load_config(path: str | Path) -> Config:
     Raises:
         ConfigError: anything in it cannot be used; every message names file, line and repair.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     if path.is_dir():
         others = sorted(file.name for file in path.glob("*.toml"))
         path /= "config.toml"

@@ -19,6 +19,7 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import slots_of
 
@@ -221,7 +222,7 @@ def made(folder: Path, files: Mapping[str, str]) -> Iterator[None]:
                     undo.callback((folder / name).unlink)
                     file.write(text)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = reason_of(error)
             raise RunError(f"{folder} cannot be written: {reason}; name another folder") from None
         try:
             yield

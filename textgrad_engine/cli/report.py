@@ -12,6 +12,7 @@ from textgrad_engine.cli import run_data
 from textgrad_engine.cli.options import RunPath
 from textgrad_engine.cli.output import checking, command, complain, write_exactly
 from textgrad_engine.errors import RunError
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.report import is_page, page_of, page_of_folds
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import is_folds, read_folds, read_run, write_atomically
@@ -81,5 +82,5 @@ def _place(out: Path) -> Path:
 
 
 def _unwritable(place: Path, error: OSError) -> RunError:
-    reason = (error.strerror or str(error)).lower()
+    reason = reason_of(error)
     return RunError(f"{place}: the report cannot be written: {reason}; name another place with --out")

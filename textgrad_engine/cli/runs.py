@@ -18,6 +18,7 @@ from textgrad_engine.cli.settings import Budget, ModelPrice
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import Module
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.words import count, plural
 from textgrad_engine.store import Run
 
@@ -75,7 +76,7 @@ def claim(config: Config, run_dir: Path | None) -> Path:
             except FileExistsError:  # another run was quicker
                 number += 1
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         raise RunError(f"{home}: no run folder can be made: {reason}; name a place with --run-dir") from None
 
 

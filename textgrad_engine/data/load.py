@@ -67,7 +67,9 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
         ([{'text': 'no signal'}, {'text': 'wrong bill'}], ('tiny:1', 'tiny:3'))
     """
     check(load, locals())
-    path = Path(path)
+    if "://" in str(path):
+        raise DataError(f"{path}: this is an address; download the file, and give its path")
+    path = Path(path).expanduser()
     if not path.is_file():
         raise DataError(missing_file(path))
     reader = _READERS.get(path.suffix.lower())
@@ -114,6 +116,10 @@ def _read(path: Path) -> bytes:
         if raw.startswith(mark):
             raise DataError(f"{path}:1: the file is {name}; save it as UTF-8")
     raw = raw.removeprefix(codecs.BOM_UTF8)
+    begins = raw[:_LONGEST_MARK].lstrip().lower()
+    for mark, what in _NO_TABLES.items():
+        if begins.startswith(mark):
+            raise DataError(f"{path}: this is {what}")
     if not raw.strip():
         raise DataError(f"{path}:1: the file is empty; write something into it")
     for number, line in enumerate(io.BytesIO(raw), 1):
@@ -132,6 +138,18 @@ def _read(path: Path) -> bytes:
     return raw
 
 
+_NO_TABLES = {
+    b"pk\x03\x04": "a zip archive, as .xlsx files are; export the table as .csv, or unpack it",
+    b"\x1f\x8b": "compressed; unpack it first",
+    b"par1": "a parquet table; export it as .jsonl",
+    b"version https://git-lfs": "a pointer of Git LFS; `git lfs pull` gets the file itself",
+    b"<!doctype html": "a web page; download the file itself, which may want a login",
+    b"<html": "a web page; download the file itself, which may want a login",
+}
+"""What files that are no tables begin with, in small letters, and what they are, with the repair."""
+_LONGEST_MARK = 64
+
+
 def _jsonl_rows(path: Path, raw: bytes) -> Iterator[_Row]:
     # Lines of bytes: a JSON string may hold U+2028 and its like, which end no line of the file.
     for number, encoded in enumerate(io.BytesIO(raw), 1):
@@ -144,9 +162,15 @@ def _jsonl_rows(path: Path, raw: bytes) -> Iterator[_Row]:
         except json.JSONDecodeError as error:
             if number == 1 and line.lstrip().startswith("[") and error.pos >= len(line.rstrip()):
                 raise DataError(f"{path}:1: this is a list over several lines; name the file .json") from error
+            if not encoded.endswith(b"\n") and (error.pos >= len(line.rstrip()) or "Unterminated" in error.msg):
+                raise DataError(
+                    f"{path}:{number}: the file ends amid this line; complete it, or take it out"
+                ) from error
             hint = "; take off the comma at the end of the line" if line.rstrip().endswith("},") else ""
             hint = hint or "; a .jsonl file holds one whole object on each line"
-            raise DataError(f"{path}:{number}: column {error.colno}: not JSON: {error.msg}{hint}") from error
+            raise DataError(
+                f"{path}:{number}: column {error.colno}: not JSON: {_why(error) or error.msg + hint}"
+            ) from error
         except (ValueError, RecursionError) as error:
             _refuse(path, number, error)
         if isinstance(row, list):
@@ -160,6 +184,11 @@ def _json_rows(path: Path, raw: bytes) -> Iterator[_Row]:
     space = re.compile(r"[ \t\r\n]*")
     at = _skip(space, text, 0)
     if text[at] != "[":
+        if field := _list_inside(text):
+            raise DataError(
+                f"{path}:{_line(text, at)}: a .json file is a list of objects, and this is an object that has one in "
+                f"{field!r}; write that list alone into the file"
+            )
         what = "an object; if each line is one, name the file .jsonl, else" if text[at] == "{" else "something else;"
         raise DataError(f"{path}:{_line(text, at)}: a .json file is a list of objects, got {what} put it in [ ]")
     line, start = 1, 0
@@ -173,7 +202,8 @@ def _json_rows(path: Path, raw: bytes) -> Iterator[_Row]:
             try:
                 row, at = _DECODER.raw_decode(text, at)
             except json.JSONDecodeError as error:
-                raise DataError(f"{path}:{error.lineno}: column {error.colno}: not JSON: {error.msg}") from error
+                why = _why(error) or error.msg
+                raise DataError(f"{path}:{error.lineno}: column {error.colno}: not JSON: {why}") from error
             except (ValueError, RecursionError) as error:
                 _refuse(path, line, error)
             yield _object(path, line, row, text[start:at]), line
@@ -188,6 +218,23 @@ def _json_rows(path: Path, raw: bytes) -> Iterator[_Row]:
                 _not_json(path, text, at, "a comma before ']'; take it off")
     if _skip(space, text, at) != len(text):
         _not_json(path, text, _skip(space, text, at), "something follows the list; take it off")
+
+
+def _list_inside(text: str) -> str:
+    """The field of an object that holds a list of objects; "" where there is none."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    fields = whole.items() if isinstance(whole, dict) else ()
+    return next((name for name, held in fields if isinstance(held, list) and held and isinstance(held[0], dict)), "")
+
+
+def _why(error: json.JSONDecodeError) -> str:
+    """What is wrong with JSON that has a comma too many; "" for all else."""
+    found = re.compile(r"\s*([}\]])").match(error.doc, error.pos)
+    trailing = (found and error.doc[: error.pos].rstrip().endswith(",")) or "trailing comma" in error.msg
+    return "a comma behind which nothing follows; take it off" if trailing else ""
 
 
 def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:

@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.moving import move
+from textgrad_engine.reasons import reason_of
 
 T = TypeVar("T")
 Claim = tuple[Literal["hit", "lead", "wait"], str | None]
@@ -87,7 +88,7 @@ class CacheFile:
 
     def _unusable(self, error: Exception) -> ConfigError:
         return ConfigError(
-            f"the cache cannot use {self.path}: {error}; name another folder with llm.caching(path) or "
+            f"the cache cannot use {self.path}: {reason_of(error)}; name another folder with llm.caching(path) or "
             "TEXTGRAD_CACHE_DIR"
         )
 

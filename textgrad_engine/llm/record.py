@@ -25,6 +25,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_tool
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.scoped import setting
 
 FORMAT = {"cassette": 1}
@@ -45,7 +46,7 @@ class Recording:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check(Recording.__init__, locals())
-        self.path = Path(path).absolute()
+        self.path = Path(path).expanduser().absolute()
         self.answers = 0
         self._lock = threading.Lock()
         self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}
@@ -59,7 +60,7 @@ class Recording:
             self._close = weakref.finalize(self, os.close, self._fd)
             append_line(self._fd, _line(FORMAT))
         except OSError as error:
-            raise RunError(f"{self.path}: the cassette cannot be written: {error.strerror or error}") from None
+            raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from None
 
     def begin(self, model: Model, request: Request) -> dict[str, Any]:
         """The entry of a request that is asked now, without its answer."""
@@ -111,7 +112,7 @@ class Recording:
             with self._lock:
                 append_line(self._fd, _line(entry))
         except OSError as error:
-            raise RunError(f"{self.path}: the cassette cannot be written: {error.strerror or error}") from error
+            raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from error
 
     def __repr__(self) -> str:
         return f"Recording({str(self.path)!r}, {self.answers} answers)"

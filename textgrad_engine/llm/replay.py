@@ -37,6 +37,7 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.taped import Player, answered_by, playing
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, tool_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
+from textgrad_engine.reasons import reason_of
 
 
 class Replay:
@@ -54,7 +55,7 @@ class Replay:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check(Replay.__init__, locals())
-        self.path = Path(path).absolute()
+        self.path = Path(path).expanduser().absolute()
         self.outer: Player | None = None
         self._lock = threading.Lock()
         self._all, tools = _read(self.path)
@@ -210,7 +211,7 @@ def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
-        raise RunError(f"{path}: the cassette cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise RunError(f"{path}: the cassette cannot be read: {reason_of(error)}") from None
     if not lines or _parsed(lines[0]) != FORMAT:
         raise RunError(f"{path}:1: this is no cassette of this version; record it anew with llm.record")
     found: list[Answer] = []

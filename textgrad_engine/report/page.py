@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.figures import scatter
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
 from textgrad_engine.report.page_parts import (
@@ -86,7 +87,7 @@ def is_page(path: Path) -> bool:
         with path.open("rb") as file:
             return GENERATOR.encode() in file.read(2_000)
     except OSError as error:
-        raise RunError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
 
 
 def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -> Iterator[Inside]:

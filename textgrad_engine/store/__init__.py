@@ -20,6 +20,7 @@ from textgrad_engine.store.records import (
     result_from_json,
     result_to_json,
 )
+from textgrad_engine.train import TrainResult
 from textgrad_engine.train import events as _events
 
 __all__ = [
@@ -52,13 +53,13 @@ __all__ = [
 ]
 
 
-def _run_folder(path: Path, *, resume: bool) -> RunFolder | FinishedRun:
+def _run_folder(path: Path, *, resume: bool, anyway: bool) -> RunFolder | FinishedRun | TrainResult:
     """The run in a folder, as `train.events.run_folder` says."""
     if resume and (path / "result.json").is_file():
         run = read_run(path)
         if run.result is not None and run.result.status == "finished":
-            return FinishedRun(run)
-    return RunFolder(path, resume=resume)
+            return run.result if anyway else FinishedRun(run)
+    return RunFolder(path, resume=resume, anyway=anyway)
 
 
 def _folds_folder(

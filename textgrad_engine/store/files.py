@@ -14,6 +14,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
+from textgrad_engine.reasons import reason_of
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""
@@ -117,11 +118,6 @@ def file_name(parameter: str, among: Iterable[str] = ()) -> str:
 def unwritable(error: OSError, path: Path) -> RunError:
     """The error about a run folder that cannot be written."""
     return RunError(f"{error.filename or path}: the run folder cannot be written: {reason_of(error)}")
-
-
-def reason_of(error: OSError) -> str:
-    """Why a file could not be read or written, in the system's words."""
-    return (error.strerror or str(error)).lower()
 
 
 FOLDS = "folds.json"

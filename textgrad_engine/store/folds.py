@@ -141,7 +141,7 @@ def read_folds(path: str | Path) -> Folds:
     Raises:
         RunError: a file is missing or damaged.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     at_work, kept = is_locked(path), _kept(path)
     runs = {
         name: read_run(path / name)

@@ -20,8 +20,9 @@ from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
-from textgrad_engine.store.files import file_name, reason_of, typed, unwritable, write_atomically
+from textgrad_engine.store.files import file_name, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import FORMAT, dumps, event_to_json, result_to_json
@@ -87,7 +88,7 @@ class RunFolder:
         resume: bool = False,
         anyway: bool = False,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
         self._home = self.path.absolute()  # the program that is trained may change the working directory
         self._write = threading.Lock()
         self._places: dict[int, Place] = {}
@@ -104,9 +105,9 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._begin(config, resume, anyway)
-        except FileExistsError:
+        except FileExistsError as error:
             if not self.path.is_dir():
-                raise RunError(f"{self.path}: this is a file, and a run is a folder; name another place") from None
+                raise RunError(f"{unwritable(error, self.path)}; name another place") from None
             raise _in_use(self.path) from None
         except OSError as error:
             begun = resume and (self._home / "events.jsonl").is_file()
@@ -174,7 +175,8 @@ class RunFolder:
             elif not isinstance(event, PhaseAdvanced):
                 self._on_other(event)
         except OSError as error:
-            raise unwritable(error, self._home) from error
+            repair = "when that is mended, resume the run: what was paid for is kept"
+            raise RunError(f"{unwritable(error, self._home)}; {repair}") from error
 
     def _on_call(self, event: CallEnded) -> None:
         error = event.record.error

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.store.files import FOLDS, read_lines, reason_of, typed
+from textgrad_engine.reasons import reason_of
+from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
@@ -167,7 +168,7 @@ def read_run(path: str | Path) -> Run:
         >>> read_run(folder).best == result.best
         True
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     check_reach(path)
     if not path.is_dir():
         raise RunError(f"{path}: there is no such run folder{_others(path)}")

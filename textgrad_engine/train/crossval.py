@@ -125,7 +125,7 @@ def cross_validate(
     with contextlib.ExitStack() as stack:
         folder = None
         if trainer.run_dir is not None:
-            place, resume = trainer.run_dir, trainer.resume
+            place, resume = trainer.run_dir, bool(trainer.resume)
             folder = folds_folder(place, every, folds=folds, clusters=names, final=final, resume=resume)
             stack.enter_context(folder)
         runs = fit_parts(parts if final else parts[:-1], fit, folder)

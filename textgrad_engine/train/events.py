@@ -308,19 +308,20 @@ class Earlier(Protocol):
 current_phase: ContextVar[int] = ContextVar("textgrad_engine_phase", default=0)
 """The number of the phase that code belongs to; captured when calls are dispatched."""
 
-RUN_FOLDERS: list[Callable[..., Callback]] = []
+RUN_FOLDERS: list[Callable[..., Callback | TrainResult]] = []
 """How a run folder is written, or played back; `textgrad_engine.store` registers it."""
 
 
-def run_folder(path: Path, *, resume: bool = False) -> Callback:
-    """The callback that writes a run folder.
+def run_folder(path: Path, *, resume: bool = False, anyway: bool = False) -> Callback | TrainResult:
+    """The callback that writes a run folder; or the result of a finished run, where that is taken as it is.
 
     Args:
         path: the folder.
         resume: take up the run in it; one that is finished is played back.
+        anyway: also where it has changed since; one that is finished is not looked into.
     """
     _register()
-    return RUN_FOLDERS[-1](path, resume=resume)
+    return RUN_FOLDERS[-1](path, resume=resume, anyway=anyway)
 
 
 FOLDS_FOLDERS: list[Callable[..., FoldsFolder]] = []

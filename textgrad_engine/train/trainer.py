@@ -8,7 +8,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
@@ -16,14 +16,16 @@ from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
-from textgrad_engine.errors import DataError
+from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_coroutine_function, told
+from textgrad_engine.llm.budget import charge
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
+from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.evaluator import clusters_of, scale_of
 from textgrad_engine.train.events import (
     Callback,
@@ -87,8 +89,8 @@ class Trainer:
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
         resume: take up the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit`
             begins anew, and is given what was paid for. Program, data and settings must be the same: a run that begins
-            with other requests is refused before it pays (``callbacks=[store.RunFolder(path, resume=True,
-            anyway=True)]`` instead goes on). Where there is no run yet, one is begun.
+            with other requests is refused before it pays. ``"anyway"`` goes on all the same: what has changed or is
+            gone is paid for, and a run that is finished is taken as it is. Where there is no run yet, one is begun.
         callbacks: told about every event (`train.events`); one may end the training (`train.StopTraining`).
 
     Raises:
@@ -134,7 +136,7 @@ class Trainer:
         latency_weight: float | None = None,
         controls: bool = False,
         run_dir: str | Path | None = None,
-        resume: bool = False,
+        resume: bool | Literal["anyway"] = False,
         callbacks: Iterable[Callback] = (),
     ) -> None:
         steps = at_least(1, "max_epochs", "max_steps", "patience")
@@ -158,7 +160,7 @@ class Trainer:
         self.controls = controls
         if resume and run_dir is None:
             raise ValueError("resume=True takes up the run in a run folder; name it with run_dir=...")
-        self.run_dir = None if run_dir is None else Path(run_dir)
+        self.run_dir = None if run_dir is None else Path(run_dir).expanduser()
         self.resume = resume
 
     def __repr__(self) -> str:
@@ -215,7 +217,10 @@ class Trainer:
                     )
         callbacks = [each.for_run() if hasattr(each, "for_run") else each for each in self.callbacks]
         if self.run_dir is not None:
-            callbacks.insert(0, run_folder(self.run_dir, resume=self.resume))
+            found = run_folder(self.run_dir, resume=bool(self.resume), anyway=self.resume == "anyway")
+            if isinstance(found, TrainResult):
+                return _taken(found, program)
+            callbacks.insert(0, found)
         kind = SearchRun if isinstance(optimizer, Searcher) else StepRun
         with contextlib.ExitStack() as stack:
             for callback in callbacks:
@@ -258,6 +263,19 @@ class Trainer:
         for rows in sets:
             for row, name in zip(examples_of(rows), ids_of(rows)):
                 read(row, name)
+
+
+def _taken(result: TrainResult, program: Module) -> TrainResult:
+    """The result of a finished run, with its best texts in the program, and what it cost in the budgets around it."""
+    parameters = dict(program.named_parameters())
+    if missing := [name for name in result.best if name not in parameters]:
+        raise RunError(
+            f"the run is finished, and the program has no parameter {missing[0]!r}, which it trained; put it back, or "
+            "name another run_dir, for a new run"
+        )
+    charge(result.total)
+    write_texts([parameters[name] for name in result.best], tuple(result.best.values()))
+    return result
 
 
 def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optimizer, *, call: str) -> None:
