@@ -10,13 +10,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
 import textgrad_engine as tg
+from textgrad_engine import optim
+from textgrad_engine.cli.main import app
 
 from .pages import Reader, reading
 
 ROOT = Path(__file__).parent.parent
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+LINKING = [
+    *PAGES,
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *ROOT.glob("*/*/README.md"),
+]
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 
 
 @pytest.fixture
@@ -49,6 +60,45 @@ def test_a_page_that_does_not_hold_is_found(page: str, what: str, reader: Reader
         reader.read(page)
 
 
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def headings(page: Path) -> set[str]:
+    """What a link behind ``#`` may name, as GitHub makes it of the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    """Also behind the ``#``, after a heading was changed."""
+    lost = []
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", re.sub(r"`[^`]*`", "", prose(page))):
+        name, _, heading = link.partition("#")
+        found = page.parent / name if name else page
+        if not found.exists() or (heading and heading not in headings(found)):
+            lost.append(link)
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_options_that_a_page_names_are_those_of_the_command(page: Path) -> None:
+    """In backticks or on a line of its own: `train --folds 5`, or `--folds` alone, which some command must have."""
+    every = {name for command in COMMANDS.values() for each in command.params for name in each.opts}
+    every |= set(re.findall(r'"(--[a-z-]+)"', "".join(each.read_text() for each in BENCHMARKS)))
+    every |= {"--install-completion", "--help", "--json", "--version", "--strict"}  # mypy's, the last one
+    lost = []
+    for said in re.findall(r"`([^`\n]*--[a-z][^`\n]*)`|^    (.*--[a-z].*)$", prose(page), re.MULTILINE):
+        words = re.sub(r".*textgrad-engine ", "", "".join(said)).split("#")[0].split()
+        known = every
+        if words[0] in COMMANDS:
+            known = {name for each in COMMANDS[words[0]].params for name in each.opts} | {"--help"}
+        lost += [f"{' '.join(words)}: {word}" for word in words if word.startswith("--") and word not in known]
+    assert lost == []
+
+
 def test_every_test_that_a_page_names_exists() -> None:
     """A promise names the test that protects it; a renamed test must not leave the page lying."""
     pages = [page.read_text() for page in PAGES if page.name != "json.md"]  # what is in backticks there are keys
@@ -69,10 +119,27 @@ def test_the_modules_that_the_tour_names_are_there() -> None:
     assert named <= there, sorted(named - there)
 
 
+ROWS = [
+    row.split(" | ")
+    for row in re.findall(r"^\| (.*) \|$", (ROOT / "docs" / "porting.md").read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+def test_the_parts_that_there_are_already_are_there() -> None:
+    """extending.md lists contracts, proposers, transforms and schedules; each can be named as it says."""
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    said = page[page.index("There are already, in `optim`") : page.index("Several settings go into")]
+    for place, names in zip(("optim", "proposers", "transforms", "schedules"), said.split(";"), strict=True):
+        home = optim if place == "optim" else getattr(optim, place)
+        listed = set(re.findall(r"`(\w+)`", names)) - {place}
+        assert len(listed) >= 3
+        assert {name for name in listed if not hasattr(home, name)} == set()
+
+
 PORTED = [
     (path, words)
-    for row in re.findall(r"^\| .* \|$", (ROOT / "docs" / "porting.md").read_text(), re.MULTILINE)
-    for path, words in re.findall(r"`([A-Za-z_.]+)(?:\((.*?)\))?`", row.split(" | ")[-1])
+    for row in ROWS
+    for path, words in re.findall(r"`([A-Za-z_.]+)(?:\((.*?)\))?`", row[-1])
     if path not in {"forward", "fn"}  # of the reader's own
 ]
 
@@ -87,6 +154,15 @@ def test_what_another_library_s_name_is_called_here_is_there(path: str, words: s
         signature.bind_partial(**dict.fromkeys(named))
         any_number = any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values())
         assert (named != given) == any_number, "`ops.field(answer)` by itself raises: it takes a field, too"
+
+
+@pytest.mark.parametrize(("name", "here"), sorted(tg._ELSEWHERE.items()))
+def test_the_error_about_another_library_s_name_says_what_the_page_says(name: str, here: str) -> None:
+    """`tg.MIPROv2` and its row name the same thing of ours."""
+    if name == "BootstrapFewShotWithRandomSearch":
+        name = "BootstrapFewShot"  # "and its like"
+    rows = [row for row in ROWS if re.search(rf"(?<!\w){name}(?!\w)", row[0])]
+    assert any(re.search(rf"`{re.escape(here)}\b", row[1]) for row in rows), rows
 
 
 PARTS = sorted({name for _, name, _ in pkgutil.iter_modules(tg.__path__)})

@@ -2,11 +2,13 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 
 import pytest
 
 import textgrad_engine
+from textgrad_engine import autograd, data, func, llm, nn, ops, optim
 
 MODULES = sorted(
     info.name
@@ -20,3 +22,19 @@ def test_examples_of_a_module_run(name: str) -> None:
     """A docstring's example is documentation that would lie if it did not run."""
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
+
+
+def used(value: object) -> bool:
+    """Whether it is a function, or a class that users make instances of."""
+    if inspect.isclass(value):
+        made = (nn.Module, optim.Optimizer, optim.Contract, data.Sampler, data.DataLoader, llm.Message, llm.Request)
+        return issubclass(value, made) and not inspect.isabstract(value) and value is not optim.Searcher
+    return inspect.isfunction(value)
+
+
+@pytest.mark.parametrize("package", [textgrad_engine, autograd, data, func, nn, ops, optim], ids=lambda it: it.__name__)
+def test_what_users_call_has_an_example(package: object) -> None:
+    """`help(name)` shows how it is called, not only what it means."""
+    found = {name: getattr(package, name) for name in package.__all__}  # type: ignore[attr-defined]
+    lacking = [name for name, each in found.items() if used(each) and ">>>" not in (each.__doc__ or "")]
+    assert lacking == []

@@ -15,6 +15,56 @@ from textgrad_engine.kinds import told
 KEY = "sk-proj-0123456789abcdefABCDEF0123456789"
 
 
+FORMS = [
+    KEY,
+    "gsk_" + "aB3dE6gH9" * 6,
+    "AIzaSy" + "aB3dE6gH9_-" * 3,
+    "hf_" + "aB3dE6gH" * 4,
+    "xai-" + "aB3dE6gH9" * 8,
+    "ghp_" + "aB3dE6gH9" * 4,
+    "AKIA" + "B3DE6GH9" * 2,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.aB3dE6gH9_x",
+]
+AZURE = "0a1b2c3d" * 4
+
+
+@pytest.mark.parametrize("key", FORMS)
+def test_the_form_of_a_provider_is_known_within_a_text(key: str) -> None:
+    assert without_keys(f"it is {key}, and {key!r}") == "it is [redacted], and '[redacted]'"
+
+
+@pytest.mark.parametrize("key", [*FORMS, AZURE])
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda key: llm.OpenAIModel("m", key),
+        lambda key: llm.resolve(key),
+        lambda key: tg.set_models(forward=key),
+    ],
+)
+def test_a_key_of_any_provider_is_not_shown_where_a_name_or_an_address_was_meant(give: Any, key: str) -> None:
+    with pytest.raises((ValueError, UnknownModelError), match=r"key|\[redacted\]") as caught:
+        give(key)
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda: llm.GenerateConfig(temperature=KEY),  # type: ignore[arg-type]
+        lambda: llm.GenerateConfig(stop=[1, KEY]),  # type: ignore[arg-type,list-item]
+        lambda: llm.Request(messages=KEY),  # type: ignore[arg-type]
+        lambda: llm.Message(role=KEY, content=""),  # type: ignore[arg-type]
+        lambda: llm.OpenAIModel("m", temperature=KEY),
+    ],
+)
+def test_what_a_record_refuses_is_not_shown(give: Any) -> None:
+    """It may be a key, or a whole dataset."""
+    with pytest.raises(ValueError, match=r"temperature|stop|messages|role") as caught:
+        give()
+    assert KEY[8:20] not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "give",
     [
@@ -41,7 +91,18 @@ def test_a_key_is_not_shown_with_white_space_before_it(given: Any) -> None:
     assert KEY[8:20] not in told(given)
 
 
-@pytest.mark.parametrize("text", ["sk-learn-compatible-estimator", "Basic understanding of it", "http://host/v1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-learn-compatible-estimator",
+        "Basic understanding of it",
+        "http://host/v1",
+        "hf_hub_download_with_retries_version2",
+        f"the digest {AZURE}",
+        "AIza is how keys of Google begin, AKIA those of AWS",
+        "eyJhbGciOiJIUzI1NiJ9 is base64",
+    ],
+)
 def test_what_is_no_key_stays(text: str) -> None:
     """Words that begin as one does, and addresses without a password."""
     assert without_keys(text) == text

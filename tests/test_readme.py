@@ -15,6 +15,8 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.main import app
 
+from .runner import invoke
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -61,6 +63,14 @@ def test_the_commands_of_the_readme_are_there(words: list[str]) -> None:
     known = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
     assert set(options) <= {name for each in known.params for name in each.opts}
     assert [word for word in words[2:] if not word.startswith("-")], "a folder, or a run"
+
+
+def test_the_first_command_prints_what_the_page_shows(at_the_root: None, tmp_path: Path) -> None:
+    """The table at the top is that of the run, line by line; its time is that of the machine."""
+    shown = re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[0]
+    printed = invoke("train", "examples/tickets", "--run-dir", str(tmp_path / "run")).output.splitlines()
+    for line in filter(None, re.sub(r"[\d.]+ s$", "", shown, flags=re.MULTILINE).splitlines()[:-1]):
+        assert any(each.startswith(line.rstrip()) for each in printed), line
 
 
 def test_the_page_is_read_in_a_few_minutes() -> None:

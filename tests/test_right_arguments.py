@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from unittest.mock import Mock
 
 import pytest
@@ -24,7 +24,7 @@ from pydantic import BaseModel
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, ops, testing
 from textgrad_engine.data import DataLoader, Dataset, Subset, check_splits, ids_of, random_split
-from textgrad_engine.errors import DataError
+from textgrad_engine.errors import DataError, ScoreError
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.fields import check_examples, inputs_of
 from textgrad_engine.train.prediction import as_prediction
@@ -326,6 +326,7 @@ class Triage(nn.Module):
         (functools.partial(functools.partial(nn.ChatCompletion("{text}"))), ["text"]),
         (functools.partial(Triage(), mark="!"), ["text"]),
         (functools.partial(lambda mark, text: text, "!"), ["text"]),
+        (functools.partial(lambda style, text, mark: text, "short", mark="!"), ["text"]),
         (Mock(return_value="a"), []),
     ],
 )
@@ -351,11 +352,12 @@ async def waiting(text: str) -> str:
         (waiting("a"), "this one a coroutine: write it as a plain def"),
         (None, "returned None$"),
         (Record(), "returned a Record$"),
+        (["a", Record()], "returned a list; a batch holds strings or numbers, got Record"),
     ],
 )
 def test_what_is_no_prediction_is_told(given: Any, says: str) -> None:
     """And nothing warns of what nobody awaits."""
-    with pytest.raises(TypeError, match=says):
+    with pytest.raises(ScoreError, match=says):
         as_prediction(given)
 
 
@@ -405,6 +407,22 @@ class Queue(enum.Enum):
 
     def __str__(self) -> str:
         return "billing"
+
+
+class Tone(str, enum.Enum):  # noqa: UP042
+    """Texts whose members have another value beside, such as a number in a database."""
+
+    def __new__(cls, text: str, number: int) -> Self:
+        made = str.__new__(cls, text)
+        made._value_ = number  # type: ignore[assignment]
+        return made
+
+    DRY = ("dry", 7)
+
+
+def test_a_member_is_sent_as_the_text_that_it_is_and_not_as_its_value() -> None:
+    """They are the same mostly, and a program goes by the text."""
+    assert tg.Variable(Tone.DRY).data == ops.join([Tone.DRY, ""], "").data == "dry"
 
 
 def test_a_member_that_is_no_text_is_sent_in_its_own_words() -> None:

@@ -126,7 +126,7 @@ _ELSEWHERE = {
     "LM": "set_models",
     "MIPROv2": "optim.PatchSearch",
     "MultiFieldEvaluation": "nn.TextLoss",
-    "MultimodalLLMCall": "ops.chat_completion",
+    "MultimodalLLMCall": "nn.ChatCompletion",
     "OptoPrime": "optim.TGD",
     "Parallel": "func.pmap",
     "Predict": "nn.ChatCompletion",

@@ -15,7 +15,7 @@ import sys
 import typing
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 _signature: Callable[..., inspect.Signature] = inspect.signature
 _annotations: Callable[..., dict[str, Any]] = inspect.get_annotations
@@ -41,6 +41,29 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     return _signature(function)
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function is called; of a partial its function, of an object that can be called its class.
+
+    Either may be given a name of its own: ``search.__name__ = "search_mails"``.
+
+    Example:
+        >>> name_of(len), name_of(functools.partial(pow, exp=2)), name_of(functools.partial(functools.partial(pow)))
+        ('len', 'pow', 'pow')
+    """
+    while not isinstance(name := getattr(function, "__name__", None), str) and isinstance(function, functools.partial):
+        function = function.func
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def called_by(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose body runs: that of partials, the ``__call__`` of an object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function) or isinstance(function, type):
+        return function
+    return cast("Callable[..., Any]", getattr(function, "__call__", function))  # noqa: B004
+
+
 def types_of_arguments(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of a function's arguments by their names, of those that have one.
 
@@ -54,6 +77,7 @@ def types_of_arguments(function: Callable[..., Any]) -> dict[str, Any]:
         >>> types_of_arguments(find)
         {'text': <class 'str'>, 'most': <class 'int'>}
     """
+    function = called_by(function)
     told = {name: kind for name, kind in _annotations(function).items() if name != "return"}
     parts = {"__annotations__": told, "__type_params__": getattr(function, "__type_params__", ())}
     return typing.get_type_hints(SimpleNamespace(**parts, __wrapped__=function), include_extras=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from enum import Enum
 
+from textgrad_engine.kinds import of_member
 from textgrad_engine.signed import unsigned
 
 _REMEMBERED = 20_000
@@ -31,9 +31,7 @@ def as_text(value: object) -> str:
     """
     if why := unfilled(value):
         raise TypeError(f'a template string (t"…") is no text: {why}')
-    if isinstance(value, Enum) and isinstance(value, str | int | float):
-        value = value.value  # `str` would give the name of one that is no StrEnum
-    return str(value)
+    return str(of_member(value))
 
 
 def unfilled(value: object) -> str:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 from textgrad_engine.keys import without_keys
@@ -77,6 +78,19 @@ def plain(number: Any) -> int | float:
         (3, 0.5)
     """
     return operator.index(number) if is_whole(number) else float(number)
+
+
+def of_member(value: Any) -> Any:
+    """The text or number that a member of an enum of these is, whose name `str` may give; anything else as it is.
+
+    Example:
+        >>> import enum
+        >>> of_member(enum.Enum("Tone", {"DRY": "dry"}, type=str).DRY), of_member(3)
+        ('dry', 3)
+    """
+    if not isinstance(value, Enum):
+        return value
+    return str.__str__(value) if isinstance(value, str) else plain(value) if isinstance(value, int | float) else value
 
 
 def told(value: Any) -> str:

@@ -218,6 +218,10 @@ PROBLEMS = {
         change("temperature = 0", 'stop = [\n"a",\n"sk-abcdefghijklmnopqrstu"]'),
         ":22: .*OPENAI_API_KEY",
     ),
+    "api key as a model's name": (
+        change('"openai/gpt-5-mini"', '"openai/sk-abcdefghijklmnopqrstu1"'),
+        ":17: models.forward: .*OPENAI_API_KEY",
+    ),
     "bad address": (change("forward =", 'base_url = "localhost:1"\nforward ='), r":17: .*no address such as http://"),
     "bad port": (change("forward =", 'base_url = "http://a:b/v1"\nforward ='), r":17: .*no address such as"),
     "password in address": (
@@ -379,7 +383,7 @@ PROBLEMS = {
     ),
     "function of no argument": (
         change('name = "exact_match"', 'function = "os:getcwd"\npurpose = "x"'),
-        r":14: .*'os:getcwd' is called with the answer and the target, and takes \(\): too many positional arguments",
+        r":14: .*getcwd.. is called with the prediction and the target, and takes \(\): too many positional arguments",
     ),
     "no colon": (
         change('name = "exact_match"', 'function = "json.loads"\npurpose = "x"'),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import Context
 from dataclasses import replace
 from typing import Any
@@ -14,7 +16,8 @@ from rich.console import Console
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.cli.progress import Bars, Lines, progress_for
+from textgrad_engine.cli import progress
+from textgrad_engine.cli.progress import Bars, Lines, progress_for, score_bar
 from textgrad_engine.cli.tally import Tally, line_of
 from textgrad_engine.llm import Completion, Message, Request, Usage
 from textgrad_engine.llm.usage import CallRecord
@@ -288,6 +291,19 @@ def test_runs_that_share_it_are_counted_apart() -> None:
     assert sorted(shared) == sorted(alone * 2)
 
 
+def test_what_is_wrong_with_the_data_is_told_once_of_all_runs_that_share_it() -> None:
+    """Ten folds of one file said ten times that its training examples validate."""
+    shown = io.StringIO()
+    bars, told = Bars(Console(file=shown, force_terminal=True, width=200)), list[str]()
+    lines = Lines(told.append)
+    for test in (1, 2):
+        for listener in (bars, lines.for_run()):
+            listener.on_event(RunStarted({"system": ""}, 3, 3, test, 1, ("they validate", f"{test} of 2 are in train")))
+    expected = ["warning: they validate", "warning: 1 of 2 are in train", "warning: 2 of 2 are in train"]
+    assert "\n".join(told).split("\n") == expected
+    assert [line.strip() for line in shown.getvalue().split("\n") if "warning" in line] == expected
+
+
 def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """Bars need a terminal."""
     with progress_for(False) as callbacks:
@@ -306,3 +322,21 @@ def test_in_python_it_is_a_callback_that_prints(capsys: pytest.CaptureFixture[st
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("step 0/1  seed prompt val 1.00 ")
     assert second.startswith("step 1/1  train 1.00  no change ")
+
+
+@pytest.mark.parametrize("bars", [lambda: progress_for(quiet=False), lambda: score_bar(3, quiet=False)])
+def test_what_the_log_says_stands_above_the_bars(
+    monkeypatch: pytest.MonkeyPatch, bars: Callable[[], AbstractContextManager[object]]
+) -> None:
+    """A warning was written into the middle of the status line, and was cut there."""
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80, height=25, color_system=None)
+    monkeypatch.setattr(progress, "_terminal", lambda: console)
+    unread = logging.getLogger("nobody has set this up")
+    monkeypatch.setattr(unread, "propagate", False)  # pytest has handlers of its own on the root
+    usual = logging.lastResort
+    with bars():
+        unread.warning("%s is slow:\nsecond [bold]line", "the endpoint")
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip() for line in re.split("[\r\n]", shown.getvalue())]
+    assert {"the endpoint is slow:", "second [bold]line"} <= set(lines)
+    assert logging.lastResort is usual

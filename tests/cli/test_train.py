@@ -382,22 +382,36 @@ def test_a_program_of_a_class_is_trained(cli: Any, small: Any, tmp_path: Path) -
     assert cli("eval", tmp_path / "run").exit_code == 0
 
 
-def test_a_program_with_nothing_to_train_is_refused(cli: Any, small: Any) -> None:
-    """A class that forgot its nn.Parameter is told so."""
+@pytest.mark.parametrize(
+    ("taken", "prompt", "code", "said"),
+    [
+        ("ticket", "", 2, "has nothing to train; make a prompt of it an nn.Parameter"),
+        ("**fields", "", 2, "config.toml:5: [program] class = 'program:Sorter': a value of type Sorter takes **fields"),
+        ("ticket", "nn.Parameter('Sort.')", 1, "a tuple, a list or a dataclass; this one returned None"),
+    ],
+)
+def test_a_program_that_cannot_be_trained_is_told_of_in_words(
+    cli: Any, small: Any, taken: str, prompt: str, code: int, said: str
+) -> None:
+    """A class that forgot its nn.Parameter, one that names no column, and one without a return."""
     folder = small()
     (folder / "program.py").write_text(
         "from textgrad_engine import nn\n"
         "class Sorter(nn.Module):\n"
-        "    def forward(self, ticket):\n"
-        "        return ticket\n",
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        f"        self.rules = {prompt or None}\n"
+        f"    def forward(self, {taken}):\n"
+        "        pass\n",
         encoding="utf-8",
     )
     config = (folder / "config.toml").read_text(encoding="utf-8")
     start, end = config.index("system ="), config.index("[data]")
     (folder / "config.toml").write_text(config[:start] + 'class = "program:Sorter"\n' + config[end:], encoding="utf-8")
     result = cli("train", folder)
-    assert result.exit_code == 2
-    assert "has nothing to train; make a prompt of it an nn.Parameter" in result.stderr
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_controls_stand_beside_the_result(cli: Any, small: Any, tmp_path: Path) -> None:

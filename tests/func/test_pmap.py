@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import importlib
 import itertools
 import threading
-from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import nn
@@ -22,9 +22,9 @@ PATIENCE = 60.0
 @pytest.mark.parametrize("concurrency", [0, -1])
 def test_the_bound_must_be_positive(concurrency: int) -> None:
     """Refused when the function is made, not when it is called."""
-    for given in ("2", 1.5, True):
+    for wrong in ("2", 1.5, True):
         with pytest.raises(TypeError, match="pmap: concurrency must be a whole number or None"):
-            pmap(str.upper, concurrency=given)
+            pmap(str.upper, concurrency=wrong)
     with pytest.raises(TypeError, match="takes a function, got NoneType"):
         pmap(None)
     with pytest.raises(ValueError, match="concurrency must be at least 1"):
@@ -48,46 +48,53 @@ def test_the_first_error_in_order_is_raised() -> None:
         pmap(work)(range(4))
 
 
-def test_an_item_that_begins_after_a_later_one_has_failed_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its thread may be slow to begin; what it raises counts before what the later one raised."""
-    later_failed = threading.Event()
-    numbers = itertools.count()
-    module = importlib.import_module("textgrad_engine.func.pmap")
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 4), st.integers(0, 12), st.integers(1, 30), st.booleans(), st.integers(0, 3))
+def test_what_is_run_beside_a_failure_depends_on_its_place_alone(
+    concurrency: int, first: int, count: int, quick: bool, others: int
+) -> None:
+    """Whether it fails before all that is begun beside it, or when that is over; and whatever fails behind it."""
+    first = min(first, count - 1)
+    wanted = set(range(min(count, first + min(concurrency + 3 * first, 4 * concurrency - 3))))
+    seen: set[int] = set()
+    changed = threading.Condition()
 
-    class Slow:
-        """A context of which the first one begins when the second one is done."""
-
-        def __init__(self) -> None:
-            self.context, self.number = copy_context(), next(numbers)
-
-        def run(self, *args: Any) -> Any:
-            if self.number == 0:
-                assert later_failed.wait(PATIENCE)
-                return self.context.run(*args)
-            try:
-                return self.context.run(*args)
-            finally:
-                later_failed.set()
+    def others_are_over() -> bool:
+        return len(seen) >= len(wanted) - 1
 
     def work(number: int) -> None:
-        raise KeyError(number)
+        if number == first:
+            with changed:
+                if not quick and concurrency > 1:
+                    assert changed.wait_for(others_are_over, PATIENCE)
+                seen.add(number)
+                changed.notify_all()
+            raise KeyError(number)
+        with changed:
+            if quick and number > first:
+                assert changed.wait_for(lambda: first in seen, PATIENCE)
+            seen.add(number)
+            changed.notify_all()
+        if number > first and number % (others + 1) == 0:
+            raise ValueError(number)
 
-    monkeypatch.setattr(module, "copy_context", Slow)
-    with pytest.raises(KeyError, match="0"):
-        pmap(work)(range(2))
+    with pytest.raises(KeyError, match=str(first)):
+        pmap(work, concurrency=concurrency)(range(count))
+    assert seen == wanted
 
 
-def test_items_that_have_not_begun_are_left_out_after_an_error() -> None:
+def test_a_function_that_always_fails_is_run_once_in_each_thread() -> None:
     """A failing program is not run on the rest of the data set."""
-    seen: list[int] = []
+    for concurrency in (1, 2, 5):
+        seen: list[int] = []
 
-    def work(number: int) -> None:
-        seen.append(number)
-        raise ValueError("broken")
+        def work(number: int, seen: list[int] = seen) -> None:
+            seen.append(number)
+            raise ValueError("broken")
 
-    with pytest.raises(ValueError, match="broken"):
-        pmap(work, concurrency=1)(range(1000))
-    assert seen == [0]
+        with pytest.raises(ValueError, match="broken"):
+            pmap(work, concurrency=concurrency)(range(1000))
+        assert sorted(seen) == list(range(concurrency))
 
 
 def test_a_second_ctrl_c_ends_the_wait_for_items_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,6 +238,13 @@ def test_thoughts_with_nothing_behind_them_are_no_answer():
         ("Two lines.</think>```python\nx\n```", "```python\nx\n```", "Two lines."),
         ("They want no ``` here.\n</think>\n\nbilling", "billing", "They want no ``` here."),
         ("```\nshipping? No.\n</think>\n\nbilling", "billing", "```\nshipping? No."),
+        ("<thinking>\nShipping? No.\n</thinking>\nbilling", "billing", "Shipping? No."),
+        ("[THINK]Shipping? No.[/THINK]billing", "billing", "Shipping? No."),
+        ("\u25c1think\u25b7No.\u25c1/think\u25b7billing", "billing", "No."),
+        ("<reasoning>It is.</reasoning>\n\nbilling", "billing", "It is."),
+        ("It is.</reasoning>billing", "It is.</reasoning>billing", None),
+        ("Say <thinking>a</thinking>.", "Say <thinking>a</thinking>.", None),
+        ("<thinking>a</thinking>b<thinking>c</thinking>", "<thinking>a</thinking>b<thinking>c</thinking>", None),
     ],
 )
 def test_thoughts_before_a_plain_answer_are_no_part_of_it(run, ask, text, bare, thoughts):

@@ -1,9 +1,17 @@
 import asyncio
+import itertools
 import logging
 
 import pytest
 
-from textgrad_engine.errors import AuthenticationFailed, DeadlineExceeded, QuotaExhausted, RateLimited, ServerFailed
+from textgrad_engine.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    QuotaExhausted,
+    RateLimited,
+    ServerFailed,
+)
 from textgrad_engine.llm import Completion, GenerateConfig, Limit, Retry, Usage
 from textgrad_engine.llm.rates import hear
 from textgrad_engine.testing import FunctionModel
@@ -488,3 +496,87 @@ def test_an_endpoint_that_comes_after_a_while_answers_all_that_wait(run, ask):
 
     assert run(main()) == ["ok"] * 40
     assert not any(unsent), "it was given up in the queue"
+
+
+def test_the_log_says_at_once_why_a_long_pause_is_made(run, ask, caplog):
+    """A run stood still for five minutes without a word, as the endpoint had asked for a day."""
+
+    async def main():
+        def answer(request):
+            raise RateLimited("come back tomorrow", status=429, retry_after=86400)
+
+        with pytest.raises(RateLimited):
+            await Limit(FunctionModel(answer, name="far")).complete(ask())
+
+    with caplog.at_level(logging.WARNING):
+        run(main())
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "'far' is asked again in 60 s (it wants 86,400 s): come back tomorrow"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServerFailed("out of order", status=500),
+        ConnectionFailed("nobody there"),
+        RateLimited("not so fast", status=429, retry_after=2),
+    ],
+)
+def test_the_log_tells_of_a_silence_when_it_is_long_and_when_it_is_twice_as_long(run, ask, caplog, error):
+    """Not of each refusal, of which a busy endpoint sends hundreds."""
+    broken = {"is": True}
+
+    async def main():
+        async def answer(request):
+            await asyncio.sleep(1)
+            if broken["is"]:
+                raise error
+            return "ok"
+
+        limited = Limit(FunctionModel(answer, name="down"), 1)
+
+        async def refused(until):
+            while now() < until:
+                with pytest.raises(type(error)):
+                    await limited.complete(ask())
+
+        await refused(6)
+        assert not caplog.records
+        await refused(60)
+        first = [record.getMessage() for record in caplog.records]
+        broken["is"] = False
+        await limited.complete(ask())
+        broken["is"] = True
+        await refused(now() + 6)
+        return first, len(caplog.records)
+
+    with caplog.at_level(logging.WARNING):
+        first, in_all = run(main())
+    assert len(first) == 3
+    assert in_all == 3, "a short one after an answer is not told"
+    assert first[0].startswith("'down' has not answered for ")
+    assert str(error) in first[0]
+
+
+def test_refusals_between_answers_are_not_told(run, ask, caplog):
+    """An endpoint that is asked a little too fast answers all the same."""
+
+    async def main():
+        limited = Limit(FunctionModel(each_second_one(RateLimited("slow", status=429, retry_after=3))), 1)
+        return await asyncio.gather(*(limited.complete(ask()) for _ in range(40)), return_exceptions=True)
+
+    with caplog.at_level(logging.WARNING):
+        results = run(main())
+    assert sum(isinstance(each, RateLimited) for each in results) == 20
+    assert not caplog.records
+
+
+def each_second_one(error):
+    turns = itertools.count()
+
+    def answer(request):
+        if next(turns) % 2:
+            raise error
+        return "ok"
+
+    return answer

@@ -116,6 +116,13 @@ def test_a_body_that_is_no_completion_is_malformed(api, ask, answer, send):
         send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
 
 
+def test_a_web_page_instead_of_an_answer_leads_to_the_base_url(api, ask, send):
+    """A base_url without its /v1 is mostly answered by the server's own page, with status 200."""
+    api.mock(return_value=httpx.Response(200, text="\n<!DOCTYPE html><title>Open WebUI</title>"))
+    with pytest.raises(errors.MalformedResponse, match=r"Open WebUI.*that is a web page: is base_url right"):
+        send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+
+
 @pytest.mark.parametrize("status", [200, 401, 400, 500])
 def test_the_key_is_in_no_error_no_repr_and_no_traceback(api, ask, status, send):
     """An endpoint that echoes the key must not put it into logs."""

@@ -56,6 +56,46 @@ def test_a_lone_surrogate_that_is_escaped_in_json_is_refused_with_its_place(text
     assert check_json(r'{"score": 1, "why": "\ud83d\udeb2"}', VERDICT)
 
 
+FITS = '{"score": 3, "why": "x"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Here is the JSON:\n\n```json\n{FITS}\n```",
+        f"Sure!\n```\n{FITS}\n```\nHope this helps {{you}}.",
+        f"First I ran\n```python\nprint(1)\n```\nand so\n```json\n{FITS}\n```\n",
+        f"Here is the JSON: {FITS}",
+        f"{FITS}\n\nThe score is 3 as it is short.",
+        f'<think>Or {{"score": 1, "why": "no"}}?</think>Here it is:\n{FITS}\nDone.',
+        f"<thinking>Three.</thinking>\n```json\n{FITS}\n```",
+    ],
+)
+def test_the_one_object_that_words_stand_around_is_the_answer(text):
+    """It is paid for; to ask again would cost as much once more."""
+    assert check_json(text, VERDICT) == FITS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{FITS}\n```\nor\n```json\n{FITS}\n```",
+        f"{FITS}\nor\n{FITS}",
+        f"I would say {FITS} if I were asked.",
+        f"<think>Is it\n{FITS}\nthen?</think>I cannot say.",
+        f"<think>Is it\n```json\n{FITS}\n```\nthen?",
+        f"```json\n{FITS[:-1]}\n```\nSorry.",
+        f"Here it is:\n```python\nanswer = {FITS}\n```",
+        "Here it is: [1]",
+        "```json\n```\n```json",
+    ],
+)
+def test_what_may_be_an_example_or_a_thought_is_no_answer(text):
+    """Two objects, one within a sentence, or one that was only thought of."""
+    with pytest.raises(MalformedResponse):
+        check_json(text, VERDICT)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -79,7 +119,10 @@ def test_any_text_is_either_json_or_a_typed_error(text):
         assert isinstance(json.loads(check_json(text, VERDICT)), dict)
 
 
-@pytest.mark.parametrize("piece", ["{", '{"a":', "```json\n", "\\", '"', "[", "\u202e", "\x00", "猫", "a" * 7 + "\n"])
+@pytest.mark.parametrize(
+    "piece",
+    ["{", '{"a":', "```json\n", "```\n{}\n```\n", "{}\n", "\\", '"', "[", "\u202e", "\x00", "猫", "a" * 7 + "\n"],
+)
 def test_looking_at_ten_megabytes_takes_time_in_proportion(piece):
     """No hostile answer may hold up the event loop by backtracking."""
     quick = piece * (200_000 // len(piece))

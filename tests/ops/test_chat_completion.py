@@ -94,6 +94,7 @@ def test_a_malformed_message_raises(message: dict[str, Any]) -> None:
     [
         ("Hello", {}, "messages is a list of dicts .* got str 'Hello'"),
         ({"role": "user", "content": "x"}, {}, "messages is a list of dicts .* got dict"),
+        (llm.Message("user", "x"), {}, "messages is a list of dicts .* got Message"),
         ([], {}, "messages is empty"),
         (["Hello"], {}, "a message is a dict .* got str 'Hello'"),
         ([{"role": "user", "content": None}], {}, "the user message has no content"),

@@ -250,6 +250,36 @@ def test_an_answer_that_looks_like_a_quotation_is_shown_once_as_it_is(answer: st
     assert re.search(r"Got:\nthe answer above\n</feedback-\w{8}>", text)
 
 
+def feedback_in(request: Request) -> list[str]:
+    return [text for _, text in re.findall(r"<feedback-(\w{8})>\n(.*?)\n</feedback-\1>", user_of(request), re.DOTALL)]
+
+
+def test_what_is_said_of_a_request_that_shows_and_quotes_an_answer_is_shown_its_critic_once() -> None:
+    """With `create_graph` it comes to the answer on two ways, as the request shows and quotes it."""
+    model = FunctionModel(answering)
+    asker = program()
+    (prompt,) = asker.parameters()
+    with tg.use_models(forward=model):
+        nn.ExactMatch()(asker(word="a"), "right").backward(create_graph=True)
+        (on_prompt,) = prompt.grad
+        model.requests.clear()
+        on_prompt.backward("too vague")
+    of_request, of_answer = asked(model)
+    assert feedback_in(of_request)[-1:] == ["On case_1.system: too vague"]
+    assert feedback_in(of_answer)[1:] == ["user of case_1"]
+
+
+def test_what_is_said_in_the_same_words_of_two_things_is_shown_twice() -> None:
+    """Two calls are made of one answer, and their critics say the same of it."""
+    model = FunctionModel(answering)
+    asker = program()
+    with tg.use_models(forward=model):
+        answer = asker(word="a")
+        later = [ops.chat_completion(None, [{"role": "user", "content": [answer, end]}]) for end in ("!", "?")]
+        tg.backward(later, ["no", "no"])
+    assert feedback_in(asked(model)[-1]) == ["user of case_1"] * 2
+
+
 def test_the_feedback_that_a_user_reads_quotes_the_answer() -> None:
     """The words of a loss stand alone; only beside the answer is it not quoted."""
     with tg.use_models(forward=FunctionModel(answering)):

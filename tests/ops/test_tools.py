@@ -496,3 +496,78 @@ def test_messages_of_tools_name_what_is_used_instead() -> None:
     """Who writes the loop by hand is told that there is one."""
     with pytest.raises(ValueError, match=r"tools=\[function, …\] has the tools run"):
         ops.chat_completion(None, [{"role": "tool", "content": "7", "tool_call_id": "1"}])
+
+
+def times(item: str, most: int = 3, *, currency: str = "euro") -> str:
+    """An item, several times."""
+    return f"{item} {most} {currency}"
+
+
+class Prices:
+    """Knows what things cost."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def __call__(self, item: str) -> int:
+        return PRICES[item] * self.factor
+
+
+def described_of(*tools: Any) -> list[dict[str, Any]]:
+    model = ScriptedModel(["done"])
+    assert ask(model, tools=tools).data == "done"
+    return [each["function"] for each in model.requests[0].config.tools or ()]
+
+
+def test_a_partial_is_told_by_the_name_of_its_function_without_what_it_settles() -> None:
+    tool = functools.partial(functools.partial(times, most=2), currency="dollar")
+    (described,) = described_of(tool)
+    assert (described["name"], described["description"]) == ("times", "An item, several times.")
+    assert list(described["parameters"]["properties"]) == ["item"]
+    model = ScriptedModel([call("times", item="hat"), "done"])
+    ask(model, tools=[tool]).data  # noqa: B018
+    assert told(model.requests[1]) == "hat 2 dollar"
+    model = ScriptedModel([call("times", item="hat", most=9), "done"])
+    ask(model, tools=[tool]).data  # noqa: B018
+    assert "most: Extra inputs are not permitted" in told(model.requests[1])
+
+
+def test_an_object_that_can_be_called_is_told_by_its_class_or_its_own_name() -> None:
+    cheap, dear = Prices(1), Prices(100)
+    with pytest.raises(ValueError, match=r"two tools are called 'Prices'.*tool.__name__ = "):
+        described_of(cheap, dear)
+    dear.__name__ = "dear_prices"  # type: ignore[attr-defined]
+    described = described_of(cheap, dear)
+    assert [each["name"] for each in described] == ["Prices", "dear_prices"]
+    assert {each["description"] for each in described} == {"Knows what things cost."}
+    model = ScriptedModel([call("dear_prices", item="hat"), "done"])
+    ask(model, tools=[cheap, dear]).data  # noqa: B018
+    assert told(model.requests[1]) == "700"
+
+
+def test_an_object_without_a_hash_is_refused() -> None:
+    class Unhashable(Prices):
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match=r"the tool 'Unhashable' is an object without a hash; .*eq=False"):
+        described_of(Unhashable(1))
+
+
+def test_a_partial_of_a_method_belongs_to_the_copy_of_its_program() -> None:
+    class Asking(Expert):
+        def __init__(self) -> None:
+            super().__init__()
+            self.outer = nn.ChatCompletion("{item}", tools=[functools.partial(self.expert, question="x")])
+
+    def answer(request: Request) -> Any:
+        if request.messages[0].role == "system":
+            return request.messages[0].text
+        return told(request) if request.messages[-1].role == "tool" else call("expert")
+
+    program = Asking()
+    with tg.use_models(forward=FunctionModel(answer)):
+        assert func.functional_call(program, {"inner.system": tg.Variable("Tried.")}, "hat").data == "Tried."
+        other = copy.deepcopy(program)
+        with tg.no_grad():
+            other.inner.system.data = "Copied."
+        assert (other("hat").data, program("hat").data) == ("Copied.", "Inner.")

@@ -50,7 +50,7 @@ def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:
     here = world("Repeat. SHOUT")
     here.system.data = "SHOUT"
     decided = here.steps(search(here, proposals=3))
-    assert [each.why for each in decided] == ["nothing went wrong"] * 3
+    assert [each.why for each in decided] == ["all answers of its minibatch were right"] * 3
     assert here.asked("backward") == here.asked("optimizer") == []
 
 

@@ -20,7 +20,7 @@ class Test:
     def __init__(self, is_good: Callable[[str], bool]) -> None:
         self.is_good, self.asked, self.at_once, self.most = is_good, list[str](), 0, 0
 
-    async def __call__(self, text: str) -> bool:
+    async def __call__(self, text: str, first: Any = ()) -> bool:
         self.asked.append(text)
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -61,7 +61,7 @@ def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
 def test_a_failing_test_is_raised() -> None:
     """A spent budget is not a worse text."""
 
-    async def broken(text: str) -> bool:
+    async def broken(text: str, first: Any) -> bool:
         raise RuntimeError("spent")
 
     with pytest.raises(RuntimeError, match="spent"):

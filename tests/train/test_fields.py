@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,21 @@ def test_a_program_may_take_any_name_and_say_which_it_wants() -> None:
 
     row = {"ticket": "x", "tone": "dry", "target": "z"}
     assert fields_named_by(Both())(row, "1") == {"ticket": "x", "tone": "dry"}
-    assert fields_named_by(lambda: "always this")(row, "1") == {}
+    for constant in (lambda: "always this", lambda **_: "always this", lambda *_args, **_fields: "always this"):
+        assert fields_named_by(constant)(row, "1") == {}
+
+
+def test_slots_that_are_one_text_are_refused() -> None:
+    """Their letters would be taken for the names."""
+
+    class One:
+        slots = "ticket"
+
+        def __call__(self, **fields: Any) -> Any:
+            return fields
+
+    with pytest.raises(TypeError, match=r"the slots of One are the text 'ticket'.* write \('ticket',\)"):
+        fields_named_by(One())
 
 
 @pytest.mark.parametrize(("value", "why"), [(["new", "vip"], "a list"), ([], "a list"), ({"a": 1}, "an object")])
@@ -185,12 +200,21 @@ def test_a_metric_of_two_arguments_needs_a_target() -> None:
         assert target_for(nn.Metric(fn, "any"), "target")({"ticket": "x"}, "t1") is None
 
 
+def from_sqlite() -> list[Any]:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    rows = connection.execute("SELECT 'no signal' AS text, 'technical' AS target").fetchall()
+    connection.close()
+    return rows
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         ("val.jsonl", r"fit: val is the path 'val\.jsonl', .*data\.load\('val\.jsonl'\) reads them"),
         (Path("val.jsonl"), r"fit: val is the path 'val\.jsonl'"),
         ([{"text": "x"}, ("x", "y")], "fit: example 1 of val is a tuple; an example is a dict of its fields"),
+        (from_sqlite(), r"fit: example 0 of val is a Row; give dict\(row\)"),
         (DataLoader([{"text": "x"}]), r"fit: val is a DataLoader, .*; give the dataset .*\.dataset"),
         (None, "fit: val should be a sequence of examples.* got NoneType"),
         (iter([{"text": "x"}]), "fit: val should be a sequence of examples.* got list_iterator"),

@@ -129,8 +129,28 @@ def test_a_floor_under_a_slice(name: str) -> None:
     """A slice that would fall below its floor refuses; one that is below it and rises does not."""
     result = fit(OPTIMIZERS[name], Guards(floors={("kind", "quiet"): 0.8}))
     assert result.best == result.seed
-    assert any("kind = 'quiet' (1 examples) has a floor of 0.8: 1.000 -> 0.000" in step.why for step in result.steps)
+    assert any("kind = 'quiet' (1 example) has a floor of 0.8: 1.000 -> 0.000" in step.why for step in result.steps)
     assert "Shout" in fit(OPTIMIZERS[name], Guards(floors={("kind", "loud"): 1.0})).best["system"]
+
+
+def test_the_result_says_how_the_best_texts_stand_to_the_guards() -> None:
+    """A floor that is not reached was passed over in silence, as was an example that is wrong from the start."""
+    guards = Guards((KEPT, "w14"), {("kind", "loud"): 0.9, ("kind", "quiet"): 0.8})
+    assert fit(optim.TGD, guards).terms == (
+        "the floor of 0.9 under kind = 'loud' (11 examples) is not reached: 0.000 -> 0.000",
+        "the floor of 0.8 under kind = 'quiet' (1 example) is reached: 1.000 -> 1.000",
+        "of 2 that must never break, w14 had less than full marks before, and still has",
+    )
+    (said,) = fit(optim.TGD, Guards(floors={("kind", "loud"): 1.0})).terms
+    assert said == "the floor of 1 under kind = 'loud' (11 examples) is reached: 0.000 -> 1.000"
+    assert fit(optim.TGD, None).terms == ()
+
+
+def test_what_could_not_be_measured_reaches_no_floor() -> None:
+    """An answer that is missing is not a right one."""
+    guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"id": "b", "q": "x"}])
+    (said,) = guarded.standing({0: 1.0, 1: None}, {0: None, 1: None})
+    assert said == "the floor of 0.5 under q = 'x' (2 examples) is not reached: 1.000 -> not measured"
 
 
 def test_an_example_that_cannot_be_run_counts_as_broken() -> None:

@@ -34,6 +34,19 @@ def test_nothing_is_said_where_nothing_overlaps(world: Any, rows: Any, caplog: p
     assert "too (" not in caplog.text
 
 
+@pytest.mark.parametrize(("test", "where"), [(None, "only other examples show it"), ("eel", "the test set shows it")])
+def test_where_the_training_examples_validate_the_result_says_so(
+    world: Any, rows: Any, test: str | None, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The report called them the validation set, as if others had chosen the prompt."""
+    train = rows("ant", "bee")
+    with caplog.at_level(logging.WARNING, logger="textgrad_engine"):
+        (said,) = world().fit(train, train, rows(test) if test else None).overlaps
+    assert said.startswith("the training examples validate, too")
+    assert said.endswith(where)
+    assert not caplog.records, "it is on purpose"
+
+
 def test_only_what_the_program_reads_is_compared() -> None:
     """A label or a date that two examples share makes no overlap, and one that differs hides none."""
     program = nn.ChatCompletion("{ticket}")

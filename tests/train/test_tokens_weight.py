@@ -213,3 +213,23 @@ def test_an_example_that_never_answers_takes_nobody_off_the_front() -> None:
         ("Repeat, and Shout.", 1.0),
         ("Repeat.", 4 / 7),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"weight": 0.5}, "less 0.5 for 1,000 tokens of the texts, so"),
+        ({"weight": 0.0, "latency_weight": 0.25}, "less 0.25 for a second of an answer, so"),
+        (
+            {"weight": 2, "latency_weight": 3},
+            "less 2 for 1,000 tokens of the texts and 3 for a second of an answer, so",
+        ),
+    ],
+)
+def test_the_result_says_what_the_score_was_charged_with(settings: dict[str, Any], told: str) -> None:
+    """A text with a higher score stood beside the best one, and nothing said why it was not that."""
+    result = fit("TGD", **settings)
+    assert told in result.terms[0]
+    assert told in " ".join(render(result).split())
+    assert as_json(result)["terms"] == [result.terms[0]]
+    assert fit("TGD", 0.0).terms == ()

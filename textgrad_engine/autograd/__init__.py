@@ -5,7 +5,7 @@ from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.examples import example
 from textgrad_engine.autograd.function import Function
 from textgrad_engine.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from textgrad_engine.autograd.gradcheck import gradcheck
+from textgrad_engine.autograd.gradcheck import agradcheck, gradcheck
 from textgrad_engine.autograd.gradient import is_seed
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node, Source
 from textgrad_engine.autograd.hooks import register_multi_grad_hook
@@ -25,6 +25,7 @@ __all__ = [
     "Variable",
     "abackward",
     "agrad",
+    "agradcheck",
     "backward",
     "enable_grad",
     "example",

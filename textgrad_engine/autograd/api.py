@@ -13,14 +13,17 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
-from textgrad_engine.dispatch import aside
+from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import told
 
 Gradient: TypeAlias = str | Variable | list[Variable] | None
 Target: TypeAlias = Variable | GradientEdge
 
 
+@waits("await variable.abackward(...)` or `await tg.abackward(variables, ...)")
+@names_told
 def backward(
     variables: Variable | Sequence[Variable],
     grad_variables: Gradient | Sequence[Gradient] = None,
@@ -88,6 +91,8 @@ async def abackward(
     await aside(lambda: backward(variables, grad_variables, retain_graph, create_graph, inputs))
 
 
+@waits("await autograd.agrad(...)")
+@names_told
 def grad(
     outputs: Variable | Sequence[Variable],
     inputs: Target | Sequence[Target],
@@ -162,6 +167,12 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
 
     Raises:
         AutogradError: the variable does not require grad.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> node, output_nr = get_gradient_edge(Variable("a", requires_grad=True) + "b")
+        >>> node.name(), output_nr
+        ('AddBackward', 0)
     """
     if not isinstance(variable, Variable):
         raise TypeError(f"get_gradient_edge: variable must be a Variable, got {told(variable)}")

@@ -47,7 +47,7 @@ from textgrad_engine.autograd.waiting import BEGIN, Waiting
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write
 from textgrad_engine.dispatch import Call
-from textgrad_engine.errors import AutogradError, DispatchError
+from textgrad_engine.errors import AutogradError
 
 
 def run_backward(
@@ -175,10 +175,7 @@ class Pass:
                 self._flush_groups()
                 continue
             if blocking_is_wrong:
-                raise DispatchError(
-                    "backward waits for feedback, and this code runs on the event loop that computes it. "
-                    "Inside an `async def`, use `await variable.abackward(...)`."
-                )
+                raise dispatch.would_wait_for_itself("backward waits for feedback", "await variable.abackward(...)")
             visit = self._waiting.next()
             if visit not in self._waiting.visits:  # it comes behind what has failed
                 continue

@@ -17,7 +17,13 @@ GRAD_ENABLED: ContextVar[bool] = ContextVar("textgrad_engine_grad_enabled", defa
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations on variables that require grad are recorded here and now."""
+    """Whether operations on variables that require grad are recorded here and now.
+
+    Example:
+        >>> with no_grad():
+        ...     is_grad_enabled()
+        False
+    """
     return GRAD_ENABLED.get()
 
 
@@ -148,7 +154,15 @@ def enable_grad() -> _Mode: ...
 @overload
 def enable_grad(function: F) -> F: ...
 def enable_grad(function: Any = None) -> Any:
-    """Record again, inside `no_grad`: a context manager, and a decorator with or without parentheses."""
+    """Record again, inside `no_grad`: a context manager, and a decorator with or without parentheses.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> p = Variable("Be brief.", requires_grad=True)
+        >>> with no_grad(), enable_grad():
+        ...     (p + " Thanks.").requires_grad
+        True
+    """
     return _Mode(True) if function is None else _Mode(True)(function)
 
 
@@ -157,6 +171,11 @@ class set_grad_enabled(_Mode):  # noqa: N801  PyTorch's name
 
     Args:
         mode: whether to record.
+
+    Example:
+        >>> with set_grad_enabled(False):
+        ...     is_grad_enabled()
+        False
     """
 
     def __init__(self, mode: bool) -> None:

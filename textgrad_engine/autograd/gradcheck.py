@@ -7,6 +7,7 @@ checked is where they go. So marks are put into feedback and inputs, and must tu
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 from collections.abc import Callable, Sequence
@@ -15,9 +16,11 @@ from typing import Any
 from textgrad_engine.autograd.gradcheck_checks import Checks
 from textgrad_engine.autograd.rehearsal import OBSERVE, Observe, Rehearsal
 from textgrad_engine.checks import check
+from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
 
 
+@waits("await autograd.agradcheck(...)")
 def gradcheck(
     fn: Callable[..., Any],
     inputs: Any,
@@ -94,6 +97,18 @@ def gradcheck(
         found = "\n".join(f"- {finding}" for finding in checks.findings)
         raise AutogradError(f"gradcheck of {_name(fn)} found:\n{found}") from checks.cause
     return not checks.findings
+
+
+async def agradcheck(*args: Any, **kwargs: Any) -> bool:
+    """`gradcheck` for code that has an event loop of its own; the loop is not blocked.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine import Variable
+        >>> asyncio.run(agradcheck(Variable.clone, Variable("hello", requires_grad=True)))
+        True
+    """
+    return await aside(functools.partial(gradcheck, *args, **kwargs))
 
 
 def _name(fn: Callable[..., Any]) -> str:

@@ -51,7 +51,15 @@ def started(starts: Sequence[Any]) -> Any:
 
 
 def is_seed(gradient: Variable) -> bool:
-    """Whether a gradient is only the start of a pass, with no words in it."""
+    """Whether a gradient is only the start of a pass, with no words in it.
+
+    Example:
+        >>> from textgrad_engine import autograd, nn
+        >>> answer = Variable("no", role="answer", requires_grad=True)
+        >>> with answer.register_hook(lambda gradient: print(autograd.is_seed(gradient))):
+        ...     answer.backward("Say yes.")
+        False
+    """
     if not isinstance(gradient, Variable):
         raise TypeError(f"is_seed: gradient must be a Variable, got {told(gradient)}")
     if is_start(gradient):

@@ -35,6 +35,13 @@ class Source:
         direct: whether an evaluator said it of this very text, a leaf, and no model answered with it.
         shares: of scores that are parts of one score, the name of each that it was said for, and for how much of the
             one score that counts (0 to 1); handed on to the feedback made from it. None where the score is one.
+
+    Example:
+        >>> from textgrad_engine import Variable, nn
+        >>> answer = Variable("Rom", role="answer", requires_grad=True)
+        >>> nn.ExactMatch()(answer, "Rome").backward()
+        >>> answer.grad[0].source.score, answer.grad[0].source.direct
+        (0.0, True)
     """
 
     example: str = ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from decimal import Decimal
-from enum import Enum
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from textgrad_engine.autograd.elsewhere import NAMES, NotHere
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import is_flag
+from textgrad_engine.kinds import is_flag, of_member
 
 Scalar: TypeAlias = str | int | float
 
@@ -333,7 +332,7 @@ def _as_own(value: Any) -> Any:
     if not isinstance(value, type) and callable(to_list := getattr(value, "tolist", None)):
         return to_list()
     if isinstance(value, str | int | float):
-        return value.value if isinstance(value, Enum) else value  # whose name `str` gives, where it is no StrEnum
+        return of_member(value)
     return float(value) if isinstance(value, Real | Decimal) else value
 
 

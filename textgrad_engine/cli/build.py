@@ -36,13 +36,14 @@ from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.events import Callback
+from textgrad_engine.train.fields import refuse_unnamed
 
 
 def make_program(config: Config) -> Module:
     """The program: the class that the config names, or one call with its two prompts, the system prompt trained.
 
     Raises:
-        ConfigError: the class gives no `nn.Module`.
+        ConfigError: the class gives no `nn.Module`, or one that names no column.
     """
     made = config.program_class()
     if made is None:
@@ -54,6 +55,10 @@ def make_program(config: Config) -> Module:
     program = made()
     if not isinstance(program, Module):
         config.fail(f"[program] class = {config.program.class_!r} is no nn.Module; derive it from one", *_CLASS)
+    try:
+        refuse_unnamed(program)
+    except TypeError as error:
+        config.fail(f"[program] class = {config.program.class_!r}: {error}", *_CLASS)
     return program
 
 

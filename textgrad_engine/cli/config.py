@@ -39,7 +39,7 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import ResponseFormat
-from textgrad_engine.nn.loss import names_inputs, takes_target
+from textgrad_engine.nn.metric_functions import scoring, takes_target
 from textgrad_engine.slots import slots_of
 
 
@@ -190,18 +190,9 @@ class Config(Section):
             self.fail(f"{named} cannot be called: {found!r}", *keys)
         function: Callable[..., Any] = found
         try:
-            signature = signature_of(function)
-        except ValueError:  # what is written in C may not tell what it takes
-            return function
-        try:
-            given = ("", "") if takes_target(function) else ("",)
-            signature.bind(*given, **({"inputs": {}} if names_inputs(function) else {}))
+            scoring(function)
         except TypeError as error:
-            self.fail(
-                f"{named} is called with the answer and the target, and takes {signature}: {error}; write "
-                "(answer, target), or (answer) or (answer, inputs) where there is no target",
-                *keys,
-            )
+            self.fail(f"{named}: {error}", *keys)
         return function
 
     def model(self, name: str) -> Any:

@@ -16,7 +16,7 @@ from textgrad_engine.data.load import load
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.images import is_part, name_of_part
-from textgrad_engine.nn.loss import needs_two
+from textgrad_engine.nn.metric_functions import needs_two
 from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.fields import no_text
 

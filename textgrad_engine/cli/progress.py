@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -40,16 +41,19 @@ class Lines:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
+        self._told: set[str] = set()
         self.tally = Tally()
 
     def for_run(self) -> Lines:
         """One with counts of its own; see `train.events.Callback`."""
-        return Lines(self._write)
+        other = Lines(self._write)
+        other._told = self._told
+        return other
 
     def on_event(self, event: Event) -> None:
         """Write a line when there is something to say."""
         self.tally.on_event(event)
-        if line := line_of(event, self.tally):
+        if line := _line_of(event, self.tally, self._told):
             self._write(line)
 
 
@@ -65,6 +69,7 @@ class Bars:
         from rich.progress import BarColumn, Progress, TextColumn
 
         self.tally = Tally()
+        self._told: set[str] = set()
         self.notice = ""
         self._bars = Progress(
             TextColumn("{task.description:<9}"),
@@ -118,7 +123,7 @@ class Bars:
             self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
             if total:
                 self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
-        for line in filter(None, line_of(event, self.tally).split("\n")):
+        for line in filter(None, _line_of(event, self.tally, self._told).split("\n")):
             style = "bold" if isinstance(event, StepEnded) and event.kept else ""
             self.live.console.print(styled(line, style))  # not as it is: names of examples may be markup to rich
 
@@ -188,6 +193,16 @@ class Bars:
         return ", ".join(parts)
 
 
+def _line_of(event: Event, tally: Tally, told: set[str]) -> str:
+    """What there is to say, but of the data only what is new: the runs of a cross-validation share most of it."""
+    line = line_of(event, tally)
+    if not isinstance(event, RunStarted):
+        return line
+    new = [each for each in line.split("\n") if each not in told]
+    told.update(new)
+    return "\n".join(new)
+
+
 def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:
     return phase[0], done, phase[1]
 
@@ -204,7 +219,7 @@ def progress_for(quiet: bool) -> Iterator[tuple[Callback, ...]]:
         return
     bars = Bars(console)
     try:
-        with bars.live, telling(bars.on_interrupt):
+        with bars.live, _log_above(console), telling(bars.on_interrupt):
             yield (bars,)
     finally:
         console.show_cursor(True)  # also where Ctrl-C came while the bars were taken down
@@ -227,11 +242,35 @@ def score_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=36), MofNCompleteColumn(), TimeRemainingColumn())
     try:
-        with Progress(*columns, console=console, transient=True) as progress, telling(on_interrupt):
+        bar = Progress(*columns, console=console, transient=True)
+        with bar as progress, _log_above(console), telling(on_interrupt):
             task = progress.add_task(shown, total=total)
             yield lambda _: progress.update(task, advance=1, description=shown)
     finally:
         console.show_cursor(True)
+
+
+class _Above(logging.Handler):
+    """Prints what the log says above the bars, which it would be written into else."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # the terminal is gone, which is no reason for a call to fail
+            for line in self.format(record).split("\n"):
+                self._console.print(styled(line))
+
+
+@contextlib.contextmanager
+def _log_above(console: Console) -> Iterator[None]:
+    """Keep the log out of the bars, where nobody has set it up: Python then writes warnings to stderr as they come."""
+    before, logging.lastResort = logging.lastResort, _Above(console)
+    try:
+        yield
+    finally:
+        logging.lastResort = before
 
 
 def _terminal() -> Console | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.keys import HIDDEN, without_keys
 from textgrad_engine.llm.headers import is_secret_header
 
 
@@ -29,7 +30,11 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
     )
     for key, value in items:
         here = (*keys, key)
-        looks = isinstance(value, str) and re.fullmatch(r"sk-[\w-]{16,}", value.strip())
+        looks = isinstance(value, str) and (
+            re.fullmatch(r"sk-[\w-]{16,}", value.strip())
+            or without_keys(value.strip()) == HIDDEN
+            or (keys[:1] == ("models",) and HIDDEN in re.split("[/:]", without_keys(value.strip())))  # openai/KEY
+        )
         header = keys[:2] == ("models", "headers")
         if header:
             named = isinstance(value, str) and is_secret_header(str(key), value)

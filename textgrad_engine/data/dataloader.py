@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import Examples, by_position
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_flag, is_whole
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class DataLoader(Generic[T]):
         ([['a', 'b'], ['c', 'd'], ['e']], 3)
     """
 
+    @names_told
     def __init__(
         self,
         dataset: Examples[T],

@@ -291,6 +291,8 @@ def as_example(row: Any) -> str:
     own = next((f"row.{name}()" for name in ("model_dump", "_asdict", "to_dict") if hasattr(row, name)), "")
     if dataclasses.is_dataclass(row) and not isinstance(row, type):
         own = own or "dataclasses.asdict(row)"
+    if hasattr(row, "keys") and hasattr(row, "__getitem__"):  # sqlite3.Row, and those of other databases
+        own = own or "dict(row)"
     repair = f"give {own}" if own else 'an example is a dict of its fields, such as {"text": ..., "target": ...}'
     return f"{a_class(type(row))}; {repair}"
 

@@ -13,6 +13,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.images import is_image, part_problem
 
 MAX_IMAGE = 20_000_000
@@ -44,6 +45,7 @@ _NO_PATH = re.compile(r"(?i)\s*(?:[a-z][a-z0-9+.-]+://|data:\w+/)")
 """What is meant for an address, or for a data URL, whether models take it or not."""
 
 
+@names_told
 def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = None) -> dict[str, Any]:
     """The content part of an image, as it stands in a message, fills a slot, or is one of a judge's inputs.
 

@@ -18,6 +18,7 @@ from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.images import Detail, with_images
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.slots import by_composed_name, composed
 
 _Row = tuple[dict[str, Any], int]
@@ -36,6 +37,7 @@ class _RefusedError(ValueError):
     """Valid for Python's JSON reader, but not a value that can be used."""
 
 
+@names_told
 def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None = None) -> Dataset:
     r"""Read a dataset: ``.jsonl`` (one object per line), ``.json`` (a list of objects) or ``.csv`` (with a header).
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_flag, is_whole
 
 
@@ -20,6 +21,17 @@ class Sampler(ABC):
 
     The order must depend on nothing but the sampler's arguments, its state and the epoch, so that a run that was
     interrupted can ask for it again.
+
+    Example:
+        >>> class ShortestFirst(Sampler):
+        ...     def __init__(self, rows):
+        ...         self.order = sorted(range(len(rows)), key=lambda n: len(rows[n]["text"]))
+        ...     def __iter__(self):
+        ...         return iter(self.order)
+        ...     def __len__(self):
+        ...         return len(self.order)
+        >>> list(ShortestFirst([{"text": "long one"}, {"text": "short"}]))
+        [1, 0]
     """
 
     epoch: int = 0
@@ -58,6 +70,7 @@ class SequentialSampler(Sampler):
         [0, 1, 2]
     """
 
+    @names_told
     def __init__(self, data_source: Sized) -> None:
         check(SequentialSampler.__init__, locals())
         self.data_source = data_source
@@ -107,6 +120,7 @@ class RandomSampler(_Seeded):
         ([0, 1, 2, 3], True)
     """
 
+    @names_told
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, seed: int | None = None
     ) -> None:
@@ -154,6 +168,7 @@ class WeightedRandomSampler(_Seeded):
         [1, 1, 1]
     """
 
+    @names_told
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, seed: int | None = None
     ) -> None:

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import Dataset, Examples, Subset, by_position
 from textgrad_engine.data.sampler import RandomSampler
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_whole
 
 T = TypeVar("T")
 
 
+@names_told
 def random_split(
     dataset: Examples[T],
     fractions: Sequence[float],

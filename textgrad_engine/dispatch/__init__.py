@@ -10,6 +10,7 @@ from __future__ import annotations
 from textgrad_engine.dispatch.aside import aside, called, caught
 from textgrad_engine.dispatch.calls import Call, joint, run, submit, times_waited
 from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
+from textgrad_engine.dispatch.refusing import waits, would_wait_for_itself
 from textgrad_engine.dispatch.scope import Scope, check_cancelled, current_scope
 from textgrad_engine.dispatch.thread import call_soon, in_loop_thread, nudge
 from textgrad_engine.dispatch.unread import through_with
@@ -40,4 +41,6 @@ __all__ = [
     "submit",
     "through_with",
     "times_waited",
+    "waits",
+    "would_wait_for_itself",
 ]

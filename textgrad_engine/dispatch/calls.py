@@ -15,6 +15,7 @@ from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from textgrad_engine.dispatch.lines import Line
+from textgrad_engine.dispatch.refusing import would_wait_for_itself
 from textgrad_engine.dispatch.scope import SCOPE
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
 from textgrad_engine.dispatch.threads import giving_way
@@ -34,6 +35,10 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forget)
+
+
+_TWIN = "await variable`, or where a module reads it `await module.aforward(...)"
+"""What is awaited instead of reading a value."""
 
 
 class Call(Step):
@@ -105,10 +110,7 @@ class Call(Step):
         if self.done:
             return True
         if in_loop_thread():
-            raise DispatchError(
-                f"{self.label} is not there yet, and this code runs on the event loop that computes it. "
-                "Inside an `async def`, use `await variable` before reading its data."
-            )
+            raise would_wait_for_itself(f"{self.label} is not there yet", _TWIN)
         if not self._thread.alive:
             raise self._lost()
         _waits.count = times_waited() + 1

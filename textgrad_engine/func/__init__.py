@@ -1,5 +1,6 @@
 """Function transforms, in the shape of `torch.func`."""
 
+from textgrad_engine.func.awaited import agrad, agrad_and_value, ahessian, ajacrev, apmap, avjp, avmap
 from textgrad_engine.func.functional import functional_call
 from textgrad_engine.func.grad import grad, grad_and_value, vjp
 from textgrad_engine.func.jacobian import hessian, jacfwd, jacrev
@@ -13,6 +14,13 @@ __all__ = [
     "Trace",
     "TraceRecord",
     "VmapInfo",
+    "agrad",
+    "agrad_and_value",
+    "ahessian",
+    "ajacrev",
+    "apmap",
+    "avjp",
+    "avmap",
     "functional_call",
     "grad",
     "grad_and_value",

@@ -21,7 +21,7 @@ from textgrad_engine.autograd.gradient import Items, combine, is_start
 from textgrad_engine.autograd.rules import SetUp, run_rule
 from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
-from textgrad_engine.dispatch import joint
+from textgrad_engine.dispatch import joint, waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
 from textgrad_engine.kinds import is_whole
@@ -163,11 +163,22 @@ def numbers_of(argnums: Any, call: str) -> tuple[int, ...]:
 def grad_and_value(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
-    """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``."""
+    """Like `grad`, but the new function returns ``(gradient, value)``; with `has_aux`, value is ``(value, aux)``.
+
+    Raises:
+        AutogradError: as `grad`.
+
+    Example:
+        >>> from textgrad_engine import ops
+        >>> gradient, score = grad_and_value(lambda text: ops.exact_match_evaluator(text, "yes")[0])("no")
+        >>> score.data, len(gradient.grad)
+        (0, 1)
+    """
     check(grad_and_value, {"has_aux": has_aux})
     call = called("grad", function)
     numbers = numbers_of(argnums, call)
 
+    @waits("await func.agrad_and_value(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
         value, aux = outputs if has_aux else (outputs, None)
@@ -210,6 +221,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
     check(grad, {"has_aux": has_aux})
     both = grad_and_value(function, argnums, has_aux)
 
+    @waits("await func.agrad(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> Any:
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -217,6 +229,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
     return transformed
 
 
+@waits("await func.avjp(f, ...)")
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function, and a function from feedback on the value to feedback on the arguments.
 
@@ -229,6 +242,10 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         ``(outputs, vjp_fn)``, or with `has_aux` ``(outputs, vjp_fn, aux)``. `vjp_fn` takes for each output its
         feedback (a text or a Variable; None for a loss), or of several outputs a tuple, as in PyTorch, and may be
         called several times; it returns a tuple with one gradient for each argument.
+
+    Raises:
+        AutogradError: an output is no Variable, or a Function with a forward that takes a ctx is met; (from `vjp_fn`)
+            there is not as much feedback as there are outputs, or an output that is text gets None.
 
     Example:
         >>> out, feedback = vjp(lambda draft: draft + "!", "hello")
@@ -245,6 +262,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         if not isinstance(value, Variable):
             raise AutogradError(f"{call}: expected Variables from the function, got {kind_of(value)}")
 
+    @waits("await vjp_fn(...), with the one that func.avjp gives")
     def vjp_fn(*cotangents: Any) -> tuple[Any, ...]:
         if not single and len(cotangents) == 1 and isinstance(cotangents[0], tuple):
             cotangents = cotangents[0]

@@ -16,6 +16,7 @@ from textgrad_engine.autograd.api import begins_at, first_data
 from textgrad_engine.autograd.gradient import START, Items, start
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import check
+from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
@@ -69,6 +70,7 @@ def jacrev(
     call = called("jacrev", function)
     numbers = numbers_of(argnums, call)
 
+    @waits("await func.ajacrev(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> Any:
         layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
         results, aux = outputs if has_aux else (outputs, None)
@@ -286,6 +288,9 @@ def hessian(
         A function of the same arguments. Its result has the shape of the outputs, in it the shape of the argument for
         the gradient, and in that the shape of the argument for the edit.
 
+    Raises:
+        AutogradError: as `jacrev` and `jacfwd`.
+
     Example:
         >>> from textgrad_engine import ops
         >>> def loss(draft):
@@ -294,4 +299,6 @@ def hessian(
         ''
     """
     check(hessian, locals())
-    return jacfwd(jacrev(function, argnums, feedback=feedback), argnums, edit=edit)
+    return waits("await func.ahessian(f)(...)")(
+        jacfwd(jacrev(function, argnums, feedback=feedback), argnums, edit=edit)
+    )

@@ -24,6 +24,7 @@ from textgrad_engine.autograd.function import generates_vmap_rule
 from textgrad_engine.autograd.rules import Rule
 from textgrad_engine.autograd.value import LoneEntry
 from textgrad_engine.checks import at_least, check
+from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import (
     Column,
@@ -256,6 +257,7 @@ def vmap(
     check(vmap, given, at_least(1, "chunk_size"))
     names = None if names is None else tuple(names)
 
+    @waits("await func.avmap(f)(...)")
     def batched(*args: Any, **kwargs: Any) -> Any:
         columns = columns_of(args, in_dims, call)
         size = size_of_columns(columns, call)

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget
 from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
@@ -40,6 +41,7 @@ _log = logging.getLogger("textgrad_engine.llm.budget")
 
 
 @contextlib.contextmanager
+@names_told
 def budget(
     dollars: float | Decimal | None = None, calls: float | None = None, tokens: float | None = None
 ) -> Iterator[Budget]:
@@ -50,10 +52,16 @@ def budget(
         calls: the most requests that may be answered. A request that the endpoint refuses (4xx) does not count.
         tokens: the most tokens, input and output together.
 
+    Raises:
+        TypeError: a limit is no number.
+        ValueError: a limit is below 0.
+        BudgetExceeded: (where an answer is read) its call could have passed a limit.
+        UnknownPriceError: (likewise) dollars are limited, and the price of the model is not known.
+
     Example:
         >>> with budget(calls=500) as b:
-        ...     b.remaining.calls
-        500
+        ...     b.remaining.calls, b.spent.calls
+        (500, 0)
     """
     made = Budget(dollars, calls, tokens)
     with setting(_budgets, (*_budgets.get(), made)):

@@ -17,7 +17,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
-from textgrad_engine.llm.parsing import THOUGHT_END, check_json, without_thoughts
+from textgrad_engine.llm.parsing import BEGINS_THINKING, THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
@@ -133,13 +133,13 @@ class Check(Wrapper):
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
         if wanted is None:
-            if THOUGHT_END not in completion.text:  # a call of a function less for nearly every answer
+            said = completion.text
+            if THOUGHT_END not in said and BEGINS_THINKING.match(said) is None:  # of nearly every answer
                 return completion
             without = without_thoughts(completion, request)
             if not without.text:
                 raise EmptyResponse(
-                    f"{self.name!r} answered a {request.purpose} call with thoughts (<think>...</think>) and nothing "
-                    "behind them"
+                    f"{self.name!r} answered a {request.purpose} call with thoughts and nothing behind them"
                 )
             return without
         who = self._who.get(request.purpose)

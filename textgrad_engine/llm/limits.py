@@ -14,6 +14,7 @@ from textgrad_engine.errors import (
     AnswerError,
     APIError,
     AuthenticationFailed,
+    ConnectionFailed,
     DeadlineExceeded,
     ModelError,
     QuotaExhausted,
@@ -42,6 +43,9 @@ _PACED = 20
 _PATIENCE = 300.0
 """Seconds for which an endpoint may ask for more time by 503 alone, as while it loads its model."""
 
+_SILENCE = 10.0
+"""Seconds without an answer, those until the next attempt included, before the log says why there is none."""
+
 
 quota_may_wait: ContextVar[bool] = ContextVar("textgrad_engine_quota_may_wait", default=True)
 """Whether a day's quota that is soon back is worth the wait; False where another model answers meanwhile."""
@@ -61,6 +65,8 @@ class Limit(Wrapper):
       after that go out as far apart. What is queued fails where none of it has come back in all that time, or in five
       minutes where these are longer. Where another model is asked then (`Fallback`), nobody waits for it.
     - A `Stop` that is set fails the queued calls at once.
+    - The log tells of an endpoint that only refuses for ten seconds, or that wants so long a pause; and again each time
+      that it has been silent for twice as long.
 
     Args:
         inner: the model that is wrapped.
@@ -168,6 +174,8 @@ class _Gate:
         self._pace = 0.0  # seconds from call to call, while a day's quota comes back one by one
         self._paced = 0  # for so many more answers
         self._told = False  # of that
+        self._silent_since: float | None = None  # when the first call was sent after which none was answered
+        self._told_from = _SILENCE  # so long a silence is told of
         self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
         self._paused_until = 0.0
         self._pauses = 0  # after 429s without a time, and without an answer between
@@ -234,6 +242,7 @@ class _Gate:
         self._pauses = 0
         self._refused = False
         self._absent_since = None
+        self._silent_since = None
         if self._pace:
             self._paced -= 1
             if not self._paced:
@@ -267,6 +276,23 @@ class _Gate:
                 self._pauses += 1
         if error.retry_after:
             self._pause(min(error.retry_after, self._max_pause))
+        if isinstance(error, RateLimited | ServerFailed | ConnectionFailed | DeadlineExceeded):
+            self._tell_of_silence(error, sent, name)
+
+    def _tell_of_silence(self, error: APIError, sent: float, name: str) -> None:
+        now = self.now()
+        if self._silent_since is None:
+            self._silent_since = sent
+        silent, pause = now - self._silent_since, max(0.0, self._paused_until - now)
+        if silent + pause < self._told_from:
+            return
+        self._told_from = 2 * (silent + pause)
+        wanted = error.retry_after or 0.0
+        longer = f" (it wants {wanted:,.0f} s)" if wanted > self._max_pause else ""
+        why = [f"has not answered for {silent:.0f} s"] if silent >= 1 else []
+        if pause >= 1:
+            why.append(f"is asked again in {pause:.0f} s{longer}")
+        _log.warning("%r %s: %.500s", name, " and ".join(why) or "does not answer", error)
 
     def _wait_for_quota(self, error: QuotaExhausted, sent: float, name: str) -> None:
         seconds, now = error.retry_after or 0.0, self.now()

@@ -26,7 +26,7 @@ from textgrad_engine.errors import (
     ModelError,
     ServerFailed,
 )
-from textgrad_engine.keys import HIDDEN, without_keys
+from textgrad_engine.keys import HIDDEN, as_name
 from textgrad_engine.llm import dialects, failures, inwords, responses, wire
 from textgrad_engine.llm.apis import WIRES, Api
 from textgrad_engine.llm.charged import is_estimated, mark
@@ -104,7 +104,7 @@ class OpenAIModel:
         api_key, headers = concealed(api_key), concealed_headers(headers)
         check_headers(headers)
         if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-            raise TypeError(unknown_setting(unknown[0]))
+            raise TypeError(unknown_setting(unknown[0], OpenAIModel.__init__))
         check(OpenAIModel.__init__, locals(), at_least(1, "max_in_flight"), above(0, "timeout"))
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
         self.host = checked_host(self.base_url)
@@ -354,7 +354,7 @@ def checked_host(base_url: str) -> str:
     except ValueError:
         good = False
     if not good:
-        if "://" not in shown and without_keys(shown) != shown:
+        if "://" not in shown and as_name(shown) != shown:
             raise ValueError("base_url is what looks like a key; that is given by OPENAI_API_KEY or api_key=...")
         raise ValueError(f"base_url = {shown!r} is no address such as http://localhost:11434/v1")
     if rest:
@@ -383,7 +383,7 @@ def _ignores_format(completion: Completion) -> bool:
     if completion.finish_reason != "stop" or not bare:
         return False
     try:
-        return not isinstance(json_in(bare)[1], dict)
+        return not isinstance(json_in(bare, among_words=False)[1], dict)
     except (ValueError, RecursionError):
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import Any, NoReturn
@@ -44,8 +45,9 @@ def after_thoughts(text: str) -> tuple[str, ...]:
         >>> after_thoughts("<think>Shall I?</think>yes"), after_thoughts("yes")
         (('yes',), ())
     """
-    _, end, rest = text.partition(THOUGHT_END)
-    last = text.rpartition(THOUGHT_END)[2]
+    mark = _marks_of(text)[1]
+    _, end, rest = text.partition(mark)
+    last = text.rpartition(mark)[2]
     return () if not end else (rest,) if last == rest else (rest, last)
 
 
@@ -53,10 +55,10 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
     r"""An answer in plain words without the thoughts before it, which are in `raw`, under "reasoning".
 
     Reasoning models on a server that does not know how they mark their thoughts (Qwen3, DeepSeek-R1) put them before
-    every answer, as ``<think>...</think>``, or without the first mark where it is part of their template. Where the
-    request speaks of these marks, whoever wrote it expects them, and where the answer has them elsewhere or more than
-    once, it may speak of them itself: it stays as it is then. So it does where the last mark stands alone and in the
-    middle of a sentence, between quotes, or in code.
+    every answer, as ``<think>...</think>``, or without the first mark where it is part of their template; others have
+    marks of their own (`MARKS`), and write both. Where the request speaks of these marks, whoever wrote it expects
+    them, and where the answer has them elsewhere or more than once, it may speak of them itself: it stays as it is
+    then. So it does where the last mark stands alone and in the middle of a sentence, between quotes, or in code.
 
     Args:
         completion: the answer.
@@ -68,15 +70,16 @@ def without_thoughts(completion: Completion, request: Request) -> Completion:
         'yes'
     """
     text = completion.text
-    if text.count(THOUGHT_END) != 1:
+    begin, end = _marks_of(text)
+    if text.count(end) != 1:
         return completion
-    thoughts, _, rest = text.partition(THOUGHT_END)
-    bare = thoughts.lstrip().removeprefix(_THINKS)
-    if _THINKS in bare or _THINKS in rest:
+    thoughts, _, rest = text.partition(end)
+    bare = thoughts.lstrip().removeprefix(begin)
+    if begin in bare or begin in rest:
         return completion
     if bare == thoughts.lstrip() and _is_spoken_of(thoughts, rest):
         return completion
-    if any(mark in message.text for message in request.messages for mark in (_THINKS, THOUGHT_END)):
+    if any(mark in message.text for message in request.messages for mark in (begin, end)):
         return completion
     raw = {"reasoning": bare.strip(), **(completion.raw or {})}
     return completion.model_copy(update={"text": rest.lstrip(), "raw": raw})
@@ -101,15 +104,47 @@ _GOES_ON = re.compile("[`'\"\u2018\u2019\u201c\u201d\u00ab\u00bb]*(?:[ \\t.,;:!?
 """How a sentence goes on behind a mark, which may have closed a quotation."""
 
 _FENCE = re.compile("^ {0,3}```", re.MULTILINE)
-_THINKS, THOUGHT_END = "<think>", "</think>"
+
+MARKS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "[THINK]": "[/THINK]",
+    "<seed:think>": "</seed:think>",
+    "\u25c1think\u25b7": "\u25c1/think\u25b7",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+}
+"""What thoughts begin with, and what they end with: those of Qwen and DeepSeek, and of Magistral, Seed-OSS, Kimi and
+others."""
+
+THOUGHT_END = "</think>"
+BEGINS_THINKING = re.compile(rf"\s*({'|'.join(map(re.escape, MARKS))})")
 
 
-def json_in(text: str) -> tuple[str, Any]:
+def _marks_of(text: str) -> tuple[str, str]:
+    """The marks around the thoughts before an answer, if there are any."""
+    found = BEGINS_THINKING.match(text)
+    begin = found[1] if found else "<think>"
+    return begin, MARKS[begin]
+
+
+def json_in(text: str, *, among_words: bool = True) -> tuple[str, Any]:
     """The JSON in an answer, without a fence around it and thoughts before it, and its value.
+
+    Args:
+        text: the answer.
+        among_words: whether the one object that words stand around is taken, too: what one fenced block of several
+            holds, or what stands on lines of its own or behind a colon. An object in the middle of a sentence is an
+            example, and of two nobody knows which is meant.
 
     Raises:
         ValueError: it is none.
         RecursionError: it is nested too deeply.
+
+    Example:
+        >>> json_in('Here is the JSON: {"a": 1}')
+        ('{"a": 1}', {'a': 1})
     """
     first: Exception | None = None
     waiting = [text]
@@ -126,7 +161,29 @@ def json_in(text: str) -> tuple[str, Any]:
         else:
             return bare, value
     assert first is not None
+    begun = BEGINS_THINKING.match(text) is not None  # what stands in thoughts alone is no answer
+    if among_words and not (begun and len(waiting) == 1) and len(found := _among_words(waiting[-1])) == 1:
+        return found[0]
     raise first
+
+
+def _among_words(text: str) -> list[tuple[str, Any]]:
+    """The JSON objects in a text of which each might be its answer."""
+    marks = [(found.start(), text.find("\n", found.end())) for found in _FENCE.finditer(text)]
+    if marks:
+        parts = [text[line_end:until] for (_, line_end), (until, _) in zip(marks[::2], marks[1::2])]
+    else:
+        start, end = text.find("{"), text.rfind("}") + 1
+        begins, ends = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
+        apart = begins[-1:] in ("", "\n", ":") and ends[:1] in ("", "\n", "\r")
+        parts = [text[start:end]] if apart and start >= 0 else []
+    found = []
+    for part in parts:
+        bare = part.strip()
+        with contextlib.suppress(ValueError, RecursionError):
+            if bare.startswith("{"):
+                found.append((bare, _DECODER.decode(bare)))
+    return found
 
 
 def unwrapped(text: str) -> str:

@@ -181,6 +181,17 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
 
     Raises:
         RunError: there is no such file, or it is damaged.
+
+    Example:
+        >>> import os, tempfile
+        >>> from textgrad_engine import llm, nn
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> program, cassette = nn.ChatCompletion("{question}"), os.path.join(tempfile.mkdtemp(), "answers.jsonl")
+        >>> with llm.use_models(forward=ScriptedModel(["Rome"])), llm.record(cassette):
+        ...     first = program(question="Capital of Italy?").data
+        >>> with replay(cassette):  # nobody is asked
+        ...     program(question="Capital of Italy?").data
+        'Rome'
     """
     made = Replay(path)
     with playing(made), numbering_places():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from textgrad_engine.keywords import names_of, which_is_meant
 from textgrad_engine.llm import typed
 from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem
 from textgrad_engine.llm.strict import strictly, wrapped
@@ -29,7 +30,7 @@ INSTEAD = {
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)  # a dataset, or a key
 
 
 class Record(_Frozen):
@@ -77,6 +78,10 @@ class Message(Record):
         items: what an assistant message was in the Responses API, with its reasoning (see `Completion.items`). That API
             is sent these in place of content and tool calls. Of chat completions, the fields beside them that the
             endpoint wants back. Items of the one mean nothing to the other.
+
+    Example:
+        >>> Message("user", "Where is my parcel?").text
+        'Where is my parcel?'
     """
 
     role: Literal["system", "user", "assistant", "developer", "tool"]
@@ -302,8 +307,12 @@ class GenerateConfig(_Frozen):
         return self.model_copy(update=filled) if filled else self
 
 
-def unknown_setting(name: str) -> str:
+def unknown_setting(name: str, function: Callable[..., Any] | None = None) -> str:
     """What is said about a name that is no sampling setting: what there is, or what to use instead.
+
+    Args:
+        name: the name.
+        function: what was called, whose own arguments may be meant.
 
     Example:
         >>> unknown_setting("stream")
@@ -311,11 +320,12 @@ def unknown_setting(name: str) -> str:
     """
     if name in INSTEAD:
         return f"unknown sampling setting {name!r}: {INSTEAD[name]}"
-    known = ", ".join(sorted(GenerateConfig.model_fields))
-    return (
-        f"unknown sampling setting {name!r}; known are {known}, and what only one endpoint knows goes into "
-        f"extra={{{name!r}: ...}}"
-    )
+    known = sorted(GenerateConfig.model_fields)
+    meant = which_is_meant(name, [*([] if function is None else names_of(function)), *known])
+    extra = f"what only one endpoint knows goes into extra={{{name!r}: ...}}"
+    if meant:
+        return f"unknown sampling setting {name!r}{meant} ({extra})"
+    return f"unknown sampling setting {name!r}; known are {', '.join(known)}, and {extra}"
 
 
 class Request(Record):
@@ -325,6 +335,11 @@ class Request(Record):
         messages: the conversation so far, oldest first.
         config: sampling settings.
         purpose: why it is asked; not sent to the endpoint.
+
+    Example:
+        >>> asked = Request((Message("user", "Hello"),), GenerateConfig(temperature=0))
+        >>> asked.messages[0].text, asked.purpose
+        ('Hello', 'forward')
     """
 
     messages: tuple[Message, ...]

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import UnknownModelError
-from textgrad_engine.keys import without_keys
+from textgrad_engine.keys import as_name
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.apis import Api
 from textgrad_engine.llm.budget import Budgeted
@@ -116,7 +116,7 @@ def resolve(
     """
     api_key, headers = concealed(api_key), None if headers is None else concealed_headers(headers)
     if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-        raise TypeError(unknown_setting(unknown[0]))
+        raise TypeError(unknown_setting(unknown[0], resolve))
     if isinstance(model, str):
         inside = _named(model, base_url, api_key, api, seed, headers, config)
     else:
@@ -218,7 +218,7 @@ def _named(
             name = rest
     elif not elsewhere:
         raise UnknownModelError(
-            f"nothing answers to the model name {without_keys(name)!r}; there are 'openai/NAME' "
+            f"nothing answers to the model name {as_name(name)!r}; there are 'openai/NAME' "
             f"(e.g. 'openai/gpt-5-mini'), {_simulated()}, and any name with the address of an OpenAI-compatible "
             "server: base_url='http://localhost:11434/v1' (--base-url on the command line)"
         )

@@ -26,6 +26,11 @@ class Usage(Record):
         reasoning_tokens: those output tokens that were reasoning.
         calls: how many answers this stands for; what a model says that it used for one stands for one.
         dollars: what it cost, in US dollars; None when the price is not known (never a silent zero).
+
+    Example:
+        >>> total = Usage(12, 1, calls=1, dollars=0.5) + Usage(20, 3, calls=1, dollars=0.25)
+        >>> total.input_tokens, total.calls, total.dollars
+        (32, 2, 0.75)
     """
 
     model_config = ConfigDict(extra="ignore")  # of those that newer versions have recorded
@@ -131,6 +136,10 @@ class Completion(Record):
             Its `usage` is zero then.
         saved: what a cached answer used when it was paid for.
         saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
+
+    Example:
+        >>> Completion("yes", "stop", Usage(12, 1, calls=1)).usage.output_tokens
+        1
     """
 
     model_config = ConfigDict(extra="ignore")  # of those that newer versions have recorded

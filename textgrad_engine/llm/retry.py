@@ -48,6 +48,11 @@ class RetryPolicy:
             where the endpoint says that some of it is back within this time, and no other model answers (`Fallback`).
         call_deadline: one request may take this long to its complete answer, from sending or from the last answer to
             one that was sent before it (see `Deadline`); None for no limit.
+
+    Example:
+        >>> from textgrad_engine import llm
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = llm.resolve(ScriptedModel(["Rome"]), policy=RetryPolicy(max_attempts=3, cap=10))
     """
 
     max_attempts: int = 6

@@ -13,6 +13,7 @@ from typing import get_args
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import NoModelError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.replay import replayed_model
 from textgrad_engine.llm.request import Purpose
@@ -35,6 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
+@names_told
 def use_models(
     forward: str | Model | None = None,
     backward: str | Model | None = None,
@@ -54,12 +56,20 @@ def use_models(
 
     Raises:
         UnknownModelError: nothing answers to a name.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> with use_models(forward=ScriptedModel(["Rome"])):  # or "openai/gpt-5-mini"
+        ...     nn.ChatCompletion("{question}")(question="Capital of Italy?").data
+        'Rome'
     """
     check(use_models, locals())
     with setting(_block, {**_block.get(), **_given(forward, backward, optimizer, judge)}):
         yield
 
 
+@names_told
 def set_models(
     forward: str | Model | None = None,
     backward: str | Model | None = None,
@@ -70,6 +80,11 @@ def set_models(
 
     Raises:
         UnknownModelError: nothing answers to a name.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> set_models(forward=ScriptedModel(["Rome"]), backward=ScriptedModel(["Say more."]))
+        >>> set_models()  # nobody any more
     """
     check(set_models, locals())
     global _script  # noqa: PLW0603  replaced in one piece, since other threads read it without the lock

@@ -183,7 +183,7 @@ def _meant(status: int, refusal: Refusal, wait: float | None, about: str, asked:
     elif wait is None and issubclass(kind, RateLimited | ServerFailed):  # else words may mean anything
         loads = _LOADS if kind is ServerFailed and _LOADING.search(refusal.all) else None
         wait = loads if named is None else named
-    return kind(f"{about}; {repair}" if repair else about, status=status, retry_after=wait)
+    return kind(f"{about.rstrip('. ')}; {repair}" if repair else about, status=status, retry_after=wait)
 
 
 def _until_back(refusal: Refusal, named: float | None) -> float | None:

@@ -141,6 +141,15 @@ def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
 
     Calls that were dispatched inside the block are reported even when they end after it. An exception of the callback
     is raised from the call: a journal that cannot be written must stop the run.
+
+    Example:
+        >>> from textgrad_engine import llm, nn
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> seen = []
+        >>> with llm.use_models(forward=ScriptedModel(["Rome"])), observe(seen.append):
+        ...     answer = nn.ChatCompletion("{question}")(question="Capital of Italy?").data
+        >>> seen[0].purpose, seen[0].completion.text
+        ('forward', 'Rome')
     """
     check(observe, locals())
     with setting(_observers, (*_observers.get(), callback)):

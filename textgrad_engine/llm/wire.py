@@ -378,4 +378,6 @@ def malformed(model: str, what: str, body: bytes, kind: str = "chat completion")
         kind: what was asked for.
     """
     start = body[:200].decode("utf-8", "replace")
-    return MalformedResponse(f"{model!r} answered with a body that is no {kind}: {what}; it begins {start!r}")
+    page = "; that is a web page: is base_url right (mostly with /v1 at its end), or is a proxy between?"
+    repair = page if start.lstrip("\ufeff \t\r\n").startswith("<") else ""
+    return MalformedResponse(f"{model!r} answered with a body that is no {kind}: {what}; it begins {start!r}{repair}")

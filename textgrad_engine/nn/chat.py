@@ -74,7 +74,7 @@ class ChatCompletion(OneVariable):
             config["tools"] = described
         self.settings = ChatSettings(
             model=model,
-            config=config_from({**config, "response_format": response_format}),
+            config=config_from({**config, "response_format": response_format}, ChatCompletion.__init__),
             role=role,
             tools=functions,
         )

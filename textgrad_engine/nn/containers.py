@@ -123,6 +123,12 @@ class ModuleList(_Numbered):
 
     Raises:
         TypeError: one is no module.
+
+    Example:
+        >>> from textgrad_engine.nn import ChatCompletion, Parameter
+        >>> steps = ModuleList(ChatCompletion("{text}", system=Parameter(text)) for text in ("Shorten.", "Translate."))
+        >>> [name for name, _ in steps.named_parameters()]
+        ['0.system', '1.system']
     """
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
@@ -155,6 +161,12 @@ class ModuleDict(_Container):
     Raises:
         KeyError: a name is empty, has a dot in it, or is no text.
         TypeError: one is no module.
+
+    Example:
+        >>> from textgrad_engine.nn import ChatCompletion, Parameter
+        >>> desks = ModuleDict({"billing": ChatCompletion("{mail}", system=Parameter("Answer about bills."))})
+        >>> [name for name, _ in desks.named_parameters()]
+        ['billing.system']
     """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
+from textgrad_engine.nn.metric_functions import names_inputs, needs_two, scoring, takes_target
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_purpose, deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
@@ -18,35 +20,6 @@ from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.judges import judge_settings, judged_by
 from textgrad_engine.ops.scores import as_scale
 from textgrad_engine.ops.text_loss import text_loss
-
-
-def names_inputs(function: Callable[..., Any]) -> bool:
-    """Whether a function has an argument called ``inputs``, behind the first one, which is the prediction.
-
-    Example:
-        >>> names_inputs(lambda prediction, target, inputs: 1), names_inputs(lambda inputs, targets: 1)
-        (True, False)
-    """
-    return "inputs" in _arguments_of(function)[1:]
-
-
-def takes_target(function: Callable[..., Any]) -> bool:
-    """Whether a metric's function is given a target: not where the prediction is all it takes, or ``inputs`` is second.
-
-    Example:
-        >>> takes_target(lambda prediction, target, inputs: 1), takes_target(lambda prediction, inputs: 1)
-        (True, False)
-        >>> takes_target(len), takes_target(max)
-        (False, True)
-    """
-    try:
-        parameters = list(signature_of(function).parameters.values())
-    except (TypeError, ValueError):  # a callable that does not say how it is called
-        return True
-    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    places = [parameter.name for parameter in parameters if parameter.kind in kinds]
-    several = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
-    return several or (len(places) != 1 and places[1:2] != ["inputs"])
 
 
 def needs_target(loss: Callable[..., Any]) -> bool:
@@ -62,24 +35,6 @@ def needs_target(loss: Callable[..., Any]) -> bool:
     parameters = [] if forward is None else list(signature_of(forward).parameters.values())
     second = parameters[1:2] if forward is not None and takes_target(forward) else []
     return any(each.default is inspect.Parameter.empty for each in second)
-
-
-def needs_two(function: Callable[..., Any]) -> bool:
-    """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
-    try:
-        parameters = signature_of(function).parameters.values()
-    except ValueError:  # some builtins do not say
-        return False
-    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    places = [parameter for parameter in parameters if parameter.kind in kinds and parameter.name != "inputs"]
-    return len(places) > 1 and places[1].default is inspect.Parameter.empty
-
-
-def _arguments_of(function: Callable[..., Any]) -> list[str]:
-    try:
-        return list(signature_of(function).parameters)
-    except (TypeError, ValueError):  # a callable that does not say how it is called
-        return []
 
 
 class ExactMatch(OneVariable):
@@ -104,7 +59,8 @@ class Metric(OneVariable):
             what is wrong in words). One that names ``inputs`` is given, by that name, a dict of the fields that the
             program was called with, as the Trainer and `evaluate` know them (of Variables their data, which is waited
             for); ``fn(prediction, inputs)`` and ``fn(prediction)`` are given no target. The critic is told the target
-            as what was expected, so what must not be in an answer belongs into ``inputs``.
+            as what was expected, so what must not be in an answer belongs into ``inputs``. One that wants them by name,
+            ``fn(*, prediction, target)``, is called so.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
@@ -113,10 +69,18 @@ class Metric(OneVariable):
             have no known end: an optimizer then takes the best that it has seen for right.
 
     Raises:
-        TypeError: the purpose is no text.
+        TypeError: the purpose is no text, or the function cannot be called so.
         ValueError: the scale does not run from a lower to a higher score.
+
+    Example:
+        >>> def short(answer, target):
+        ...     wrong = len(answer.split()) - target
+        ...     return max(0, 1 - wrong / 10), f"{wrong} words too many"
+        >>> Metric(short, "the length in words")(Variable("It is in Rome", role="answer"), 2).data
+        0.8
     """
 
+    @names_told
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -129,6 +93,7 @@ class Metric(OneVariable):
         check_purpose(purpose)
         check(Metric.__init__, locals() | {"scale": None})
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
+        self._scoring = scoring(fn)
         self._alone = not takes_target(fn)
 
     @property
@@ -138,7 +103,7 @@ class Metric(OneVariable):
 
     def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score a prediction."""
-        fn = self.fn
+        fn = self._scoring
         if inputs is not None and self.reads_inputs:
             texts = {name: each.data if isinstance(each, Variable) else each for name, each in inputs.items()}
             fn = functools.partial(fn, inputs=texts)
@@ -160,8 +125,20 @@ class Judge(OneVariable):
         model: asks this model; None stands for the judge of `use_models`.
         eval_mode: False sends feedback to the instructions instead of the prediction, to make the judge better.
         images: how many images it is shown at most; 0 for a judge that reads none, who is told where they are.
+
+    Raises:
+        TypeError: a setting is of a wrong kind.
+        ValueError: the scale does not run from a lower to a higher score, or `images` is below 0.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = ScriptedModel([{"score": 4, "explanation": "No greeting."}])
+        >>> judge = Judge("Is it polite?", scale=(1, 5), model=model)
+        >>> judge(Variable("Pay at once, please.", role="reply")).data
+        4.0
     """
 
+    @names_told
     def __init__(
         self,
         instructions: str | Variable,
@@ -198,8 +175,21 @@ class TextLoss(OneVariable):
         instructions: what to look at.
         model: asks this model; None stands for the judge of `use_models`.
         images: how many images among the inputs it is shown at most; 0 for a model that reads none.
+
+    Raises:
+        TypeError: a setting is of a wrong kind.
+        ValueError: `images` is below 0.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> critic = ScriptedModel([{"nothing_wrong": False, "criticism": "It does not say why."}])
+        >>> answer = Variable("4", role="answer", requires_grad=True)
+        >>> TextLoss("Does it say why?", model=critic)(answer, inputs={"question": "2 + 2?"}).backward()
+        >>> answer.grad[0].data
+        'It does not say why.'
     """
 
+    @names_told
     def __init__(
         self, instructions: str | Variable, model: str | Model | None = None, images: int = MOST_IMAGES
     ) -> None:

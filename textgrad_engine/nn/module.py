@@ -12,6 +12,7 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.dispatch import aside
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.module_hooks import WithKwargs, register
 from textgrad_engine.nn.names import check_name, dotted, walk
@@ -292,6 +293,7 @@ class Module:
             parameter.requires_grad_(requires_grad)
         return self
 
+    @names_told
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
         for parameter in self.parameters():

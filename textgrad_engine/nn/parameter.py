@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.keywords import names_told
 
 
 class Parameter(Variable):
@@ -24,6 +25,7 @@ class Parameter(Variable):
 
     __slots__ = ()
 
+    @names_told
     def __init__(self, data: Any, role: str = "", requires_grad: bool = True) -> None:
         if isinstance(data, Variable):
             data, role = data.data, role or data.role

@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
-from textgrad_engine.nn.loss import ExactMatch, names_inputs, needs_target, takes_target
+from textgrad_engine.nn.loss import ExactMatch, needs_target
+from textgrad_engine.nn.metric_functions import names_inputs, takes_target
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
@@ -66,6 +68,7 @@ class OnField(OneVariable):
         (1, 0)
     """
 
+    @names_told
     def __init__(self, loss: Callable[..., Any], *path: str | int, default: str | float | None = None) -> None:
         super().__init__()
         if not callable(loss):
@@ -149,6 +152,7 @@ class Weighted(OneVariable):
 
     scale = (0.0, 1.0)
 
+    @names_told
     def __init__(
         self,
         losses: Mapping[str, Callable[..., Any]],

@@ -248,11 +248,15 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
     for text, item in zip(feedback, case.feedback):
         if text:
             shown = str(text)
-            if (source := item.source) is not None and (source.places or source.shares):
-                once = shown, replace(source, places=())
-                if source.places and once in told:  # the answer stands in several places of what it was said of
-                    continue
-                told.append(once)
+            source = item.source
+            if source is not None and (source.places or source.shares or source.because):
+                if len(feedback) > 1:
+                    # One thing that was said comes on several ways where the answer stands in several places of what it
+                    # was said of, or where that shows the answer and quotes it, too.
+                    once = shown, replace(source, places=())
+                    if (source.places or source.because) and once in told:
+                        continue
+                    told.append(once)
                 shown = said_of_in_words(item) + shown
             said.append(without_repeat(shown, str(answer), "answer") if f"<{QUOTED}-" in shown else shown)
             scores.append(None if source is None else source.score)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from textgrad_engine.autograd import Variable
@@ -94,7 +94,7 @@ def chat_completion(
     described, functions = tools_of(tools, max_turns, "chat_completion")
     settings = ChatSettings(
         model=model,
-        config=config_from(config if described is None else {**config, "tools": described}),
+        config=config_from(config if described is None else {**config, "tools": described}, chat_completion),
         purpose=purpose,
         role=role,
         strict=True,
@@ -154,13 +154,17 @@ def _refuse_no_text(name: str, value: Any, call: str) -> None:
             raise TypeError(f"{call}: {where} is {why}")
 
 
-def config_from(settings: Mapping[str, Any]) -> GenerateConfig:
+def config_from(settings: Mapping[str, Any], function: Callable[..., Any]) -> GenerateConfig:
     """Sampling settings by name, checked.
+
+    Args:
+        settings: the settings.
+        function: what they were given to.
 
     Raises:
         TypeError: a name is unknown.
     """
     known = GenerateConfig.model_fields
     if unknown := [name for name in settings if name not in known]:
-        raise TypeError(unknown_setting(unknown[0]))
+        raise TypeError(unknown_setting(unknown[0], function))
     return GenerateConfig(**settings)

@@ -39,6 +39,18 @@ def feedback_batch_size(size: int) -> Iterator[None]:
 
     Raises:
         ValueError: size is below 1.
+
+    Example:
+        >>> from textgrad_engine import backward, nn, use_models
+        >>> from textgrad_engine.testing import FunctionModel, feedback_for
+        >>> def shy(request):
+        ...     return feedback_for(request, "Shout.") if request.purpose == "backward" else "a"
+        >>> model = FunctionModel(shy)
+        >>> program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat."))
+        >>> with use_models(forward=model), feedback_batch_size(8):
+        ...     backward([nn.ExactMatch()(program(word=word), "A") for word in "abc"])
+        >>> len(program.system.grad), [request.purpose for request in model.requests].count("backward")
+        (3, 1)
     """
     check(feedback_batch_size, locals(), at_least(1, "size"))
     with setting(FEEDBACK_BATCH_SIZE, size):

@@ -108,7 +108,7 @@ def not_shown(part: Mapping[str, Any]) -> str:
         >>> not_shown({"type": "input_audio"})
         '[a recording, not shown here]'
     """
-    return f"[{name_of_part(part)}, not shown here]"
+    return templates.load("not_shown").render(what=name_of_part(part))
 
 
 def in_words(values: Sequence[Any], show: Show) -> Sequence[Any]:

@@ -10,7 +10,7 @@ from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.ops.messages import ChatSettings
-from textgrad_engine.ops.parts import place_in_words
+from textgrad_engine.ops.parts import place_in_words, told_of_place
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
 
 
@@ -96,7 +96,7 @@ class Extract(Function):
         items = []
         for path, grad_out in zip(ctx.paths, grad_outs):
             for item in grad_out.grad:
-                words = f"On {'.'.join(path)}: {place_in_words(item)}"
+                words = told_of_place("on_part", ".".join(path)) + place_in_words(item)
                 about = Compute.apply(lambda text, words=words: f"{words}{text}", item, item.role)
                 about.source = item.source and replace(item.source, places=())
                 items.append(about)

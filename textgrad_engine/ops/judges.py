@@ -24,6 +24,7 @@ from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.material import as_text, refuse_parts, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form
 from textgrad_engine.ops.model_call import ChatCompletion
+from textgrad_engine.ops.parts import told_of_place
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
 from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.ops.scores import Reduction, all_succeed, as_scale, is_success, reduced
@@ -55,7 +56,8 @@ class _Verdict(Evaluator):
             raise MalformedResponse(f"the judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}")
         good = score >= scale.high if scale.success is None else is_success(score, scale.success)
         if not good and not explanation:
-            explanation = f"The judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}, without a reason."
+            limits = {"low": f"{scale.low:g}", "high": f"{scale.high:g}"}
+            explanation = templates.load("judge_without_reason").render(score=f"{score:g}", **limits)
         roles = roles_of(prediction)
         return Variable(score, role=roles[0]), Variable("" if good else explanation, role=roles[1])
 
@@ -88,7 +90,8 @@ class _JudgedJudge(_Verdict):
                         'is wrong with itself. Begin with words, score.backward("too strict"), or with a loss on the '
                         "score: ops.deterministic_evaluator(score, human_score, ...)."
                     )
-                about = Compute.apply(lambda text, name=name: f"On the {name}: {text}", item, item.role)
+                words = told_of_place("on_part", f"the {name}")
+                about = Compute.apply(lambda text, words=words: f"{words}{text}", item, item.role)
                 about.source = item.source
                 items.append(about)
         return None, items, None
@@ -196,6 +199,13 @@ def judge(
         TypeError: the prediction is several outputs.
         ValueError: batches differ in size, the scale does not run from a lower to a higher score, or `images` is
             below 0.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = ScriptedModel([{"score": 0.5, "explanation": "No greeting."}])
+        >>> score, why = judge(Variable("Pay at once.", role="reply"), "Is it polite?", model=model)
+        >>> score.data, why.data
+        (0.5, 'No greeting.')
     """
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
     check(judge, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
@@ -313,6 +323,13 @@ def lm_judge_evaluator(
         ValueError: batches differ in size, the scale does not run from a lower to a higher score, or a message is
             malformed; raised where the score is read, and before the judge is asked: no message shows the prediction,
             or has a slot for an input.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> model = ScriptedModel([{"score": 1, "explanation": "The same city."}])
+        >>> messages = [{"role": "user", "content": "Same? {prediction} / {target}. JSON with score and explanation."}]
+        >>> lm_judge_evaluator(model, messages, Variable("Roma", role="answer"), "Rome")[0].data
+        1.0
     """
     refuse_several_outputs(prediction)
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}

@@ -42,7 +42,17 @@ def place_in_words(feedback: Variable) -> str:
     if source is None or not source.places:
         return ""
     # Of a part of a part only that is said: its place would have to be told level by level.
-    return _words(templates.load("part_of_whole"), source.places[0] if len(source.places) == 1 else "")
+    return told_of_place("part_of_whole", source.places[0] if len(source.places) == 1 else "")
+
+
+def told_of_place(prompt: str, place: str) -> str:
+    """What stands before something that was said, by the prompt of this name.
+
+    Example:
+        >>> told_of_place("on_part", "the score")
+        'On the score: '
+    """
+    return _words(templates.load(prompt), place)
 
 
 @functools.lru_cache(maxsize=256)

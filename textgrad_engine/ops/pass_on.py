@@ -7,6 +7,7 @@ from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.ops.parts import told_of_place
 from textgrad_engine.ops.roles import joined_role
 
 
@@ -114,12 +115,12 @@ def _in_places(places: list[str], edits: list[Any]) -> Any:
     if sizes:
         by_entry = [[edit[n] if isinstance(edit, list) else edit for edit in edits] for n in range(sizes[0])]
         return [_in_places(places, entry) for entry in by_entry]
-    return "\n".join(f"In {place}: {edit}" for place, edit in zip(places, edits) if edit)
+    return "\n".join(f"{told_of_place('edit_of_part', place)}{edit}" for place, edit in zip(places, edits) if edit)
 
 
 def share_of_edit(edit: Variable, part: str) -> Variable:
     """The edit of one part of a whole that is edited: what of the edit falls on it."""
-    words = f"What falls on {part} of this edit of the whole: "
+    words = told_of_place("share_of_edit", part)
     result: Variable = Compute.apply(lambda text: _share(words, text), edit, "edit")
     return result
 

@@ -37,7 +37,7 @@ def plan_of(messages: Iterable[Mapping[str, Any] | Message], inputs: Mapping[str
             for key, value in piece.items()
         }
 
-    if isinstance(messages, str | Mapping | Variable) or not isinstance(messages, Iterable):
+    if isinstance(messages, str | Mapping | Variable | Message) or not isinstance(messages, Iterable):
         raise TypeError(
             f"messages is a list of dicts with 'role' and 'content', got {type(messages).__name__} {messages!r:.60}"
         )

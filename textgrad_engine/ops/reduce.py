@@ -11,6 +11,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, no_grad
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import at_least, check
+from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.context import room_of
 from textgrad_engine.llm.model import Model
@@ -42,6 +43,7 @@ _AROUND = 40
 """Tokens of what stands around a piece in the prompt, and of the prompt's own sentences."""
 
 
+@waits("await ops.areduce(...)")
 def reduce(
     feedbacks: Sequence[Variable | str],
     max_items: int = 5,
@@ -98,6 +100,25 @@ def reduce(
             groups = work.send(found)
         except StopIteration as finished:
             return [_merged(text, [pieces[n - 1] for n in numbers]) for text, numbers in finished.value]
+
+
+async def areduce(
+    feedbacks: Sequence[Variable | str],
+    max_items: int = 5,
+    model: str | Model | None = None,
+    *,
+    purpose: Purpose = "backward",
+) -> list[Variable]:
+    """`reduce` for code that has an event loop of its own; the loop is not blocked.
+
+    When the wait for it is cancelled, so are its calls.
+
+    Example:
+        >>> import asyncio
+        >>> [piece.data for piece in asyncio.run(areduce(["shorter", "", "in French"]))]
+        ['shorter', 'in French']
+    """
+    return await aside(lambda: reduce(feedbacks, max_items, model, purpose=purpose))
 
 
 def in_rounds(

@@ -20,7 +20,7 @@ from textgrad_engine.kinds import is_number, is_whole, told
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.fillers import note_template
 from textgrad_engine.ops.operands import check_operands, listed, numbered, places_of
-from textgrad_engine.ops.parts import place_in_words
+from textgrad_engine.ops.parts import place_in_words, told_of_place
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
 from textgrad_engine.ops.roles import joined_role
 from textgrad_engine.slots import by_composed_name, fill, slots_of
@@ -267,8 +267,9 @@ class _Split(Function):
             return list(grad_outs[0].grad), None, None
         items = []
         for number, grad_out in enumerate(grad_outs, 1):
+            place = f"part {number} of {ctx.count}"
             for item in grad_out.grad:
-                about = add(f"On part {number} of {ctx.count}: {place_in_words(item)}", item)
+                about = add(f"{told_of_place('on_part', place)}{place_in_words(item)}", item)
                 about.role = item.role
                 about.source = item.source and replace(item.source, places=())
                 items.append(about)

@@ -90,6 +90,12 @@ def text_loss(
     Raises:
         TypeError: the prediction is several outputs; or an entry of a list of instructions is no text.
         ValueError: batches differ in size, or `images` is below 0.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> critic = ScriptedModel([{"nothing_wrong": False, "criticism": "It does not say why."}])
+        >>> text_loss(Variable("4", role="answer"), "Does it say why?", model=critic).data
+        'It does not say why.'
     """
     checked_images(images, "images")
     check(text_loss, {"inputs": inputs, "model": model})

@@ -27,7 +27,7 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
@@ -38,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, 
 from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.late import finding_inputs, may_find_inputs
-from textgrad_engine.callables import signature_of, types_of_arguments
+from textgrad_engine.callables import called_by, name_of, signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.kinds import is_whole
 from textgrad_engine.llm.check import MAX_TEXT
@@ -138,9 +138,9 @@ class Tools:
     async def _run(self, call: ToolCall, made: dict[int, Variable]) -> ToolResult:
         """Run a tool; what it gave is put into `made`, by the place of the call, if feedback may go through it."""
         name = call.name
-        tool = next((each for each in self.functions if each.__name__ == name), None)
+        tool = next((each for each in self.functions if name_of(each) == name), None)
         if tool is None:
-            return _failed(f"there is no tool {name!r}, there are {[each.__name__ for each in self.functions]}")
+            return _failed(f"there is no tool {name!r}, there are {[*map(name_of, self.functions)]}")
         try:
             form = _form_of(tool)
             arguments = form.fields.model_validate_json(call.arguments)
@@ -198,17 +198,29 @@ def tools_of(
         other = next(tool for tool in tools if not callable(tool))
         raise TypeError(
             f"{call}: tools are functions, which are run for the model, or descriptions of tools, whose calls are the "
-            f"answer; got {functions[0].__name__} and {other!r:.60}. Write a function for each"
+            f"answer; got {name_of(functions[0])} and {other!r:.60}. Write a function for each"
         )
-    names = [getattr(function, "__name__", "") for function in functions]
+    names = [*map(name_of, functions)]
     if wrong := [function for function, name in zip(functions, names) if not name.isidentifier()]:
         raise TypeError(f"{call}: the tool {wrong[0]!r:.60} has no name for the model; give a function made with def")
+    if unfit := [name for function, name in zip(functions, names) if not isinstance(function, Hashable)]:
+        raise TypeError(f"{call}: the tool {unfit[0]!r} is an object without a hash; make its dataclass with eq=False")
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{call}: two tools are called {twice[0]!r}; rename one, as the model calls them by name")
+        raise ValueError(
+            f"{call}: two tools are called {twice[0]!r}; rename one, as the model calls them by name (a partial, or an "
+            'object, by its attribute: tool.__name__ = "...")'
+        )
     return tuple([_form_of(function).described for function in functions]), Tools(tuple(functions), max_turns)
 
 
 def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[..., Any]:
+    if isinstance(function, functools.partial):
+        inner = _of_copy(function.func, memo)
+        if inner is function.func:
+            return function
+        made = functools.partial(inner, *function.args, **function.keywords)
+        made.__dict__.update(function.__dict__)
+        return made
     if not isinstance(function, MethodType):
         return function
     owner = function.__self__
@@ -237,11 +249,11 @@ def have_been_called() -> bool:
 def _note(tool: Callable[..., Any], error: Exception) -> None:
     """Tell of the first failure of each kind of a tool."""
     raised, told = type(error).__name__, _log_book.get().told
-    kind = tool.__module__, getattr(tool, "__qualname__", tool.__name__), raised
+    kind = called_by(tool).__module__, name_of(tool), raised
     if kind not in told:
         told.add(kind)
         said = redacted(str(error), secrets_named())
-        _log.warning("the tool %s raised %s: %.500r; the model is told, each time", tool.__name__, raised, said)
+        _log.warning("the tool %s raised %s: %.500r; the model is told, each time", name_of(tool), raised, said)
 
 
 @dataclass
@@ -283,7 +295,7 @@ def _form_of(function: Callable[..., Any]) -> _Form:
     Raises:
         TypeError: an argument has no type, or cannot be given by its name.
     """
-    name = function.__name__
+    name = name_of(function)
     try:
         types = types_of_arguments(function)
         parameters = signature_of(function).parameters.items()
@@ -295,9 +307,15 @@ def _form_of(function: Callable[..., Any]) -> _Form:
         ) from error
     fields: dict[str, Any] = {}
     names: dict[str, str] = {}
+    settled = function.keywords if isinstance(function, functools.partial) else {}
     for argument, parameter in parameters:
+        if argument in settled:  # by who made the tool, and not for the model to change
+            continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise TypeError(f"the tool {name!r} takes {parameter}, and a model calls tools by the names of arguments")
+            raise TypeError(
+                f"the tool {name!r} takes {str(parameter).partition(':')[0]}, and a model calls tools by the names of "
+                "arguments"
+            )
         if argument not in types:
             raise TypeError(f"the tool {name!r} does not say of what type {argument!r} is, as in `{argument}: str`")
         place = f"argument_{len(names)}"
@@ -311,5 +329,9 @@ def _form_of(function: Callable[..., Any]) -> _Form:
         raise TypeError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
     for entry in (schema, *schema.get("properties", {}).values()):
         entry.pop("title", None)
-    described = {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema}
+    while isinstance(function, functools.partial):
+        function = function.func
+    body = called_by(function)
+    says = inspect.getdoc(body if body.__doc__ else function)  # of an object, its class
+    described = {"name": name, "description": says or "", "parameters": schema}
     return _Form(form, names, {"type": "function", "function": described})

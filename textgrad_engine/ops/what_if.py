@@ -141,4 +141,4 @@ def described_change(before: Variable, after: Variable) -> Variable:
 
 def _difference(pair: list[Any]) -> str:
     now, then = pair
-    return "" if now == then else f"becomes {then!r} instead of {now!r}"
+    return "" if now == then else templates.load("becomes").render(now=repr(now), then=repr(then))

@@ -38,6 +38,7 @@ from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import demos_and_queries
@@ -71,7 +72,8 @@ class _Errors:
 class BeamSearch(PopulationSearcher):
     """Searches with a beam of texts: criticism of errors, edits against it, paraphrases, selection by a bandit.
 
-    Each step decides about one text; the work of a whole round is done in the first step of the round.
+    Each step decides about one text; the work of a whole round is done in the first step of the round. It is ProTeGi
+    (arXiv 2305.03495); ``help("textgrad_engine.optim.beam_search")`` says where it departs from the paper.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -125,6 +127,7 @@ class BeamSearch(PopulationSearcher):
     _several = ", and edits={n} for so many new texts from each criticism"
     _has_solved = True
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

@@ -40,6 +40,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import Demo, Run, Steps, note_unshown
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
@@ -57,7 +58,8 @@ class BootstrapDemos(PopulationSearcher):
     r"""Searches for the examples that a prompt should show.
 
     The first step tries labelled examples alone, the second the first demonstrations, each further one a random set.
-    No model is asked for texts.
+    No model is asked for texts. It is DSPy's random search over bootstrapped demonstrations (arXiv 2310.03714);
+    ``help("textgrad_engine.optim.bootstrap_demos")`` says where it departs.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -99,6 +101,7 @@ class BootstrapDemos(PopulationSearcher):
 
     reads_feedback = False
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

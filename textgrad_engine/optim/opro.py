@@ -27,6 +27,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED, ModelError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import note_unshown
@@ -41,7 +42,8 @@ from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 class OPRO(PopulationSearcher):
     """Searches by showing a model the texts that were tried, with their scores.
 
-    Each step decides about one text; the work of a round is done in the first step of the round.
+    Each step decides about one text; the work of a round is done in the first step of the round. It is optimization by
+    prompting (arXiv 2309.03409); ``help("textgrad_engine.optim.opro")`` says where it departs from the paper.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -83,6 +85,7 @@ class OPRO(PopulationSearcher):
 
     reads_feedback = False
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],
@@ -127,7 +130,7 @@ class OPRO(PopulationSearcher):
             examples=Range(
                 scored if self.score_on == "train" else 0,
                 scored * (1 + texts) + rounds * (sizes.val + sizes.guarded * (1 + self.per_round)),
-                scored * (1 + 0.8 * usual * self.per_round) + 3 * sizes.val,
+                scored * (1 + 0.8 * usual * self.per_round) + min(usual, 3) * sizes.val,
             ),
             asked=Range(fewest * self.per_round, 2 * texts, usual * self.per_round),
             waits=(Range(1, 3 * rounds + 1, usual + 3), Range(), Range(fewest, 2 * rounds, usual)),

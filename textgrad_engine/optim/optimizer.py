@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.noted import Before, check_written, note
@@ -91,6 +92,7 @@ class Optimizer:
                     "it by reading values; `astep` is its twin for code with an event loop"
                 )
 
+            @dispatch.waits("await optimizer.astep(...)")
             @functools.wraps(own)
             def step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
                 with self._whole(args, kwargs):
@@ -194,11 +196,13 @@ class Optimizer:
             lines += [f"    {name}: {value!r:.80}" for name, value in settings.items()]
         return "\n".join([*lines, ")"])
 
+    @names_told
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
         for variable in self.variables():
             variable.grad = None
 
+    @dispatch.waits("await optimizer.astep(...)")
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters once, all of them or none.
 

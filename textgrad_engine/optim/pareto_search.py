@@ -39,6 +39,7 @@ from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import demos_and_queries
@@ -60,6 +61,8 @@ GLANCE = 5
 
 class ParetoSearch(PopulationSearcher):
     """Searches with a population: reflective mutation, acceptance on a minibatch, a frontier by examples, merges.
+
+    It is GEPA (arXiv 2507.19457); ``help("textgrad_engine.optim.pareto_search")`` says where it departs from the paper.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -107,6 +110,7 @@ class ParetoSearch(PopulationSearcher):
     _several = "; proposals= says how many it tries, one after the other"
     _has_solved = True
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],
@@ -198,7 +202,8 @@ class ParetoSearch(PopulationSearcher):
         draft = self._reflected(objective, number, parent, rng)
         texts, old = draft.candidate.texts, self.population.candidates[parent].texts
         if texts == old:
-            return Outcome(draft, draft.dropped or ("nothing was proposed" if draft.written else "nothing went wrong"))
+            empty = "nothing was proposed" if draft.written else "all answers of its minibatch were right"
+            return Outcome(draft, draft.dropped or empty)
         if self.population.number_of(texts) is not None:
             return Outcome(draft, "it is in the population already")
         return _judged(draft, functools.partial(self._against_parent, objective, draft, old))

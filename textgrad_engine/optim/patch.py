@@ -56,6 +56,11 @@ class Edit:
         reason: why, in the optimizer's words.
         feedback: the numbers of the feedback items that it answers, from 1.
         id: what its lines are found by later, ``"step.number"``; "" before it is made (`stamped`).
+
+    Example:
+        >>> edit = Edit("add", 1, "Answer in one word.", reason="Answers are too long.", feedback=(1,))
+        >>> edit.op, edit.line, edit.text  # behind line 1
+        ('add', 1, 'Answer in one word.')
     """
 
     op: Op

@@ -21,6 +21,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.proposers import Patch, Proposer
@@ -70,7 +71,7 @@ class PatchSearch(BoardSearcher):
     against the best ones on validation examples. Up to `lanes` proposals are worked on at a time. They are settled in
     the order in which they were begun: one that won is put into the best texts of then, also when those have changed
     since; where both changed the same lines, the two are raced. With a seed and a deterministic model the result does
-    not depend on which answer comes first.
+    not depend on which answer comes first. docs/search.md explains it.
 
     An edit that was kept is later tried without: it goes when the texts are not worse for it. Refused edits that answer
     examples much alike are tried together, as some help only in company. The search is `finished` when all examples
@@ -133,6 +134,7 @@ class PatchSearch(BoardSearcher):
 
     _several = ", and lanes={n} to work on so many at a time"
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import Contract
@@ -143,6 +144,7 @@ class RandomSearch(BoardSearcher):
 
     reads_feedback = False
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

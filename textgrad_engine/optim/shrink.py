@@ -8,14 +8,23 @@ unit.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, broken
+from textgrad_engine.optim.growing import Growing, Holds
 from textgrad_engine.optim.sentences import Place, led_as, places_of
+
+IsNotWorse: TypeAlias = Callable[[str, Sequence[int]], Awaitable[bool]]
+"""Whether a text is good enough, and the examples where a difference is to be expected first, if any are known."""
+
+MOST_FIRST = 4
+"""Of the examples that asked for a unit, so many are run first without it."""
 
 _OPENING = re.compile(r"<([a-z]\w*-[0-9a-f]{8})>")
 
@@ -58,8 +67,11 @@ class Shrunk:
 
 async def shrink(
     text: str,
-    is_not_worse: Callable[[str], Awaitable[bool]],
+    is_not_worse: IsNotWorse,
     *,
+    holds: Holds | None = None,
+    examples: Sequence[int] = (),
+    slip: float = 0.01,
     score_of: Callable[[str], float | None] | None = None,
     contracts: Iterable[Contract] = (),
     units: Sequence[Sequence[int]] | None = None,
@@ -68,15 +80,21 @@ async def shrink(
 ) -> Shrunk:
     r"""A short text that is not worse, by leaving out lines: what is left can spare no single unit. It is never empty.
 
-    Parts of the text are left out, halves first, then quarters, and so on down to single units, and always again after
-    a success (ddmin; Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002).
-    That paper also tries each part alone; a prompt seldom does with one part, and tests cost money, so that is left
-    out, which keeps its guarantee.
+    Where single examples can be run, what they need is put together from below (`growing`), and only these units are
+    tried without, one by one. Else parts of the text are left out, halves first, then quarters, and so on down to
+    single units, and always again after a success (ddmin; Zeller and Hildebrandt, "Simplifying and isolating
+    failure-inducing input", IEEE TSE 28(2), 2002). That paper also tries each part alone; a prompt seldom does with one
+    part, and tests cost money, so that is left out, which keeps its guarantee.
 
     Args:
         text: the text.
         is_not_worse: tells whether a shorter text is good enough; it is compared with the text that was given, not with
-            the last success, or small losses would add up.
+            the last success, or small losses would add up. It is given the examples that are known to be about what is
+            left out, to be run first.
+        holds: tells whether single examples come out as well as with the given text; None where only whole texts can be
+            tested.
+        examples: the numbers of the examples that `holds` may be asked about, in the order of running.
+        slip: how often an example comes out worse although nothing is missing.
         score_of: the score of a text that was tested, for the front; None leaves the front empty.
         contracts: what a shorter text must keep; one that does not is not tried.
         units: which lines (numbers as in `Shrunk.removed`) are left out together; lines that are in no unit stay. None
@@ -88,7 +106,7 @@ async def shrink(
         ValueError: `lanes` or `max_tries` is less than 1, or a unit names a line that is not there or is in another.
 
     Example:
-        >>> async def keeps_it_brief(text: str) -> bool:
+        >>> async def keeps_it_brief(text, first):
         ...     return "brief" in text
         >>> found = asyncio.run(shrink("Sort.\nBe brief.\nBe kind.\nBe good.", keeps_it_brief))
         >>> found.text, found.removed, len(found.tried)
@@ -102,22 +120,40 @@ async def shrink(
     search = _Search(text, is_not_worse, tuple(contracts), lanes, max_tries)
     fixed = set(range(1, len(lines) + 1)).difference(*left)
 
-    def without(part: Sequence[tuple[int, ...]]) -> str:
-        gone = {number for unit in part for number in unit}
-        return _text_of(lines, fixed.union(*left) - gone)
+    def with_units(some: Iterable[tuple[int, ...]]) -> str:
+        return _text_of(lines, fixed.union(*some))
 
-    parts = min(2, len(left))
+    parts, asked_for = min(2, len(left)), dict[tuple[int, ...], Sequence[int]]()
+    if holds is not None and examples and len(left) > 1:
+        every = left
+
+        def of(some: Iterable[int]) -> str:
+            return with_units(every[n] for n in some)
+
+        least = _least(len(every), lambda some: search.may(of(some)))
+        growing = Growing(len(every), of, holds, search.passes, examples, least, slip)
+        with contextlib.suppress(_Spent):
+            if await growing.grow() or len(growing.kept) == len(every):
+                left = [every[n] for n in sorted(growing.kept)]
+                parts = len(left)
+        asked_for = {every[n]: found for n, found in growing.asked_for.items()}
+    turn = 0  # where the next round begins: what was needed before a success is likely to be needed after it
     while parts and not search.spent:
         cut = [left[n * len(left) // parts : (n + 1) * len(left) // parts] for n in range(parts)]
-        found = await search.first([without(part) for part in cut])
+        order = [*range(turn, parts), *range(turn)]
+        tries = [[unit for part in cut[:n] + cut[n + 1 :] for unit in part] for n in order]
+        firsts = [tuple(each for unit in cut[n] for each in asked_for.get(unit, ())[:MOST_FIRST]) for n in order]
+        found = await search.first([with_units(some) for some in tries], firsts)
         if found is not None:
-            left = [unit for part in cut[:found] + cut[found + 1 :] for unit in part]
+            turn = order[found] if parts == len(left) else 0
+            left = tries[found]
             parts = min(max(parts - 1, 2), len(left))
+            turn %= max(1, parts)
         elif parts == len(left):
             break
         else:
-            parts = min(parts * 2, len(left))
-    shortest = without([])
+            parts, turn = min(parts * 2, len(left)), 0
+    shortest = with_units(left)
     gone = sorted(set(range(1, len(lines) + 1)) - fixed.union(*left))
     points = [Point(each, tokens.count(each), score_of(each) if score_of else None) for each in (text, *search.tried)]
     return Shrunk(shortest, tuple(gone), tuple(points), tuple(pareto(points)), not search.spent)
@@ -186,16 +222,15 @@ def units_of(text: str) -> list[tuple[int, ...]]:
     return found
 
 
+class _Spent(Exception):
+    """No test is left."""
+
+
 class _Search:
     """The tests: each text once, in order, and no more than allowed."""
 
     def __init__(
-        self,
-        text: str,
-        is_not_worse: Callable[[str], Awaitable[bool]],
-        contracts: tuple[Contract, ...],
-        lanes: int,
-        max_tries: int | None,
+        self, text: str, is_not_worse: IsNotWorse, contracts: tuple[Contract, ...], lanes: int, max_tries: int | None
     ) -> None:
         self.text, self.is_not_worse, self.contracts = text, is_not_worse, contracts
         self.lanes, self.max_tries = lanes, max_tries
@@ -203,33 +238,53 @@ class _Search:
         self.tried: list[str] = []
         self.spent = False
 
-    async def first(self, texts: Sequence[str]) -> int | None:
-        """The position of the first text that is not worse; None when there is none, or no test is left to find out."""
+    def may(self, text: str) -> bool:
+        """Whether a text keeps what it must."""
+        return bool(text) and broken(self.contracts, self.text, text) is None
+
+    async def passes(self, text: str) -> bool:
+        """Whether a text is not worse.
+
+        Raises:
+            _Spent: no test is left to find out.
+        """
+        found = await self.first([text], [()])
+        if self.spent:
+            raise _Spent
+        return found is not None
+
+    async def first(self, texts: Sequence[str], firsts: Sequence[Sequence[int]]) -> int | None:
+        """The position of the first text that is not worse; None when there is none, or no test is left to find out.
+
+        Args:
+            texts: the texts.
+            firsts: for each the examples that are run first.
+        """
         for position, text in enumerate(texts):
-            if text not in self.known and not await self._test(texts[position:]):
+            if text not in self.known and not await self._test(texts[position:], firsts[position:]):
                 self.spent = True
                 return None
             if self.known[text]:
                 return position
         return None
 
-    async def _test(self, texts: Sequence[str]) -> bool:
+    async def _test(self, texts: Sequence[str], firsts: Sequence[Sequence[int]]) -> bool:
         """Test the first of some texts, and those next to it in free lanes; False when no test is left."""
         room = self.lanes
         if self.max_tries is not None:
             room = min(room, self.max_tries - len(self.tried))
-        batch: list[str] = []
-        for text in dict.fromkeys(texts):
-            if text in self.known:
+        batch: dict[str, Sequence[int]] = {}
+        for text, first in zip(texts, firsts):
+            if text in self.known or text in batch:
                 continue
-            if broken(self.contracts, self.text, text) is not None:
+            if not self.may(text):
                 self.known[text] = False
             elif len(batch) < room:
-                batch.append(text)
+                batch[text] = first
             else:
                 break
         self.tried += batch
-        tests = [asyncio.ensure_future(self.is_not_worse(text)) for text in batch]
+        tests = [asyncio.ensure_future(self.is_not_worse(*each)) for each in batch.items()]
         try:
             for text, found in zip(batch, await asyncio.gather(*tests)):
                 self.known[text] = found
@@ -237,6 +292,18 @@ class _Search:
             for test in tests:  # when one failed, the others are of no use
                 test.cancel()
         return texts[0] in self.known
+
+
+def _least(units: int, may: Callable[[Sequence[int]], bool]) -> list[int]:
+    """A few units that keep the contracts, found without a test; none can be left out of them."""
+    kept = [*range(units)]
+    size = units
+    while size:
+        for begin in range(len(kept) - len(kept) % size, -1, -size):
+            if may(rest := kept[:begin] + kept[begin + size :]):
+                kept = rest
+        size //= 2
+    return kept
 
 
 def _check_units(units: Sequence[tuple[int, ...]], lines: int) -> None:

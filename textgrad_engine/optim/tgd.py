@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.checks import at_least, check, listed
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import nearest, told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.fillers import is_template
@@ -51,7 +52,8 @@ class TGD(Optimizer):
     r"""Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
 
     Where all feedback is an evaluator's on the text itself, as on an answer that is improved, the model is told to put
-    that right as concretely as it was said, and what stands in braces is no slot.
+    that right as concretely as it was said, and what stands in braces is no slot. Descending along feedback in words is
+    ProTeGi's idea (arXiv 2305.03495) and TextGrad's (arXiv 2406.07496); here a step is a patch of addressed lines.
 
     Args:
         params: the parameters, or groups of them with settings of their own.
@@ -96,6 +98,7 @@ class TGD(Optimizer):
 
     _several = ", and candidates={n} to take the best of so many"
 
+    @names_told
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

@@ -36,6 +36,7 @@ def as_json(
         "test_openings": result.openings if openings is None else openings,
         "test_openings_before": before,
         "overlaps": list(result.overlaps),
+        "terms": list(result.terms),
         "candidates": result.candidates,
         "controls": _controls(result),
         "front": [asdict(point) for point in result.front],

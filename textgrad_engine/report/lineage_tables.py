@@ -108,6 +108,6 @@ def _race(trial: Trial, by: int) -> Iterator[RenderableType]:
         yield indented("The run folder holds no race for it.", by)
         return
     run = f"race on {plural(len(race.examples), 'example')}: difference {score(race.difference, True)}"
-    yield hanging(" " * by, "  ", f"{run}, better with probability {race.probability:.2f}")
+    yield hanging(" " * by, "  ", f"{run}, {race.odds}")
     yield hanging(" " * by, "  ", f"better on {in_words(race.gained) if race.gained else 'none'}")
     yield hanging(" " * by, "  ", f"worse on {in_words(race.lost) if race.lost else 'none'}")

@@ -32,6 +32,7 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
             f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
             "with the seed prompt, so its score there flatters it."
         )
+    notes += [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in result.terms]
     notes += _too_few(result)
     notes += _all_alike(result)
     looked = result.openings
@@ -62,7 +63,8 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     if result.untested:
         notes.append(f"{result.untested[:1].upper()}{result.untested[1:]}.")
     if result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):
-        notes.append("The budget was spent before all controls were run.")
+        missing = "all controls were" if result.controls.each else "any control was"
+        notes.append(f"The budget was spent before {missing} run.")
     notes += [f"{sentence}." for sentence in result.overlaps]
     for which, evaluation in (
         ("seed prompt, validation", result.seed_val),

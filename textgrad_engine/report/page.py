@@ -168,7 +168,7 @@ def _notes(run: Run, view: View) -> Iterator[Markup]:
 
 
 def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
-    if result.controls is None:
+    if result.controls is None or not view.controls:
         return
     yield element(
         "p",

@@ -191,7 +191,7 @@ def _race(trial: Trial) -> Iterator[Markup]:
         return
     better, worse, all_ = len(race.gained), len(race.lost), len(race.examples)
     run = f"Race on {plural(all_, 'example')}: difference {score(race.difference, True)}"
-    told = [f"{run}, better with probability {race.probability:.2f}."]
+    told = [f"{run}, {race.odds}."]
     for word, names in (("Better", race.gained), ("Worse", race.lost)):
         told.append(f"{word} on {in_words(names)}." if names else f"{word} on none.")
     yield element(

@@ -265,7 +265,7 @@ def _without_proposals(result: TrainResult) -> str:
 
 def _controls(result: TrainResult) -> Iterator[ControlRow]:
     found = result.controls
-    if found is None:
+    if found is None or not found.each:
         return
     yield ControlRow("seed prompt", _mean(result.seed_val), measured(result.seed_test), None)
     for each in found.each:

@@ -152,6 +152,19 @@ def read_run(path: str | Path) -> Run:
     Raises:
         RunError: there is no such folder, it is no run folder, or a file in it is missing or damaged.
         PermissionError: a folder on the way is closed to this user.
+
+    Example:
+        >>> import os, tempfile
+        >>> from textgrad_engine import Trainer, optim, use_models
+        >>> from textgrad_engine.testing import simulated_task
+        >>> task, folder = simulated_task(rules=4, seed=1, train=16, val=16), os.path.join(tempfile.mkdtemp(), "run")
+        >>> program = task.program()
+        >>> with use_models(forward=task.model):
+        ...     result = Trainer(max_steps=1, run_dir=folder).fit(
+        ...         program, task.loss, optim.TGD(program.parameters()), task.train, task.val
+        ...     )
+        >>> read_run(folder).best == result.best
+        True
     """
     path = Path(path)
     check_reach(path)

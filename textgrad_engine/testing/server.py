@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from textgrad_engine.checks import at_least, between, check
 from textgrad_engine.errors import (
@@ -29,6 +29,7 @@ from textgrad_engine.errors import (
     TruncatedResponse,
 )
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.redact import concealed
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
 from textgrad_engine.llm.response import Completion, FinishReason
 from textgrad_engine.testing import responses
@@ -105,9 +106,10 @@ class LoopbackServer:
         *,
         latency: float = 0.0,
         script: Iterable[Fault | None] = (),
-        api_key: str | None = None,
+        api_key: str | SecretStr | None = None,
         faults: Callable[[int], Fault | None] | None = None,
     ) -> None:
+        api_key = concealed(api_key)
         check(LoopbackServer.__init__, locals(), at_least(0, "latency"))
         self.model = model
         self.latency = latency
@@ -190,7 +192,8 @@ class LoopbackServer:
                 fault = self._faults(number) if self._faults is not None else None
             if fault is not None:
                 return await _faulty(fault)
-            if self.api_key is not None and headers.get("authorization") != f"Bearer {self.api_key}":
+            key = self.api_key
+            if key is not None and headers.get("authorization") != f"Bearer {key.get_secret_value()}":
                 return refusal(401, "Incorrect API key provided", "invalid_api_key")
             if self.latency:
                 await asyncio.sleep(self.latency)

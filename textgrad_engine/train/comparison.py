@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.pseudo import known_limits, only_at
@@ -103,6 +104,7 @@ class Comparison:
         return f"Comparison({self})"
 
 
+@names_told
 def compare(
     before: Evaluation,
     after: Evaluation,

@@ -27,6 +27,8 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.data import Examples, ids_of
+from textgrad_engine.dispatch import waits
+from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.evaluator import clusters_of
@@ -41,6 +43,8 @@ from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.trainer import Trainer
 
 
+@waits("await tg.across_validate(...)")
+@names_told
 def cross_validate(
     start: Callable[[], tuple[Module, Optimizer]],
     loss: Callable[..., Variable],
@@ -129,7 +133,21 @@ def cross_validate(
 
 
 async def across_validate(*args: Any, **kwargs: Any) -> CrossValidation:
-    """`cross_validate` for code that has an event loop of its own; see `Trainer.afit`."""
+    """`cross_validate` for code that has an event loop of its own; see `Trainer.afit`.
+
+    Example:
+        >>> import asyncio
+        >>> from textgrad_engine import optim, use_models
+        >>> from textgrad_engine.testing import simulated_task
+        >>> task = simulated_task(rules=4, seed=1, train=20)
+        >>> def start():
+        ...     program = task.program()
+        ...     return program, optim.TGD(program.parameters())
+        >>> with use_models(forward=task.model):
+        ...     found = asyncio.run(across_validate(start, task.loss, task.train, folds=2))
+        >>> found.examples, len(found.folds)
+        (20, 2)
+    """
     return await interruptible(lambda: cross_validate(*args, **kwargs))
 
 

@@ -17,6 +17,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.data import DataLoader, examples_of
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
@@ -68,6 +69,7 @@ USUAL_PATIENCE = 3
 """A run with patience usually ends after so many times that number of steps."""
 
 
+@names_told
 def estimate(
     trainer: Trainer,
     program: Module,

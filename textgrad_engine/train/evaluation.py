@@ -36,6 +36,11 @@ class Evaluation:
             of its samples; None where nobody knows (`train.latency` says what counts). Else empty.
         not_run: the examples that were never come to, as the budget was spent; they have no score, and no failure.
         parts: what each of several metrics gave, where the score is made of them; else empty.
+
+    Example:
+        >>> found = Evaluation(("a", "b", "c"), (1.0, 0.0, None), ("yes", "no", None), {"c": "it was cut off"})
+        >>> found.mean, found.unanswered
+        (0.5, 1)
     """
 
     ids: tuple[str, ...]

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import Examples, examples_of, ids_of
+from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.trained import watched
@@ -32,6 +34,8 @@ ENDED = (BudgetExceeded, Stopped, CallCancelled)
 """What ends an evaluation before every example was asked about."""
 
 
+@waits("await tg.aevaluate(...)")
+@names_told
 def evaluate(
     program: Callable[..., Any],
     dataset: Examples[Mapping[str, Any]],

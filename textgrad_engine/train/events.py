@@ -263,6 +263,21 @@ class Callback(Protocol):
     It may read a value, such as a sample answer of the program, but on `CallEnded`, `ToolEnded` and `PhaseAdvanced`:
     these come on the thread by which values come. One that has ``at_once = True``, as a run folder has, is told of a
     call before its answer is used, and must never wait for a value.
+
+    Example:
+        >>> from textgrad_engine import Trainer, optim, use_models
+        >>> from textgrad_engine.testing import simulated_task
+        >>> class Notes:
+        ...     def on_event(self, event):
+        ...         if isinstance(event, StepEnded):
+        ...             print("step", event.step, "kept" if event.kept else "taken back")
+        >>> task = simulated_task(rules=4, seed=1, train=16, val=16)
+        >>> program = task.program()
+        >>> with use_models(forward=task.model):
+        ...     result = Trainer(max_steps=1, callbacks=[Notes()]).fit(
+        ...         program, task.loss, optim.TGD(program.parameters()), task.train, task.val
+        ...     )
+        step 1 kept
     """
 
     def on_event(self, event: Event) -> None:

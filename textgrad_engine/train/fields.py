@@ -16,7 +16,8 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
-from textgrad_engine.nn.loss import names_inputs, needs_target, takes_target
+from textgrad_engine.nn.loss import needs_target
+from textgrad_engine.nn.metric_functions import names_inputs, scoring, takes_target
 from textgrad_engine.nn.scores import OnField, Weighted, losses_in
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
@@ -78,7 +79,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         DataError: (from the function) the example lacks a field that forward has no default for, or has for a slot
             what is no text.
     """
-    _refuse_unnamed(program)
+    refuse_unnamed(program)
     required, optional = inputs_of(program)
     slots = _slots_of(program)
 
@@ -96,13 +97,19 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     return pick
 
 
-def _refuse_unnamed(program: Callable[..., Any]) -> None:
+def refuse_unnamed(program: Callable[..., Any]) -> None:
+    """Refuse a program that names no field and would be called with nothing, or that wants one by place.
+
+    Raises:
+        TypeError: it is one.
+    """
     called, held = _called_first(program)
     named = signature_of(getattr(called, "forward", called)).parameters
     parameters = [named[name] for name in named if name not in held]
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
-    several = [str(p.replace(annotation=p.empty)) for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if by_place or (len(several) == len(parameters) > 0 and not hasattr(called, "slots")):
+    variadic = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    several = [str(p.replace(annotation=p.empty)) for p in variadic if not p.name.startswith("_")]  # `_` is not read
+    if by_place or (several and len(variadic) == len(parameters) and not hasattr(called, "slots")):
         raise TypeError(
             f"{told(program)} takes {', '.join([*by_place, *several])}, and a program is called by name with those "
             "fields of an example that it names: write them out, def forward(self, ticket), or name them in an "
@@ -165,6 +172,9 @@ def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
     program, held = _called_first(program)
     parameters = signature_of(getattr(program, "forward", program)).parameters.values()
     named = getattr(program, "slots", ()), getattr(program, "optional_slots", ())
+    if one := next((each for each in named if isinstance(each, str)), ""):
+        name = type(program).__name__
+        raise TypeError(f"the slots of {name} are the text {one!r}, and should be names: write ({one!r},)")
     if not any(p.kind is p.VAR_KEYWORD for p in parameters) or not all(isinstance(each, Iterable) for each in named):
         return {}
     found = {**dict.fromkeys(named[0], True), **dict.fromkeys(named[1], False)}
@@ -177,11 +187,13 @@ def _called_first(program: Callable[..., Any]) -> tuple[Callable[..., Any], set[
     while True:
         if isinstance(program, Sequential) and type(program).forward is Sequential.forward and len(program):
             program = program[0]
-        elif isinstance(program, functools.partial) and not program.args:
+            continue
+        if isinstance(program, functools.partial):
             held |= program.keywords.keys()
-            program = program.func
-        else:
-            return program, held
+            if not program.args:
+                program = program.func
+                continue
+        return program, held
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -370,6 +382,7 @@ def with_fields(loss: Callable[..., Any]) -> Score:
         {'land': 'Italy'}
     """
     called = getattr(loss, "forward", loss)
+    loss = loss if called is not loss else scoring(loss)
     targeted = takes_target(called)
     if not names_inputs(called):
         return lambda prediction, wanted, fields: loss(prediction, wanted) if targeted else loss(prediction)

@@ -173,7 +173,7 @@ class Guarded:
         found = [*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else [])]
         for column, value, floor, own in self.slices:
             pairs = [(before[n], after[n]) for n in own]
-            told = f"{column} = {value!r} ({len(own)} examples) has a floor of {floor:g}"
+            told = f"{_slice(column, value, own)} has a floor of {floor:g}"
             if all(new is None for _, new in pairs):
                 found.append(f"{told}: none could be run")
                 continue
@@ -188,11 +188,56 @@ class Guarded:
                 found.append(f"{told}: {was}{mean:.3f}" + (f", as {lost} could not be run" if lost else ""))
         return "; ".join(found)
 
+    def standing(
+        self, seed: Mapping[int, float | None], best: Mapping[int, float | None], top: float | None = None
+    ) -> tuple[str, ...]:
+        """How the best texts stand to the guards, a sentence for each floor, and one for examples that are not right.
+
+        A guard keeps what there is: a floor that the seed texts miss need not be reached, and an example that they
+        fail may stay so.
+
+        Args:
+            seed: the scores of the seed texts, by position; None where no answer was to be had.
+            best: those of the best texts.
+            top: the best score that there can be; None where nobody knows.
+
+        Example:
+            >>> guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"q": "y"}], scale=(0, 1))
+            >>> guarded.standing({0: 0.0, 1: 1.0}, {0: 0.25, 1: 1.0})[0]
+            "the floor of 0.5 under q = 'x' (1 example) is not reached: 0.000 -> 0.250"
+        """
+        told = []
+        for column, value, floor, own in self.slices:
+            means = []
+            for scores in (seed, best):
+                known = [score for n in own if (score := scores[n]) is not None]
+                means.append(sum(known) / len(known) if known else None)
+            reached = means[1] is not None and means[1] >= floor - ALIKE
+            was, now = ("not measured" if mean is None else f"{mean:.3f}" for mean in means)
+            stands = "is reached" if reached else "is not reached"
+            told.append(f"the floor of {floor:g} under {_slice(column, value, own)} {stands}: {was} -> {now}")
+        if top is not None:
+            wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
+            named = [self.names[n] for n in wrong[:_MOST_TOLD]]
+            more = [f"{len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
+            if wrong:
+                who = " and ".join([", ".join(named), *more])
+                has = "has" if len(wrong) == 1 else "have"
+                told.append(
+                    f"of {len(self.never_break)} that must never break, {who} had less than full marks before, and "
+                    f"still {has}"
+                )
+        return tuple(told)
+
     def _worst(self, pairs: Sequence[tuple[float | None, float | None]]) -> float:
         """What an example counts for that could not be run."""
         if self.worst is not None:
             return self.worst
         return min([0.0, *(score for pair in pairs for score in pair if score is not None)])
+
+
+def _slice(column: str, value: Any, own: Sequence[int]) -> str:
+    return f"{column} = {value!r} ({len(own)} example{'' if len(own) == 1 else 's'})"
 
 
 def _instead(column: str, rows: Sequence[Mapping[str, Any]]) -> str:

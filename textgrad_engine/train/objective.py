@@ -13,6 +13,7 @@ from textgrad_engine.autograd.hooks import call_hooks_of
 from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module, Weighted
 from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
@@ -60,6 +61,9 @@ class Objective:
             the time without charging for it, None does not note it (`train.latency` says what it is, and why a search
             that charges for it can be repeated only where the models' latencies can).
 
+    Attributes:
+        guarded: the guards by the positions of the validation examples; None where there are none.
+
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
         ValueError: there is nothing to train, or a parameter is not the program's.
@@ -75,6 +79,7 @@ class Objective:
         ([0.0], [1.0])
     """
 
+    @names_told
     def __init__(
         self,
         program: Module,
@@ -113,7 +118,7 @@ class Objective:
             contents.append(list(examples_of(rows)))
             self._rows[split] = [(name, *read(row, name)) for row, name in zip(contents[-1], ids_of(rows))]
         self.digest = digest_of("\n".join(target_fields(loss, target)), *contents)
-        self._guarded = None if guards is None else guards.on(proven, self.scale)
+        self.guarded = None if guards is None else guards.on(proven, self.scale)
         self.clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
@@ -224,12 +229,12 @@ class Objective:
 
     def _breaks(self, before: dict[int, Scored], after: dict[int, Scored]) -> bool:
         """Whether the guards refuse texts by what is known of them; nothing is run."""
-        if self._guarded is None or before is after:
+        if self.guarded is None or before is after:
             return False
         known = (
-            {n: found[n].score if n in found else None for n in self._guarded.positions} for found in (before, after)
+            {n: found[n].score if n in found else None for n in self.guarded.positions} for found in (before, after)
         )
-        return bool(self._guarded.broken(*known))
+        return bool(self.guarded.broken(*known))
 
     def texts_of(self, named: Mapping[str, str]) -> Texts:
         """The candidate that texts by dotted name make."""
@@ -306,10 +311,10 @@ class Objective:
         Raises:
             ModelError: the models cannot be asked at all, or the budget is spent.
         """
-        if self._guarded is None or before == after:
+        if self.guarded is None or before == after:
             return ""
         try:
-            return self._guarded.broken(*self._on_guarded(self._guarded, before, after, number))
+            return self.guarded.broken(*self._on_guarded(self.guarded, before, after, number))
         except UNANSWERED as error:
             return f"the guarded examples could not be run: {type(error).__name__}: {error}"
 
@@ -319,10 +324,10 @@ class Objective:
         Raises:
             ModelError: the models cannot be asked at all, or the budget is spent.
         """
-        if self._guarded is None or before == after:
+        if self.guarded is None or before == after:
             return ()
         try:
-            return self._guarded.culprits(*self._on_guarded(self._guarded, before, after, number))
+            return self.guarded.culprits(*self._on_guarded(self.guarded, before, after, number))
         except UNANSWERED:
             return ()
 

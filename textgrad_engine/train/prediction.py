@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
+from textgrad_engine.errors import ScoreError
 from textgrad_engine.kinds import a_class
 
 
@@ -19,7 +20,7 @@ def as_prediction(value: Any) -> Any:
             libraries count.
 
     Raises:
-        TypeError: it is none of these, such as the coroutine of an `async def`.
+        ScoreError: it is none of these, such as the coroutine of an `async def`.
 
     Example:
         >>> as_prediction("Rome"), as_prediction({"answer": Variable("Rome")})
@@ -29,19 +30,17 @@ def as_prediction(value: Any) -> Any:
         return value
     if inspect.iscoroutine(value):
         value.close()  # or Python warns that nobody awaited it
-        raise TypeError(
+        raise ScoreError(
             "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is "
             "pending by itself, and many calls are under way at once; what waits belongs into the `async def forward` "
             "of a Function"
         )
     try:
         return Variable(value, role="prediction")
-    except TypeError:
-        if isinstance(value, str | list):
-            raise
-    raise TypeError(
-        "a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned "
-        f"{'None' if value is None else a_class(type(value))}"
+    except TypeError as error:
+        given = "None" if value is None else a_class(type(value)) + (f"; {error}" if isinstance(value, list) else "")
+    raise ScoreError(
+        f"a program returns a Variable, or several in a dict, a tuple, a list or a dataclass; this one returned {given}"
     )
 
 

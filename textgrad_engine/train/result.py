@@ -14,6 +14,7 @@ from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 from textgrad_engine.train.front import FrontPoint, front_of
+from textgrad_engine.train.terms import terms_of
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run
@@ -44,6 +45,7 @@ class TrainResult:
         front: of the texts that answered all validation examples that the seed texts did and that guards let through,
             those that no others beat by fewer tokens or a higher score without losing in the other; longest first.
         untested: why the budget left the test set, or a part of it, unrun; else "".
+        terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
     """
 
@@ -66,6 +68,7 @@ class TrainResult:
     front: tuple[FrontPoint, ...] = ()
     shortage: str = ""
     untested: str = ""
+    terms: tuple[str, ...] = ()
 
     @property
     def total(self) -> Usage:
@@ -154,6 +157,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         front=front_of(run.objective, run.objective.texts_of(run.seed)),
         shortage=run.shortage,
         untested=_untested(run, status),
+        terms=terms_of(run.objective, run.seed_val, run.best_val),
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,27 +11,24 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.data import Examples
-from textgrad_engine.errors import UNANSWERED, BudgetExceeded
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.search.board import Board
-from textgrad_engine.optim.search.noise import noise_of
 from textgrad_engine.optim.search.objective import Texts, tokens_of
-from textgrad_engine.optim.search.race import KEEP, Race
-from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
-from textgrad_engine.optim.shrink import Point, pareto
+from textgrad_engine.optim.search.race import KEEP
 from textgrad_engine.optim.shrink import shrink as leave_out
 from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import MOST_UNANSWERED
 from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.shorter import ShorterTexts
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,8 @@ class ShrinkResult:
     usage: Usage
 
 
+@dispatch.waits("await train.ashrink(...)")
+@names_told
 def shrink(
     program: Module,
     loss: Callable[..., Variable],
@@ -90,10 +87,15 @@ def shrink(
 ) -> ShrinkResult:
     r"""Leave out the lines of a program's texts that it does without; the program holds the short texts afterwards.
 
-    Each shorter text is raced against the texts that were given, never against the last short one, or small losses
-    would add up; it is dropped as soon as it is probably worse. How much scores differ by themselves is measured before
-    that, on a few examples. `optim.shrink` says in which order lines are left out. Several texts are shrunk one after
-    the other.
+    It begins with next to nothing, and puts in what single examples lack (`optim.growing`), so it costs by the lines
+    that are needed; then each of these is tried without. A shorter text is raced against the texts that were given,
+    never against the last short one, or small losses would add up. How often answers come out otherwise by themselves
+    is measured before that, and an example that got worse is looked at again (`train.shorter`). Several texts are
+    shrunk one after the other.
+
+    Of simulated prompts of 150 lines, of which 7 matter, 96 examples leave these 7 after some 700 calls; 1,000 where 10
+    answers of 100 go wrong by themselves. A line that one example of these needs is lost in one of four cases then, and
+    one that makes all answers a little better (90% right instead of 75%) in one of eight.
 
     Args:
         program: the module.
@@ -107,7 +109,8 @@ def shrink(
         guards: what must not break.
         clusters: the field that says which examples belong together; intervals and the verdict then do not take them
             for independent. Races do.
-        doubt: a line stays when it is this probable that the texts are worse without it; above 0.5.
+        doubt: a line stays when it is this probable that the texts are worse without it, by the examples whose change
+            is no slip; above 0.5. It also stays where the mean of all is worse with 97.5%.
         allowance: at most so many examples in a race; None for all.
         max_tries: at most so many races for each text; None sets no limit.
         lanes: so many races at a time. The result is the same; some races turn out not to have been needed.
@@ -150,20 +153,27 @@ def shrink(
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
-        races = _Races(objective, start, before, doubt, allowance, seed)
+        races = ShorterTexts(objective, start, before, doubt, allowance, seed)
         now, finished = start, True
         removed: dict[str, tuple[int, ...]] = {}
         for number, name in enumerate(objective.names):
             put = functools.partial(_put, now, number)
-            work = functools.partial(
-                leave_out,
-                now[number],
-                functools.partial(races.is_not_worse, put),
-                contracts=[each for each in kept[name] if each.problem(now[number], now[number]) is None],
-                lanes=lanes,
-                max_tries=max_tries,
-            )
-            found = dispatch.run(work, label="a shorter text")
+            try:
+                work = functools.partial(
+                    leave_out,
+                    now[number],
+                    functools.partial(races.is_not_worse, put),
+                    holds=functools.partial(races.holds, put),
+                    examples=races.examples,
+                    slip=races.slip,
+                    contracts=[each for each in kept[name] if each.problem(now[number], now[number]) is None],
+                    lanes=lanes,
+                    max_tries=max_tries,
+                )
+                found = dispatch.run(work, label="a shorter text")
+            except BudgetExceeded:
+                races.spent, removed[name] = True, ()
+                continue
             now, removed[name] = put(found.text), found.removed
             finished = finished and found.finished
         after = races.evaluation(now)
@@ -198,7 +208,7 @@ async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:
         >>> program = nn.ChatCompletion("{word}", system=system, model=model)
         >>> rows = [{"word": word, "target": word} for word in ("one", "two", "three", "four")]
         >>> asyncio.run(ashrink(program, nn.ExactMatch(), rows)).removed
-        {'system': (1,)}
+        {'system': (2,)}
     """
 
     def work() -> ShrinkResult:
@@ -228,98 +238,3 @@ def _put(texts: Texts, number: int, text: str) -> Texts:
 
 
 _PROBABLE = Range("above 0.5 and at most 1", lambda value: 0.5 < value <= 1, ("doubt",))
-
-
-class _Races:
-    """Races of shorter texts against the given ones; each text is raced once."""
-
-    def __init__(
-        self,
-        objective: Objective,
-        start: Texts,
-        before: Evaluation,
-        doubt: float,
-        allowance: int | None,
-        seed: int,
-    ) -> None:
-        self.objective, self.start, self.before = objective, start, before
-        self.doubt, self.allowance, self.seed = doubt, allowance, operator.index(seed)
-        known = {n: score for n, score in enumerate(before.scores) if score is not None}
-        self.board = Board(start, (), known, limits=objective.scale)
-        self.records: dict[Texts, RaceRecord] = {}
-        self.refused: set[Texts] = set()
-        self.spent = False
-        self._race()  # so that a number out of range is said before anything is run
-
-    async def is_not_worse(self, put: Callable[[str], Texts], text: str) -> bool:
-        """Whether the given texts, with one of them shortened to this, may take their place."""
-        return await dispatch.aside(functools.partial(self._decided, put(text)))
-
-    def front(self, known: dict[Texts, float]) -> tuple[FrontPoint, ...]:
-        """The front of all that was raced.
-
-        Args:
-            known: mean scores that are known better than from a race.
-        """
-        mean = self.before.mean
-        raced = {texts: mean + race.difference for texts, race in self.records.items() if texts not in self.refused}
-        scores = {self.start: mean} | raced | known
-        every = sorted(scores)
-        points = [Point(str(n), tokens_of(texts), scores[texts]) for n, texts in enumerate(every)]
-        return tuple(
-            FrontPoint(
-                dict(zip(self.objective.names, every[int(point.text)])), point.tokens, scores[every[int(point.text)]]
-            )
-            for point in pareto(points)
-        )
-
-    def evaluation(self, texts: Texts) -> Evaluation:
-        """The texts on the validation set, as far as that can be paid for."""
-        self.objective.adopt(texts)
-        try:
-            return self.objective.evaluation(texts)
-        except BudgetExceeded:
-            known = self.objective.known(texts)
-            if known is None:
-                raise
-            self.spent = True
-            return known
-
-    @functools.cached_property
-    def _noise(self) -> float:
-        return noise_of(self.objective, self.start, self.board.val, self.seed)
-
-    def _race(self, noise: float = 0.0) -> Race:
-        # A loss shows first where the given texts are right. A race goes on to the end where nothing is lost: a line
-        # may be of use for one example in a hundred.
-        return Race(
-            self.board.strata(self.board.right, random.Random(self.seed)),
-            allowance=self.allowance,
-            until="worse",
-            reject=self.doubt,
-            fewest=1,
-            glance=None,
-            scale=self.board.scale,
-            noise=noise,
-            clusters=self.objective.clusters,
-        )
-
-    def _decided(self, texts: Texts) -> bool:
-        if self.spent:
-            return False
-        both = [self.start, texts]
-        try:
-            scores = answered(lambda some: self.objective.matrix(both, some))
-            found = run_race(self._race(self._noise), self.objective.val, scores)
-            refusal = self.objective.refusal(self.start, texts)
-        except BudgetExceeded:
-            self.spent = True
-            return False
-        except UNANSWERED:  # with these texts fewer answers are to be had, so they are not shown to be as good
-            return False
-        self.records[texts] = found
-        if refusal:
-            self.refused.add(texts)
-        told = sum(None not in pair for pair in zip(found.before, found.after))
-        shown = told >= (1 - MOST_UNANSWERED) * len(found.examples)
-        return shown and found.outcome != "worse" and not refusal

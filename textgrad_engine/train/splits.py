@@ -29,8 +29,8 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
 
     Returns:
         A sentence for each pair of sets that share some, and for the validation and the test set each if examples stand
-        there more than once; each is logged as a warning, too. Where the training set itself validates and nothing
-        tests, one that says so.
+        there more than once; each is logged as a warning, too. Where the training set itself validates, one that
+        says so.
 
     Example:
         >>> from textgrad_engine import nn
@@ -54,10 +54,10 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
             )
     for sentence in sentences:
         _log.warning("%s", sentence)
-    if val is train and test is None:  # on purpose, so it is told and no warning
+    if val is train:  # on purpose, so it is told and no warning
+        shows = "only other examples show it" if test is None else "the test set shows it"
         sentences.append(
-            "the training examples validate, too, so a line that is right for them alone may be kept; only other "
-            "examples show it"
+            f"the training examples validate, too, so a line that is right for them alone may be kept; {shows}"
         )
     return tuple(sentences)
 

@@ -15,7 +15,9 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
+from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import DataError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
@@ -113,6 +115,7 @@ class Trainer:
         ('Repeat.\nShout.', 1.0)
     """
 
+    @names_told
     def __init__(
         self,
         max_epochs: int = 1,
@@ -165,6 +168,8 @@ class Trainer:
         return f"{type(self).__name__}({', '.join(given)})"
 
     @_missing_optimizer_told
+    @waits("await trainer.afit(...)")
+    @names_told
     def fit(
         self,
         program: Module,

@@ -29,6 +29,22 @@ def test_an_error_of_the_scores_is_raised() -> None:
         run_race(Race([[0, 1]]), ("a", "b"), scores)
 
 
+def test_a_record_says_what_the_candidate_must_make_up_for() -> None:
+    """A difference of +0.115 was refused, and nothing told that the longer text cost 0.08 of it."""
+    pairs = flat(ups=6, same=6)
+    names = [str(n) for n in range(len(pairs))]
+
+    def raced(handicap: float, cost: float) -> str:
+        race = Race([range(len(pairs))], first=len(pairs), handicap=handicap)
+        return run_race(
+            race, names, lambda some: list(zip(*(pairs[n] for n in some))), lambda some: [cost] * len(some)
+        ).odds
+
+    assert raced(0.08, 0.0).startswith("its length costs 0.080, better with probability ")
+    assert raced(-0.08, 0.02).startswith("its length saves 0.080, its time costs 0.020, better with probability ")
+    assert raced(0.0, 0.0).startswith("better with probability ")
+
+
 def test_a_record_says_what_only_the_balance_decided() -> None:
     """So that nobody takes it for as sure as another decision."""
     found = {}

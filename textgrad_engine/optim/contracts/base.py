@@ -38,7 +38,12 @@ class Contract(Protocol):
 
 @dataclass(frozen=True)
 class Wish:
-    """A constraint in words: the optimizer is told; nothing can check it."""
+    """A constraint in words: the optimizer is told; nothing can check it.
+
+    Example:
+        >>> from textgrad_engine import nn, optim
+        >>> optimizer = optim.TGD([nn.Parameter("Answer.")], constraints=["Stay polite."])  # a text is a Wish
+    """
 
     text: str
 

@@ -11,7 +11,12 @@ from textgrad_engine.optim.contracts.base import say
 
 @dataclass(frozen=True)
 class NotEmpty:
-    """The text must not become empty."""
+    """The text must not become empty.
+
+    Example:
+        >>> NotEmpty().problem("Be brief.", " ")
+        'the new text is empty'
+    """
 
     def describe(self, before: str) -> str:
         """Nothing needs saying."""
@@ -32,6 +37,10 @@ class MaxTokens:
     Raises:
         TypeError: the limit is no whole number.
         ValueError: it is less than 1.
+
+    Example:
+        >>> MaxTokens(3).problem("Be brief.", "Be brief and polite, always.")
+        'the new text has 7 tokens, and 3 are allowed'
     """
 
     limit: int

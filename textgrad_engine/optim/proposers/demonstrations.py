@@ -47,6 +47,11 @@ class Demonstrations:
 
     Source: bootstrapped demonstrations as in DSPy (arXiv 2310.03714); nearest neighbours as in KATE (arXiv 2101.06804),
     here near to what fails instead of to each new input, as the prompt is one text for all inputs.
+
+    Example:
+        >>> from textgrad_engine import nn, optim
+        >>> program = nn.ChatCompletion("{ticket}", system=nn.Parameter("Sort the ticket."))
+        >>> optimizer = optim.BootstrapDemos(program.parameters(), proposer=Demonstrations(4, "label"))
     """
 
     k: int = 4

@@ -166,7 +166,7 @@ class Race:
         self._cluster_of = clusters
         self._clusters: list[list[str]] = [[] for _ in self._waiting]  # of each difference, where there are any
         self._batch, self._left = first, len(every) if allowance is None else min(allowance, len(every))
-        self._fewest, self._least, self._glance, self._handicap = fewest, least, glance, handicap
+        self._fewest, self._least, self._glance, self.handicap = fewest, least, glance, handicap
         self._hopeful = set(every if hopeful is None else hopeful)
         self._hopeless = [self._hopeful.isdisjoint(stratum) for stratum in self._waiting]
         self._until, (self._accept, self._reject, self._at_the_end) = until, levels
@@ -230,11 +230,11 @@ class Race:
         early = self._run >= self._least and (self._until == "better" or self._glance is not None)
         if (
             (early or not self._left)
-            and (up >= self._fewest or self._handicap < 0 or priced)
+            and (up >= self._fewest or self.handicap < 0 or priced)
             and self.probability >= self._accept
         ):
             return "better"
-        if (down >= self._fewest or self._handicap > 0) and self.probability <= 1 - self._reject:
+        if (down >= self._fewest or self.handicap > 0) and self.probability <= 1 - self._reject:
             return "worse"
         if priced and self.probability <= 1 - self._accept:  # by cost alone: what varies needs the stricter level
             return "worse"
@@ -248,7 +248,7 @@ class Race:
         """How probable it is that the candidate's mean is higher by more than its handicap, by what was added."""
         posteriors = self._posteriors()
         spread = math.sqrt(sum(share**2 * variance for share, _, variance in posteriors) + self._together(posteriors))
-        return 0.5 * (1 + math.erf((self._mean() - self._handicap) / spread / math.sqrt(2)))
+        return 0.5 * (1 + math.erf((self._mean() - self.handicap) / spread / math.sqrt(2)))
 
     @property
     def difference(self) -> float:
@@ -266,7 +266,7 @@ class Race:
         return sum(parts) / total if total else 0.0
 
     def _in_vain(self, up: int, down: int) -> bool:
-        if self._handicap * (1 if self._until == "better" else -1) < 0:  # it can be decided though nothing changes
+        if self.handicap * (1 if self._until == "better" else -1) < 0:  # it can be decided though nothing changes
             return False
         if self._until == "better" and up + len(self._hopeful) < self._fewest:
             return True

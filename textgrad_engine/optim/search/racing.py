@@ -23,6 +23,7 @@ class RaceRecord:
         difference: the difference of the means, put together from the strata.
         cost: what the candidate's examples cost more on the average, in units of the score, where time is charged for;
             `probability` is that of a gain beyond it.
+        handicap: what its tokens cost more, likewise.
     """
 
     outcome: Outcome
@@ -32,6 +33,7 @@ class RaceRecord:
     probability: float
     difference: float
     cost: float = 0.0
+    handicap: float = 0.0
 
     @property
     def gained(self) -> tuple[str, ...]:
@@ -47,6 +49,13 @@ class RaceRecord:
     def in_words(self) -> str:
         """The outcome; "better on balance" where it was decided at the end only, by less than `ACCEPT`."""
         return "better on balance" if self.outcome == "better" and self.probability < ACCEPT else self.outcome
+
+    @property
+    def odds(self) -> str:
+        """How probable it is that the candidate is better, and what it must make up for."""
+        parts = (("its length", self.handicap), ("its time", self.cost))
+        costs = [f"{what} {'costs' if much > 0 else 'saves'} {abs(much):.3f}" for what, much in parts if much]
+        return ", ".join([*costs, f"better with probability {self.probability:.2f}"])
 
     def _changes(self) -> list[tuple[str, float]]:
         return [
@@ -132,4 +141,5 @@ def run_race(
         round(race.probability, 6),
         round(race.difference, 6),
         round(race.cost, 6),
+        round(race.handicap, 6),
     )

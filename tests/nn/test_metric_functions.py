@@ -1,0 +1,76 @@
+"""A metric's function is called with the prediction and the target as it wants them, or refused when it is named."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn
+
+ROWS = [{"text": "ab", "target": "abc"}]
+
+
+class Starts:
+    def __call__(self, *, prediction: str, target: str) -> bool:
+        return target.startswith(prediction)
+
+
+async def later(answer: str, *, target: str) -> bool:
+    return target.startswith(answer)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda prediction, target: target.startswith(prediction),
+        lambda answer, *, target: target.startswith(answer),
+        lambda *, target, prediction: target.startswith(prediction),
+        lambda target, prediction: target.startswith(prediction),
+        lambda answer, *, target, inputs: target.startswith(answer) and inputs == {"text": "ab"},
+        lambda *, prediction, inputs: prediction == inputs["text"],
+        lambda gold, text: gold == "ab" and text == "abc",
+        lambda answer, target, strict=False: target.startswith(answer),
+        functools.partial(lambda answer, target, strict: target.startswith(answer), strict=True),
+        Starts(),
+        later,
+    ],
+)
+def test_it_is_given_prediction_and_target_as_it_wants_them(function: Callable[..., Any]) -> None:
+    metric = nn.Metric(function, "how it starts")
+    assert metric.fn is function
+    assert tg.evaluate(lambda text: text, ROWS, metric).scores == (1.0,)
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda: 1, r"is called with the prediction and the target, and takes \(\): too many"),
+        (lambda answer, *, expected: 1, r"takes \(answer, \*, expected\): missing a required argument: 'expected'"),
+        (lambda a, b, c: 1, r"takes \(a, b, c\): missing a required argument: 'c'; write \(prediction, target\), or"),
+        (lambda example, pred, trace=None: 1, r"is given the prediction first: write \(pred, example\)"),
+        (lambda y_true, y_pred: 1, r"takes \(y_true, y_pred\) and is given the prediction first"),
+    ],
+)
+def test_one_that_cannot_be_called_so_is_refused_when_it_is_named(function: Callable[..., Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        nn.Metric(function, "a")
+    with pytest.raises(TypeError, match=says):
+        tg.evaluate(lambda text: text, ROWS, function)
+
+
+def test_a_loss_of_ones_own_is_given_its_target_by_name() -> None:
+    def loss(answer: tg.Variable, *, target: str) -> tg.Variable:
+        return nn.Metric(lambda a, t: t.startswith(a), "a")(answer, target)
+
+    assert tg.evaluate(lambda text: tg.Variable(text), ROWS, loss).scores == (1.0,)
+
+
+def test_a_target_by_name_alone_is_needed_unless_it_has_a_default() -> None:
+    rows = [{"text": "ab"}]
+    with pytest.raises(tg.errors.DataError, match="has no field 'target'"):
+        tg.evaluate(lambda text: text, rows, nn.Metric(lambda answer, *, target: 1, "a"))
+    assert tg.evaluate(lambda text: text, rows, nn.Metric(lambda answer, *, target=None: 1, "a")).scores == (1.0,)

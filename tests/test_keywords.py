@@ -1,0 +1,117 @@
+"""A call with an argument that is not there says which is meant, also to who comes from another library."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import data, llm, nn, optim
+from textgrad_engine.keywords import _OURS, names_told
+
+
+def prompt() -> nn.Parameter:
+    return nn.Parameter("Repeat.", role="system prompt")
+
+
+PROGRAM = nn.ChatCompletion("{text}")
+ROWS = [{"text": "a", "target": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: tg.Variable("a", role_description="prompt"), "Variable() has no argument 'role_description'; here"),
+        (lambda: tg.Variable("a", value="a"), "Variable() has no argument 'value'; here it is 'data'"),
+        (lambda: tg.Variable(value="a"), "missing 1 required positional argument: 'data'"),
+        (lambda: nn.Parameter("a", role_desc="prompt"), "Parameter() has no argument 'role_desc'; here it is 'role'"),
+        (lambda: nn.Parameter("a", requires_opt=True), "here it is 'requires_grad'"),
+        (lambda: optim.TGD(parameters=[prompt()]), "TGD() has no argument 'parameters'; here it is 'params'"),
+        (lambda: optim.TGD([prompt()], engine="a/b"), "TGD() has no argument 'engine'; here it is 'model'"),
+        (lambda: optim.TGD([prompt()], gradient_memory=3), "here it is 'momentum'"),
+        (lambda: optim.TGD([prompt()], lr=0.1), "what bounds a step is its max_edits"),
+        (lambda: optim.TGD([prompt()]).zero_grad(set_to_none=True), "zero_grad() has no argument 'set_to_none'; leave"),
+        (lambda: PROGRAM.zero_grad(set_to_none=True), "Module.zero_grad() has no argument 'set_to_none'; leave it out"),
+        (lambda: optim.ParetoSearch([prompt()], max_metric_calls=9), "here it is 'proposals'"),
+        (lambda: optim.BootstrapDemos([prompt()], max_bootstrapped_demos=3), "here it is 'bootstrapped'"),
+        (lambda: tg.Trainer(optimizer=optim.TGD([prompt()])), "argument 'optimizer'; Trainer.fit() has 'optimizer'"),
+        (lambda: tg.Trainer(trainset=ROWS), "Trainer() has no argument 'trainset'; Trainer.fit() has 'train'"),
+        (lambda: tg.Trainer(max_epoch=2), "Trainer() has no argument 'max_epoch'; did you mean 'max_epochs'?"),
+        (lambda: tg.Trainer(epochs=2), "here it is 'max_epochs'"),
+        (lambda: tg.Trainer().fit(PROGRAM, nn.ExactMatch(), trainset=ROWS), "argument 'trainset'; here it is 'train'"),
+        (lambda: tg.evaluate(PROGRAM, devset=ROWS, metric=len), "argument 'devset'; here it is 'dataset'"),
+        (lambda: tg.evaluate(PROGRAM, ROWS, metric=len), "evaluate() has no argument 'metric'; here it is 'loss'"),
+        (lambda: asyncio.run(tg.aevaluate(PROGRAM, ROWS, metric=len)), "here it is 'loss'"),
+        (lambda: nn.Metric(metric=len, purpose="a"), "Metric() has no argument 'metric'; here it is 'fn'"),
+        (lambda: nn.TextLoss(evaluation_instruction="a"), "here it is 'instructions'"),
+        (lambda: nn.ChatCompletion("{text}", system_prompt="a"), "setting 'system_prompt'; here it is 'system'"),
+        (lambda: nn.ChatCompletion("{text}", top_k=3), "did you mean 'top_p'? (what only one endpoint knows goes"),
+        (lambda: llm.resolve("a/b", api_base="http://a"), "setting 'api_base'; here it is 'base_url'"),
+        (lambda: data.DataLoader(ROWS, num_workers=4), "leave it out, as calls go on side by side anyway"),
+        (lambda: data.random_split(ROWS, [0.5, 0.5], generator=1), "here it is 'seed'"),
+        (lambda: tg.set_models(lm="a/b"), "set_models() has no argument 'lm'; here it is 'forward'"),
+        (lambda: tg.use_models(foward="a/b").__enter__(), "use_models() has no argument 'foward'; did you mean 'forw"),
+        (lambda: tg.budget(usd=1).__enter__(), "budget() has no argument 'usd'; here it is 'dollars'"),
+        (lambda: tg.budget(x=1).__enter__(), "budget() has no argument 'x'; it takes dollars, calls, tokens"),
+        (lambda: tg.Variable("a").backward(engine="a/b"), "Variable.backward() has no argument 'engine'; use_models("),
+    ],
+)  # fmt: skip
+def test_an_argument_that_is_not_there_is_told_by_our_name(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(says)) as caught:
+        call()
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_python_tells_of_what_is_missing_or_given_twice() -> None:
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'data'"):
+        tg.Variable()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="multiple values"):
+        tg.Variable("a", data="b")  # type: ignore[misc]
+
+
+def test_an_error_of_the_function_itself_is_left_alone() -> None:
+    @names_told
+    def outer(text: str) -> None:
+        inner(txet=text)
+
+    def inner(text: str) -> None: ...
+
+    with pytest.raises(TypeError, match=r"inner\(\) got an unexpected keyword"):
+        outer("a")
+
+
+def test_a_class_of_ones_own_that_passes_arguments_on_is_told_of_the_one_it_passes() -> None:
+    class Mine(optim.TGD):
+        def __init__(self, params: Any, **settings: Any) -> None:
+            super().__init__(params, **settings)
+
+    with pytest.raises(TypeError, match=r"TGD\(\) has no argument 'max_edit'; did you mean 'max_edits'"):
+        Mine([prompt()], max_edit=1)
+
+
+def test_a_function_keeps_its_signature_name_and_place() -> None:
+    assert list(inspect.signature(nn.Parameter).parameters) == ["data", "role", "requires_grad"]
+    assert tg.evaluate.__name__ == "evaluate"
+    assert pickle.loads(pickle.dumps(tg.evaluate)) is tg.evaluate
+    assert optim.TGD.__init__.__qualname__ == "TGD.__init__"
+
+
+def test_every_name_of_ours_in_the_table_is_an_argument_of_something() -> None:
+    known: set[str] = set()
+    for part in (tg, nn, optim, llm, data, tg.autograd):
+        for name in part.__all__:
+            value = getattr(part, name)
+            if callable(value):
+                for each in (value, getattr(value, "fit", value)):
+                    try:
+                        known |= set(inspect.signature(each).parameters)
+                    except ValueError:
+                        continue
+    assert set(_OURS) <= known

@@ -1,0 +1,40 @@
+"""On what terms texts were chosen, beside their scores: what length and time cost, and what must not break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.objective import Objective
+
+
+def terms_of(objective: Objective, seed: Evaluation | None, best: Evaluation | None) -> tuple[str, ...]:
+    """The terms of a run, and how its best texts stand to them, a sentence for each, without its full stop.
+
+    Args:
+        objective: of the run.
+        seed: the seed texts on the validation set; None where that is not known.
+        best: the best texts there; likewise.
+    """
+    return (*_costs(objective), *_guards(objective, seed, best))
+
+
+def _costs(objective: Objective) -> Iterator[str]:
+    prices = (
+        (objective.tokens_weight, "1,000 tokens of the texts"),
+        (objective.latency_weight, "a second of an answer"),
+    )
+    costs = [f"{weight:g} for {of}" for weight, of in prices if weight]
+    if costs:
+        yield (
+            f"texts were compared by their score less {' and '.join(costs)}, so one that scored higher may have been "
+            "refused"
+        )
+
+
+def _guards(objective: Objective, seed: Evaluation | None, best: Evaluation | None) -> Iterator[str]:
+    if objective.guarded is None or seed is None or best is None:
+        return
+    was, now = dict(enumerate(seed.scores)), dict(enumerate(best.scores))
+    if len(was) == len(now) == len(objective.val):
+        yield from objective.guarded.standing(was, now, best.limits and best.limits[1])
