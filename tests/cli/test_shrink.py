@@ -56,12 +56,15 @@ def test_the_short_prompt_is_written_beside_the_best_one(cli: Any, run: Any) -> 
     assert cli("show", path).exit_code == 0
 
 
-def test_a_prompt_that_needs_every_line(cli: Any, run: Any) -> None:
-    """Nothing was left out, and what is said of the file does not call it short."""
+def test_a_prompt_that_needs_every_line(cli: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was left out, and what is said of the file does not call it short; a terminal is shown that in colors."""
     path = run()
     result = json.loads((path / "result.json").read_text(encoding="utf-8"))
     (path / "result.json").write_text(json.dumps(result | {"best": {"system": "Sort it."}}), encoding="utf-8")
     result = cli("shrink", path)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    in_color = cli("shrink", path).stdout
+    assert ("\x1b[" in result.stdout, "\x1b[" in in_color) == (False, True)
     assert "Left out of the prompt: nothing" in result.stdout
     assert "Nothing could be left out; the prompt as it was is in" in " ".join(result.stderr.split())
 

@@ -278,7 +278,7 @@ def _headers(config: Config) -> dict[str, str | SecretStr]:
     return found
 
 
-def check_prices(config: Config, roles: dict[str, Model], option: float | None = None) -> None:
+def check_prices(config: Config, roles: dict[str, Model], option: float | None) -> None:
     """Check that a limit in dollars can be kept.
 
     Args:

@@ -33,7 +33,6 @@ _TERMINATED = 143
 
 
 def epilog(
-    failed: str = "an error while running",
     spent: str = "the result so far was printed",
     interrupted: str = "the result so far was printed, unless Ctrl-C was pressed twice",
     also: str = "",
@@ -41,13 +40,12 @@ def epilog(
     """What the help says of exit codes, where models are asked.
 
     Args:
-        failed: what exit code 1 means.
         spent: what there is when the budget was spent.
         interrupted: what there is after Ctrl-C.
         also: codes that only this command has.
     """
     return (
-        f"Exit codes: 0 all went well; 1 {failed}; 2 wrong usage, config or data, or a budget "
+        f"Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data, or a budget "
         f"without room for one call (nothing was paid for); 3 the budget was spent ({spent}); {also}130 interrupted "
         f"({interrupted}); 143 the same, by SIGTERM."
     )

@@ -31,6 +31,7 @@ from textgrad_engine.cli.output import (
     INTERRUPTED,
     OK,
     checking,
+    colors,
     command,
     complain,
     width,
@@ -133,7 +134,7 @@ def shrink(
     elif quiet:
         write(f"{place}: {_in_short(result)}")
     else:
-        write("\n" + render_shrunk(result, title=str(run), width=width()))
+        write("\n" + render_shrunk(result, title=str(run), width=width(), color=colors()))
         what = (
             "Nothing could be left out; the prompt as it was" if result.after == result.before else "The short prompt"
         )

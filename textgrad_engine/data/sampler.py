@@ -125,10 +125,10 @@ class RandomSampler(_Seeded):
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, seed: int | None = None
     ) -> None:
         super().__init__(seed)
-        _check_flag("replacement", replacement)
+        _check_flag(replacement)
         check(RandomSampler.__init__, locals() | {"num_samples": None})
         if num_samples is not None:
-            _check_count("num_samples", num_samples)
+            _check_count(num_samples)
         if num_samples is not None and replacement and not len(data_source):
             raise ValueError(f"cannot draw num_samples={num_samples} from an empty dataset")
         self.data_source = data_source
@@ -173,8 +173,8 @@ class WeightedRandomSampler(_Seeded):
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, seed: int | None = None
     ) -> None:
         super().__init__(seed)
-        _check_flag("replacement", replacement)
-        _check_count("num_samples", num_samples)
+        _check_flag(replacement)
+        _check_count(num_samples)
         check(WeightedRandomSampler.__init__, locals())
         self.weights = tuple(float(weight) for weight in weights)
         for index, weight in enumerate(self.weights):
@@ -216,11 +216,11 @@ def _permutation(n: int, source: random.Random) -> list[int]:
     return sorted(range(n), key=keys.__getitem__)
 
 
-def _check_count(name: str, value: int) -> None:
-    if not is_whole(value) or value <= 0:
-        raise ValueError(f"{name} must be a positive integer, got {name}={value!r}")
+def _check_count(num_samples: int) -> None:
+    if not is_whole(num_samples) or num_samples <= 0:
+        raise ValueError(f"num_samples must be a positive integer, got {num_samples=}")
 
 
-def _check_flag(name: str, value: bool) -> None:
-    if not is_flag(value):
-        raise ValueError(f"{name} must be True or False, got {name}={value!r}")
+def _check_flag(replacement: bool) -> None:
+    if not is_flag(replacement):
+        raise ValueError(f"replacement must be True or False, got {replacement=}")

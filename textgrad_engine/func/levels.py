@@ -35,9 +35,9 @@ def below(layer: Layer, value: Any) -> Any:
     return value._primal() if is_of(layer, value) else value
 
 
-def lift(value: Any, role: str = "") -> Any:
+def lift(value: Any) -> Any:
     """A plain text or number as a Variable; anything else as it is."""
-    return Variable(value, role=role) if isinstance(value, str | int | float) else value
+    return Variable(value) if isinstance(value, str | int | float) else value
 
 
 def separate_style(function: type[Function], transform: str) -> None:

@@ -24,6 +24,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.resolve import without_outer
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
+from textgrad_engine.scoped import setting
 
 DOWN: tuple[type[ModelError], ...] = (ConnectionFailed, DeadlineExceeded, QuotaExhausted, RateLimited, ServerFailed)
 """What counts as "the first model is down", after all its retries, unless somebody says otherwise."""
@@ -92,9 +93,10 @@ class Fallback(Wrapper):
         tries_again = rest.until > 0
         if tries_again:
             rest.until = now + self.cooldown  # the others need not
-        token = quota_may_wait.set(quota_may_wait.get() and not issubclass(QuotaExhausted, self.on))
+        may_wait = quota_may_wait.get() and not issubclass(QuotaExhausted, self.on)
         try:
-            completion = await self.inner.complete(request)
+            with setting(quota_may_wait, may_wait):
+                completion = await self.inner.complete(request)
         except self.on as error:
             rest.until = asyncio.get_running_loop().time() + self.cooldown
             rest.reason = f"{type(error).__name__}: {error}"
@@ -106,8 +108,6 @@ class Fallback(Wrapper):
         else:
             rest.until = 0.0
             return _named(completion, self.inner)
-        finally:
-            quota_may_wait.reset(token)
         _log.warning("%r is down, so %r is asked: %.500r", self.inner.name, self.second.name, rest.reason)
         used = usage_of(failure)
         attempts = getattr(failure, "attempts", None) or 1

@@ -121,7 +121,7 @@ def price_of(model: Model, usage: Usage, tier: str | None = None) -> float | Non
     return 0.0 if is_free(model) else _stated_or_known(innermost(model).name, usage, tier, address_of(model))
 
 
-def highest_price_of(model: Model, usage: Usage, tier: str | None = None) -> float | None:
+def highest_price_of(model: Model, usage: Usage, tier: str | None) -> float | None:
     """The most that so many tokens can cost with this very model, however much of the input it had cached."""
     price_fresh = price_of(model, usage, tier)
     if not price_fresh:

@@ -191,10 +191,10 @@ def _until_back(refusal: Refusal, named: float | None) -> float | None:
     return named if named is not None and named <= _DAY and _ROLLS.search(refusal.all) else None
 
 
-def _of_a_day(wait: float | None, clock: Callable[[], float] = time.time) -> str:
+def _of_a_day(wait: float | None) -> str:
     if wait is None:
         return _NOT_TODAY
-    back = datetime.fromtimestamp(math.ceil((clock() + wait) / 60) * 60, UTC)
+    back = datetime.fromtimestamp(math.ceil((time.time() + wait) / 60) * 60, UTC)
     return (
         f"what the account allows in a day is used up, and some of it is back at {back:%Y-%m-%d %H:%M} UTC: `resume` "
         "goes on with a run from then on"

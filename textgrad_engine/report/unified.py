@@ -14,7 +14,7 @@ NOWHERE = "/dev/null"
 _NO_LINE_BREAK = "\\ No newline at end of file\n"
 
 
-def unified(before: str, after: str, old: str, new: str, context: int = CONTEXT) -> str:
+def unified(before: str, after: str, old: str, new: str) -> str:
     r"""The difference of two texts; "" where there is none.
 
     A text is what its file in a run folder holds: lines end at ``"\n"`` and nowhere else, and what UTF-8 cannot hold is
@@ -25,7 +25,6 @@ def unified(before: str, after: str, old: str, new: str, context: int = CONTEXT)
         after: the second one.
         old: the name of the first one's file; `NOWHERE` when there is none.
         new: the same for the second one.
-        context: how many lines that stayed are shown around the others.
 
     Example:
         >>> print(unified("Sort it.\nAnswer.", "Sort it.\nBe brief.\nAnswer.", "seed.txt", "best.txt"), end="")
@@ -40,7 +39,7 @@ def unified(before: str, after: str, old: str, new: str, context: int = CONTEXT)
     lines = file_lines(before), file_lines(after)
     if lines[0] == lines[1]:
         return ""
-    return f"--- {_name(old)}\n+++ {_name(new)}\n" + "".join(_hunks(*lines, context))
+    return f"--- {_name(old)}\n+++ {_name(new)}\n" + "".join(_hunks(*lines))
 
 
 def file_lines(text: str) -> list[str]:
@@ -54,9 +53,9 @@ def file_lines(text: str) -> list[str]:
     return [line + "\n" for line in whole] + ([last] if last else [])
 
 
-def _hunks(before: Sequence[str], after: Sequence[str], context: int) -> Iterator[str]:
+def _hunks(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for group in matcher.get_grouped_opcodes(context):
+    for group in matcher.get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
         for tag, old_start, old_end, new_start, new_end in group:

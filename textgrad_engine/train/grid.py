@@ -60,7 +60,7 @@ def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:
     return not (module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
-def same_shape(rows: Sequence[Row], *, by_field: bool = False) -> bool:
+def same_shape(rows: Sequence[Row], *, by_field: bool) -> bool:
     """Whether examples can be put into one batch: all have the same fields, of text, and text or nothing as target.
 
 

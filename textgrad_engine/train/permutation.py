@@ -134,7 +134,8 @@ def _by_size(row: Sequence[float], sizes: Mapping[float, int], flips: Sequence[i
     turned = [signs ^ negative for signs in flips]  # the units that count below 0
     totals = [math.fsum(map(abs, row))] * len(flips)
     for size, units in sizes.items():
-        totals = [total - 2 * size * (signs & units).bit_count() for total, signs in zip(totals, turned)]
+        twice = 2 * size
+        totals = [total - twice * (signs & units).bit_count() for total, signs in zip(totals, turned)]
     return totals
 
 

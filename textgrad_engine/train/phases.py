@@ -70,16 +70,15 @@ class RunPhases:
                 complete.set()
 
         self._audience.tell(PhaseStarted(number, phase, step, total))
-        token = current_phase.set(number)
         calls = Scope()
         try:
-            with calls:
-                yield advance
-            through_with(calls, f"the phase {phase!r}")
-            if total:  # a value can be read a moment before its callbacks have run
-                complete.wait(1.0)
+            with setting(current_phase, number):
+                with calls:
+                    yield advance
+                through_with(calls, f"the phase {phase!r}")
+                if total:  # a value can be read a moment before its callbacks have run
+                    complete.wait(1.0)
         finally:
-            current_phase.reset(token)
             with lock:
                 over = True
             lacking = any(issubclass(kind, _UNSENT) for kind in calls.failures)

@@ -60,7 +60,7 @@ class Reach:
                         len(roots),
                         ", ".join(parameters),
                         ", ".join([leaf.role or "a text without a role" for leaf in found.values()]),
-                        _about_tools(". And "),
+                        _about_tools(),
                     )
                 self._trained = tuple(parameters)
                 self._beside += len(roots)
@@ -72,7 +72,7 @@ class Reach:
                     "should be%s",
                     len(roots),
                     " or ".join(unheard),
-                    _about_tools(". And "),
+                    _about_tools(),
                 )
         return roots
 
@@ -100,7 +100,7 @@ class Reach:
             "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
             "or what .detach() gives, and not under no_grad(); what Python made of an answer's .data is joined to that "
             "by ops.straight_through(result, answer). The loss must use what it returns"
-            f"{_about_tools('. And ')}"
+            f"{_about_tools()}"
         )
         if count >= self._examples:
             raise AutogradError(
@@ -135,8 +135,8 @@ class Reach:
             )
 
 
-def _about_tools(before: str) -> str:
-    return f"{before}{NO_FEEDBACK}" if have_been_called() else ""
+def _about_tools() -> str:
+    return f". And {NO_FEEDBACK}" if have_been_called() else ""
 
 
 def _leaves_of(roots: Iterable[Variable]) -> dict[int, Variable]:

@@ -79,9 +79,7 @@ class Trials:
         alone = [key for key in keys if key not in begun]
         return begun | dict(zip(alone, self._begin_alone(alone, on_score, noted)))
 
-    def begin_recorded(
-        self, leaves: dict[str, Variable], positions: Sequence[int], *, noted: bool = False
-    ) -> list[Begun]:
+    def begin_recorded(self, leaves: dict[str, Variable], positions: Sequence[int], *, noted: bool) -> list[Begun]:
         """Run training examples so that feedback can go back to the leaves.
 
         Args:
