@@ -145,7 +145,7 @@ def test_the_settings_in_it_train_again(cli: Any, run: Path, tmp_path: Path) -> 
 def test_a_run_of_an_older_version(cli: Any, run: Path) -> None:
     """What it did not keep is not shown; another format is refused in words."""
     body = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    for name in ("openings", "overlaps", "controls", "front", "shortage", "untested"):
+    for name in ("openings", "overlaps", "controls", "front", "shortage", "untested", "idle"):
         del body[name]
     (run / "result.json").write_text(json.dumps(body), encoding="utf-8")
     config = json.loads((run / "config.json").read_text(encoding="utf-8"))

@@ -86,7 +86,7 @@ class TwoPrompts(World):
     """
 
     def __init__(self) -> None:
-        super().__init__("Repeat loudly.")
+        super().__init__(*(f"Repeat loudly {number}." for number in range(200)))
         self.program = Two()  # type: ignore[assignment]
 
     def answer(self, request: Request) -> Any:

@@ -45,11 +45,12 @@ from textgrad_engine.errors import CallCancelled, RunError, Stopped
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.shrunk import render_shrunk
-from textgrad_engine.report.words import cost, plural, score
+from textgrad_engine.report.words import cost, count, plural, score
 from textgrad_engine.store import Run, check_shrunk, is_folds, read_folds, read_run, write_shrunk
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train import shrink as shortened
 from textgrad_engine.train.interrupt import stopping_on_interrupt
+from textgrad_engine.train.shrinking import USUAL_RUNS
 
 
 @command
@@ -96,6 +97,12 @@ def shrink(
         models = build.make_models(config, model)
         build.check_prices(config, models, budget)
         check_shrunk(found.path)
+    if not (quiet or as_json):
+        fewest, most = (count(len(val) * runs) for runs in USUAL_RUNS)
+        complain(
+            f"Usually {fewest} to {most} runs of the program on one of its {plural(len(val), 'example')}, more where "
+            "most lines are needed; --budget-calls and --max-tries limit it"
+        )
     began = time.monotonic()
     parameters = dict(program.named_parameters())
     with (

@@ -52,6 +52,7 @@ from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
+from textgrad_engine.optim.search.vain import ROUNDS_VAIN
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
@@ -179,7 +180,7 @@ class BeamSearch(PopulationSearcher):
         most, least = sizes.decisions(self.rounds * wide)
         assert most is not None
         assert least is not None
-        rounds, fewest = min(self.rounds, most), min(self.rounds, rounded_up(least, wide))
+        rounds, fewest = min(self.rounds, most), min(self.rounds, rounded_up(least, wide), ROUNDS_VAIN)
         batch = min(self.batch_size, sizes.train)
         usual = min(self.rounds, rounded_up(round(sizes.usually(most)), max(1, wide // 2)))
         wrong = min(self.gradients * self.errors, batch)
@@ -226,9 +227,11 @@ class BeamSearch(PopulationSearcher):
         drawn, sources = self._drawn(edited, rng)
         drafts = [*edited, *self._paraphrased(sources)]
         reasons: dict[int, str] = {}
+        vain: set[int] = set()
         arms: dict[int, int] = {}
         for draft in drafts:
             if (why := self._unusable(draft)) or (draft.kind == "edit" and draft.number not in drawn):
+                vain.update([draft.number] if why and draft.written else [])
                 reasons[draft.number] = why or f"not drawn: {self.successors} of what comes of a text are tried"
             else:
                 arms[draft.number] = self.population.add(draft.candidate)
@@ -242,7 +245,7 @@ class BeamSearch(PopulationSearcher):
         for draft in drafts:
             arm = arms.get(draft.number)
             if arm is None:
-                outcomes.append(Outcome(draft, reasons[draft.number]))
+                outcomes.append(Outcome(draft, reasons[draft.number], vain=draft.number in vain))
             else:
                 why, leads = refused.get(arm) or self._place(arm), arm if arm == first else None
                 outcomes.append(Outcome(draft, why, leads, self.population.compared(arm, before, objective.clusters)))

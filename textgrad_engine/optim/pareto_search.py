@@ -51,6 +51,7 @@ from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, l
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
+from textgrad_engine.optim.search.vain import MOST_VAIN
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform
@@ -151,7 +152,8 @@ class ParetoSearch(PopulationSearcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
-        most, least = sizes.decisions(self.proposals)
+        most, _ = sizes.decisions(self.proposals)
+        _, least = sizes.decisions(min(self.proposals, MOST_VAIN))
         assert most is not None
         assert least is not None
         batch, merges = min(self.batch_size, sizes.train), min(self.merges, most // 2)
@@ -203,9 +205,9 @@ class ParetoSearch(PopulationSearcher):
         texts, old = draft.candidate.texts, self.population.candidates[parent].texts
         if texts == old:
             empty = "nothing was proposed" if draft.written else "all answers of its minibatch were right"
-            return Outcome(draft, draft.dropped or empty)
+            return Outcome(draft, draft.dropped or empty, vain=bool(draft.written))
         if self.population.number_of(texts) is not None:
-            return Outcome(draft, "it is in the population already")
+            return Outcome(draft, "it is in the population already", vain=True)
         return _judged(draft, functools.partial(self._against_parent, objective, draft, old))
 
     def _against_parent(self, objective: Objective, draft: Draft, old: Texts) -> Outcome:

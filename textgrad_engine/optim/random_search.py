@@ -32,12 +32,10 @@ from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import KEEP, Race, balance
 from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.searcher import Decision
+from textgrad_engine.optim.search.vain import MOST_VAIN, Vain
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.telling import history_of, tried
-
-MOST_REPEATED = 8
-"""After so many proposals in a row that were made before, or could not be run, nothing new is to be expected."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class RandomSearch(BoardSearcher):
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         most, _ = sizes.decisions(self.proposals)
-        _, least = sizes.decisions(min(self.proposals, MOST_REPEATED))
+        _, least = sizes.decisions(min(self.proposals, MOST_VAIN))
         assert most is not None
         assert least is not None
         usual = sizes.usually(most)
@@ -211,6 +209,7 @@ class RandomSearch(BoardSearcher):
         self._desk = Desk.of(self, self.model)
         if self._take_up(objective):
             self._tried = {self.board.texts: None}
+            self.vain = Vain()
         objective.adopt(self.board.texts)
 
     def decide(self, objective: Objective) -> Decision | None:
@@ -220,13 +219,14 @@ class RandomSearch(BoardSearcher):
             found = objective.scores(board.texts, range(len(objective.val)))
             board.val = {n: score for n, score in enumerate(found) if score is not None}
             board.noise = noise_of(objective, board.texts, board.val, self.seed)
-        if board.begun - board.before >= self.proposals or board.quiet >= MOST_REPEATED:
+        if board.begun - board.before >= self.proposals:
             return None
         board.begun += 1
         draft = self._draft(board)
-        kept, why, race, lost = False, draft.dropped or "nothing was proposed", None, False
+        kept, why, race, lost, vain = False, draft.dropped or "nothing was proposed", None, False, False
         if draft.candidate.texts in self._tried:
             board.quiet += 1
+            vain = True
             if draft.candidate.texts != board.texts:
                 why = "it was tried before"
         else:
@@ -236,7 +236,7 @@ class RandomSearch(BoardSearcher):
                 board.quiet = 0
             except UNANSWERED as error:  # texts may break the program; others can still be run
                 board.quiet += 1
-                lost, why = True, f"the race was given up: {type(error).__name__}: {error}"
+                lost, vain, why = True, True, f"the race was given up: {type(error).__name__}: {error}"
                 draft = replace(draft, problems=(*draft.problems, why))
             if kept and (refusal := objective.refusal(board.texts, draft.candidate.texts)):
                 kept, why = False, f"refused: {refusal}"
@@ -252,6 +252,7 @@ class RandomSearch(BoardSearcher):
             why=why,
             problems=draft.problems,
             lost=lost,
+            vain=vain,
         )
 
     def _draft(self, board: Board) -> Draft:

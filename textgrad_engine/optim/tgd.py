@@ -8,6 +8,8 @@ proposal must pass its contract before any parameter changes.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -46,6 +48,11 @@ class _Found:
     proposed: list[_Proposed]
     transforms: Chain
     state: dict[str, Any]
+    asked: str
+
+
+MOST_ASKED = 2
+"""What came to nothing so often is not asked again while feedback, text and history are the same."""
 
 
 class TGD(Optimizer):
@@ -268,6 +275,9 @@ class TGD(Optimizer):
                     self._note_origins([(change.variable, change.after, made.origins)])
                 elif not each.told:
                     self._note_tried(change)
+                elif change.items:
+                    vain = self._vain(change.variable) + Counter([each.asked])
+                    self.state.setdefault(change.variable, {})["vain"] = {each.asked: vain[each.asked]}
         self.changes = [change for change, _ in chosen]
         self._settled = False
 
@@ -304,7 +314,11 @@ class TGD(Optimizer):
             repeats=repeats,
         )
         many = [Proposal(before, origins)]
-        if gathered.items or not told:
+        asked = _digest(brief)
+        if self._vain(variable)[asked] >= MOST_ASKED:
+            problem = f"the same feedback on the same text came to nothing {MOST_ASKED} times, so nobody was asked"
+            many = [Proposal(before, origins, problem=problem)]
+        elif gathered.items or not told:
             own = Unaided() if not told else Patch() if group["mode"] == "patch" else Rewrite()
             one = group["proposer"] or own
             proposer = one if self.candidates == 1 else Several(one, self.candidates)
@@ -313,7 +327,7 @@ class TGD(Optimizer):
             (Change(variable, before, made.text, made.edits, brief.items, brief.left_out, made.problem), made)
             for made in many
         ]
-        return _Found(told, proposed, transforms, state)
+        return _Found(told, proposed, transforms, state, asked)
 
     def _chosen(self, found: Sequence[_Found]) -> list[_Proposed]:
         """One proposal for each parameter: the best of the candidates, which change all parameters together."""
@@ -340,6 +354,10 @@ class TGD(Optimizer):
         held = {"texts": [*texts, change.after], "repeats": 0} if new else {"texts": texts, "repeats": repeats + 1}
         self.state.setdefault(change.variable, {})["tried"] = held
 
+    def _vain(self, variable: Variable) -> Counter[str]:
+        """How often in a row the last thing that was asked about a parameter came to nothing, by its digest."""
+        return Counter(self.state.get(variable, {}).get("vain", {}))
+
     def _remembered(self, variable: Variable, transforms: Chain) -> dict[str, Any]:
         held: dict[str, Any] = self.state.get(variable, {}).get("transforms", transforms.init())
         return held
@@ -347,6 +365,13 @@ class TGD(Optimizer):
     def _remember(self, variable: Variable, transforms: Chain, state: dict[str, Any]) -> None:
         if state != self._remembered(variable, transforms):
             self.state.setdefault(variable, {})["transforms"] = state
+
+
+def _digest(brief: Brief) -> str:
+    """Tells what a proposer is told from anything else that it might be told; the number of the step is no part."""
+    said = [brief.role, brief.text, brief.items, brief.left_out, brief.history, brief.max_edits, brief.examples]
+    said += [[contract.describe(brief.text) for contract in brief.contracts], brief.tried, brief.repeats]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 
 def _all_direct(items: Sequence[FeedbackItem]) -> bool:

@@ -29,6 +29,7 @@ def as_json(
         "status": result.status,
         "shortage": result.shortage or None,
         "untested": result.untested or None,
+        "idle": result.idle or None,
         "verdict": None if found is None or result.seed == result.best else found.verdict,
         "val": {"seed": evaluation_as_json(result.seed_val), "best": evaluation_as_json(result.best_val)},
         "test": {"seed": evaluation_as_json(result.seed_test), "best": evaluation_as_json(result.best_test)},

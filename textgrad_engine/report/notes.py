@@ -60,6 +60,8 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
         notes.append(looked_at_before(others))
     if result.best_test is None and result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
+    if result.idle:
+        notes.append(f"{result.idle[:1].upper()}{result.idle[1:]}.")
     if result.untested:
         notes.append(f"{result.untested[:1].upper()}{result.untested[1:]}.")
     if result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):

@@ -46,6 +46,7 @@ class TrainResult:
             those that no others beat by fewer tokens or a higher score without losing in the other; longest first.
         untested: why the budget left the test set, or a part of it, unrun; else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
+        idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
     """
 
@@ -69,6 +70,7 @@ class TrainResult:
     shortage: str = ""
     untested: str = ""
     terms: tuple[str, ...] = ()
+    idle: str = ""
 
     @property
     def total(self) -> Usage:
@@ -89,7 +91,7 @@ class TrainResult:
             parts.append("the best texts are the seed texts")
         elif self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
-        parts += [why for why in (self.shortage, self.untested) if why]
+        parts += [why for why in (self.idle, self.shortage, self.untested) if why]
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
@@ -158,6 +160,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         shortage=run.shortage,
         untested=_untested(run, status),
         terms=terms_of(run.objective, run.seed_val, run.best_val),
+        idle=run.idle,
     )
 
 

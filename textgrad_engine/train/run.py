@@ -277,6 +277,11 @@ class Run(abc.ABC):
             dict(self.seed), len(self.loader.dataset), len(self.val), tests, self.most_steps(), self.overlaps
         )
 
+    @property
+    @abc.abstractmethod
+    def idle(self) -> str:
+        """Why the optimizer was asked for nothing more, as it came to nothing of use again and again; else ""."""
+
     @abc.abstractmethod
     def most_steps(self) -> int | None:
         """How many optimizer steps there will be at most; None where that is not known."""

@@ -19,6 +19,11 @@ class SearchRun(Run):
         """The optimizer's parameters, in its order: it may be given some of the program's only."""
         return tuple(self.optimizer.variables())
 
+    @property
+    def idle(self) -> str:
+        """Why nothing more was proposed, in words."""
+        return self.optimizer.vain.in_words
+
     def most_steps(self) -> int | None:
         """How many decisions there will be at most; a search ends by itself when nothing is left to try."""
         return self.trainer.max_steps

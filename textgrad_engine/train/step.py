@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable, example
@@ -12,6 +13,7 @@ from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
+from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.controls import does_better
 from textgrad_engine.train.evaluation import Evaluation
@@ -31,7 +33,13 @@ class StepRun(Run):
         self.score = with_fields(self.loss)
         self.read = inputs_and_target(self.program, self.loss, self.trainer.target)
         self.train_ids = ids_of(self.loader.dataset)
+        self.vain, self.proposed = Vain(), set[tuple[tuple[str, ...], tuple[str, ...]]]()
         self.noise: float | None = None  # of the scores by themselves, once it is measured
+
+    @property
+    def idle(self) -> str:
+        """Why nothing more was proposed, in words."""
+        return self.vain.in_words
 
     def most_steps(self) -> int | None:
         """How many optimizer steps there will be at most."""
@@ -48,7 +56,7 @@ class StepRun(Run):
             for positions, rows in self.loader.index_batches():
                 kept = self.step(epoch, positions, rows)
                 since_kept = 0 if kept else since_kept + 1
-                if self.enough(since_kept):
+                if self.enough(since_kept) or self.vain.over:
                     return
 
     def step(self, epoch: int, positions: list[int], rows: list[dict[str, Any]]) -> bool:
@@ -71,6 +79,7 @@ class StepRun(Run):
                 except UNANSWERED as error:  # one proposal lost; the texts are as they were
                     problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
                 advance()
+            self.count_vain(heard, problems)
             if self.texts() != self.best:
                 found = prove(self, number, positions)
                 problems.extend(found.problems)
@@ -107,6 +116,16 @@ class StepRun(Run):
         if ended_by is not None:
             raise ended_by
         return kept
+
+    def count_vain(self, heard: bool, problems: Sequence[str]) -> None:
+        """Take note of whether the step has proposed something new that can be tried."""
+        changed = [change for change in self.optimizer.changes if change.after != change.before]
+        if not heard or (problems and not changed) or not self.optimizer.changes:
+            return
+        new = (tuple(self.best.values()), tuple(self.texts().values()))
+        why = next((change.problem for change in self.optimizer.changes if change.problem), "nothing was proposed")
+        self.vain.count("" if changed and new not in self.proposed else "it was tried before" if changed else why)
+        self.proposed.add(new)
 
     def propose(self) -> None:
         """Have the optimizer change the texts; it chooses among several candidates by the training examples."""

@@ -18,6 +18,7 @@ from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.population import Candidate, Population
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.optim.texts import texts_now
 
 
@@ -31,6 +32,7 @@ class Outcome:
         leads: the number of the candidate that is the best from now on; None when it stays the one it is.
         race: the draft's candidate beside the one that was the best, on what was bought; None when nothing was.
         lost: whether it came to nothing because its examples went unanswered.
+        vain: whether something was asked for, and nothing new was in it that could be tried.
     """
 
     draft: Draft
@@ -38,6 +40,7 @@ class Outcome:
     leads: int | None = None
     race: RaceRecord | None = None
     lost: bool = False
+    vain: bool = False
 
 
 def lost(draft: Draft, error: ModelError) -> Outcome:
@@ -187,6 +190,7 @@ class PopulationSearcher(Searcher):
             self._waiting.clear()
             self._best, self._before = 0, self._begun  # numbers go on, so that the edits of before keep their ids
             self._remember({})
+            self.vain = Vain()
         objective.adopt(texts)
 
     def decide(self, objective: Objective) -> Decision | None:
@@ -221,6 +225,7 @@ class PopulationSearcher(Searcher):
             why=outcome.why,
             problems=draft.problems,
             lost=outcome.lost,
+            vain=outcome.vain,
             more=bool(self._waiting),
         )
 

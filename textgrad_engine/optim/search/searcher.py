@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -14,6 +14,7 @@ from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Proposer
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.racing import RaceRecord
+from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.optim.search.volume import Sizes, Volume
 from textgrad_engine.optim.settings import proposer_of
 from textgrad_engine.optim.texts import write_texts
@@ -38,6 +39,7 @@ class Decision:
         problems: answers of the critic or the optimizer that were not to be had, in words.
         lost: whether it came to nothing because of these.
         more: whether more decisions follow about proposals that were made at the same time.
+        vain: whether something was asked for, and nothing new was in it that could be tried.
     """
 
     number: int
@@ -53,6 +55,7 @@ class Decision:
     problems: tuple[str, ...] = ()
     lost: bool = False
     more: bool = False
+    vain: bool = False
 
 
 _NEEDED = {
@@ -81,6 +84,7 @@ class Searcher(Optimizer):
     Attributes:
         finished: whether there is nothing left to try.
         decided: what the last step came to; None before the first one.
+        vain: how many proposals in a row could not be tried; too many of them, and nothing is left to try.
         remaining: how many more decisions are wanted, so that no proposal is begun in vain; None when nobody knows.
     """
 
@@ -95,6 +99,7 @@ class Searcher(Optimizer):
         self.finished = False
         self.decided: Decision | None = None
         self.remaining: int | None = None
+        self.vain = Vain()
         self._objective: Objective | None = None
 
     def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:
@@ -125,13 +130,15 @@ class Searcher(Optimizer):
             raise ValueError(f"{type(self).__name__} was begun with another objective; close() it first")
         with self._whole((closure,), {}):
             self.changes = []
-            self.decided = self.decide(closure)
+            self.decided = None if self.vain.over else self.decide(closure)
             self._check_decided()
             check_step_cancelled()
             if self.decided is None:
                 self.finished = True
             else:
                 self.steps += 1
+                if self.decided.vain or self.decided.changes:
+                    self.vain.count(self.decided.why if self.decided.vain else "", more=self.decided.more)
                 self.changes = list(self.decided.changes)
                 write_texts(self.variables(), self.texts())
         return self.decided
@@ -216,12 +223,18 @@ class Searcher(Optimizer):
             own["transforms"] = forgetful(own["transforms"], type(self).__name__)
         return own
 
+    def state_dict(self) -> dict[str, Any]:
+        """State and settings as plain data, with how many proposals in a row could not be tried."""
+        return {**super().state_dict(), "vain": asdict(self.vain)}
+
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
         take = super()._reading(state)
+        vain = Vain(**state.get("vain", {}))
 
         def close_and_take() -> None:
             self.close()
             take()
+            self.vain = vain
 
         return close_and_take
 

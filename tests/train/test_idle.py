@@ -1,0 +1,127 @@
+"""A proposer that comes to nothing of use: it is not asked for ever, and the result says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
+from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.llm import Request
+from textgrad_engine.optim import Optimizer, proposers
+from textgrad_engine.optim.search.vain import MOST_VAIN, Vain
+from textgrad_engine.testing import FunctionModel, feedback_for
+from textgrad_engine.train import Trainer, TrainResult
+
+ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}"} for n in range(24)]
+
+OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
+    "TGD": lambda params: optim.TGD(params, mode="rewrite"),
+    "no feedback": lambda params: optim.TGD(params, use_feedback=False),
+    "Pareto": lambda params: optim.ParetoSearch(params, proposals=60),
+    "Beam": lambda params: optim.BeamSearch(params, rounds=20),
+    "OPRO": optim.OPRO,
+    "Random": lambda params: optim.RandomSearch(params, proposers.Unaided()),
+}
+
+Answers = Callable[[int], Any]
+
+
+def same(number: int) -> Any:
+    return {"text": "Repeat.", "reason": "it is good"}
+
+
+def breaking(number: int) -> Any:
+    return {"text": f"Say {number}.", "reason": "why not"}
+
+
+def withheld(number: int) -> Any:
+    raise ContentFiltered("no")
+
+
+def fit(name: str, answers: Answers, run_dir: Path | None = None, **settings: Any) -> tuple[TrainResult, int]:
+    """The result, and how often the optimizer was asked."""
+    asked = 0
+
+    def model(request: Request) -> Any:
+        nonlocal asked
+        if request.purpose == "backward":
+            return feedback_for(request, f"Say to shout, {len(request.messages[-1].text)}.")
+        if request.purpose == "optimizer":
+            asked += 1
+            return answers(asked)
+        text = request.messages[-1].text
+        return text.upper() if "Shout" in request.messages[0].text else text
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    optimizer = OPTIMIZERS[name](program.parameters())
+    for group in optimizer.param_groups:
+        group["constraints"] = (optim.Requires(["Repeat"]),)
+    with tg.use_models(forward=FunctionModel(model)):
+        trainer = Trainer(max_epochs=20, batch_size=4, run_dir=run_dir, **settings)
+        return trainer.fit(program, nn.ExactMatch(), optimizer, ROWS, ROWS[:8]), asked
+
+
+@pytest.mark.parametrize("answers", [same, breaking])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_nothing_of_use_ends_it(name: str, answers: Answers) -> None:
+    """Whether the text stays the same or what is proposed breaks a contract; in the result's own words."""
+    result, asked = fit(name, answers)
+    assert result.status == "finished"
+    assert asked <= 2 * 4 * 24  # each twice, to have it repaired, in three rounds of a beam
+    assert result.idle.startswith("the last ")
+    assert "so no more were asked for" in str(result)
+    assert len(result.steps) < 100
+
+
+@pytest.mark.parametrize("name", ["TGD", "OPRO", "Pareto"])
+def test_what_is_of_use_now_and_then_goes_on(name: str) -> None:
+    """One in seven is enough."""
+    result, _ = fit(
+        name, lambda number: breaking(number) if number % 7 else {"text": f"Repeat {number}.", "reason": ""}
+    )
+    assert result.idle == ""
+
+
+def test_answers_that_are_lost_are_told_otherwise() -> None:
+    """They end a run with an error that names the first of them."""
+    with pytest.raises(tg.errors.ModelError, match="came to nothing"):
+        fit("OPRO", withheld)
+
+
+def test_what_was_tried_before_is_of_no_use(tmp_path: Path) -> None:
+    """The same text again and again was raced once; the folder says why the run ended."""
+    result, _ = fit("TGD", lambda number: {"text": "Repeat it.", "reason": "again"}, tmp_path / "run")
+    assert len(result.steps) == 1 + MOST_VAIN
+    assert "the last one: it was tried before" in result.idle
+    body = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert body["idle"] == result.idle
+
+
+def test_a_search_that_was_saved_goes_on_counting() -> None:
+    """And one that was over is over."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    one, other = optim.OPRO(program.parameters()), optim.OPRO(program.parameters())
+    for _ in range(5):
+        one.vain.count("nothing was proposed")
+    other.load_state_dict(one.state_dict())
+    assert other.vain == one.vain
+    before = {name: value for name, value in one.state_dict().items() if name != "vain"}
+    other.load_state_dict(before)  # of before it was counted
+    assert other.vain == Vain()
+
+
+def test_proposals_of_one_round_are_not_enough() -> None:
+    """Their requests are alike."""
+    vain = Vain()
+    for number in range(24):
+        assert not vain.over
+        vain.count("it was tried before", more=number % 8 < 7)
+    assert vain.over
+    vain.count("")
+    assert not vain.over
