@@ -152,8 +152,8 @@ def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     done = installed(home)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == (
-        f"error: the shell's files cannot be changed: {home}: file exists; repair that, or have your shell load what "
-        "`textgrad-engine --show-completion` prints"
+        f"error: the shell's files cannot be changed: {home} is a file, and a folder is wanted there; repair that, or "
+        "have your shell load what `textgrad-engine --show-completion` prints"
     )
     assert "Traceback" not in done.stderr
 

@@ -44,9 +44,10 @@ class InstallsCompletion(TyperGroup):
 
 def _reason(error: Exception) -> str:
     """What was in the way, with the file where one is known."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {reason_of(error)}"
-    return str(error)
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    reason = reason_of(error)
+    return reason if str(error.filename) in reason else f"{error.filename}: {reason}"
 
 
 def run_folders(incomplete: str) -> list[str]:

@@ -30,7 +30,6 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.llm.window import Window
-from textgrad_engine.scoped import setting
 
 _log = logging.getLogger("textgrad_engine.llm.limits")
 
@@ -131,12 +130,12 @@ class Limit(Wrapper):
         else:
             await gate.wait(request.purpose, size)
         sent = gate.now()
+        token = hear.set(gate.hear)
         used = size
         try:
             if not at_once:  # it may have been set meanwhile
                 check_stop()
-            with setting(hear, gate.hear):
-                completion = await self.inner.complete(request)
+            completion = await self.inner.complete(request)
         except ModelError as error:
             gate.failed(error, sent, self.name)
             raise
@@ -145,6 +144,7 @@ class Limit(Wrapper):
             gate.succeeded(request.purpose, sent, completion)
             return completion
         finally:
+            hear.reset(token)
             gate.leave(size, used)
 
     def __repr__(self) -> str:
