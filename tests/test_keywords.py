@@ -59,6 +59,7 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: tg.use_models(foward="a/b").__enter__(), "use_models() has no argument 'foward'; did you mean 'forw"),
         (lambda: tg.budget(usd=1).__enter__(), "budget() has no argument 'usd'; here it is 'dollars'"),
         (lambda: tg.budget(x=1).__enter__(), "budget() has no argument 'x'; it takes dollars, calls, tokens"),
+        (lambda: tg.evaluate(nn.ChatCompletion("{a}"), ROWS, strict=True), "'strict'; it takes program, dataset"),
         (lambda: tg.Variable("a").backward(engine="a/b"), "Variable.backward() has no argument 'engine'; use_models("),
     ],
 )  # fmt: skip

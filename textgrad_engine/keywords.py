@@ -114,9 +114,10 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     name = next((each for each in kwargs if each not in known), None)
     if name is None:
         return None
-    owner = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
+    called = function.__qualname__.rpartition("<locals>.")[2]
+    owner, is_made = called.removesuffix(".__init__"), called.endswith(".__init__")
     return f"{owner}() has no argument {name!r}" + (
-        which_is_meant(name, known) or _of_method(name, args) or _other(name, known)
+        which_is_meant(name, known) or (_of_method(name, args[0]) if is_made else "") or _other(name, known)
     )
 
 
@@ -141,9 +142,9 @@ def which_is_meant(name: str, known: list[str]) -> str:
     return f"; here it is {found!r}" if found else nearest(name, known)
 
 
-def _of_method(name: str, args: tuple[Any, ...]) -> str:
+def _of_method(name: str, made: Any) -> str:
     """Which method of an object takes what was given when it was made."""
-    cls = type(args[0]) if args else object
+    cls = type(made)
     for method, value in inspect.getmembers_static(cls, inspect.isfunction):
         for each in () if method.startswith("_") else inspect.signature(value).parameters:
             if name == each or name in _OURS.get(each, ()):

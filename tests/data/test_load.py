@@ -119,6 +119,10 @@ def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, tmp_p
     assert str(caught.value).startswith(str(path))
 
 
+def test_columns_may_be_called_as_a_format_begins(tmp_path: Path) -> None:
+    assert load(put(tmp_path, "a.csv", "par1,par2\n1,2\n"))[0] == {"par1": "1", "par2": "2"}
+
+
 def test_an_address_is_no_file() -> None:
     with pytest.raises(DataError, match=r"https://a/b\.csv: this is an address; download"):
         load("https://a/b.csv")

@@ -532,6 +532,13 @@ def test_a_partial_is_told_by_the_name_of_its_function_without_what_it_settles()
     assert "most: Extra inputs are not permitted" in told(model.requests[1])
 
 
+def test_what_an_inner_partial_settles_is_not_for_the_model_where_that_has_a_name_of_its_own() -> None:
+    inner = functools.partial(times, currency="dollar")
+    inner.__name__ = "in_dollars"  # type: ignore[attr-defined]
+    (described,) = described_of(functools.partial(inner, most=2))
+    assert (described["name"], [*described["parameters"]["properties"]]) == ("in_dollars", ["item"])
+
+
 def test_an_object_that_can_be_called_is_told_by_its_class_or_its_own_name() -> None:
     cheap, dear = Prices(1), Prices(100)
     with pytest.raises(ValueError, match=r"two tools are called 'Prices'.*tool.__name__ = "):

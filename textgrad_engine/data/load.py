@@ -141,12 +141,13 @@ def _read(path: Path) -> bytes:
 _NO_TABLES = {
     b"pk\x03\x04": "a zip archive, as .xlsx files are; export the table as .csv, or unpack it",
     b"\x1f\x8b": "compressed; unpack it first",
-    b"par1": "a parquet table; export it as .jsonl",
+    b"par1\x15": "a parquet table; export it as .jsonl",
     b"version https://git-lfs": "a pointer of Git LFS; `git lfs pull` gets the file itself",
     b"<!doctype html": "a web page; download the file itself, which may want a login",
     b"<html": "a web page; download the file itself, which may want a login",
 }
-"""What files that are no tables begin with, in small letters, and what they are, with the repair."""
+"""What files that are no tables begin with, in small letters, and what they are, with the repair. Thrift's \\x15 behind
+"PAR1" is in each such file, and in no header of columns."""
 _LONGEST_MARK = 64
 
 

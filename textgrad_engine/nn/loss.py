@@ -60,7 +60,8 @@ class Metric(OneVariable):
             program was called with, as the Trainer and `evaluate` know them (of Variables their data, which is waited
             for); ``fn(prediction, inputs)`` and ``fn(prediction)`` are given no target. The critic is told the target
             as what was expected, so what must not be in an answer belongs into ``inputs``. One that wants them by name,
-            ``fn(*, prediction, target)``, is called so.
+            ``fn(*, prediction, target)``, is called so, and one whose names say it, ``fn(gold, pred)``, with the target
+            first.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
@@ -93,8 +94,15 @@ class Metric(OneVariable):
         check_purpose(purpose)
         check(Metric.__init__, locals() | {"scale": None})
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
-        self._scoring = scoring(fn)
-        self._alone = not takes_target(fn)
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function."""
+        return self._fn
+
+    @fn.setter
+    def fn(self, fn: Callable[..., Any]) -> None:
+        self._fn, self._scoring, self._alone = fn, scoring(fn), not takes_target(fn)
 
     @property
     def reads_inputs(self) -> bool:

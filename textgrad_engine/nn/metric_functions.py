@@ -52,19 +52,16 @@ def needs_two(function: Callable[..., Any]) -> bool:
 def scoring(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that scores, as one that is given the prediction and the target by place.
 
-    It is itself given by name what stands behind a star, and both where it says "target" before "prediction".
+    It is itself given by name what stands behind a star, and the target first where its names say so: (gold, pred).
 
     Raises:
-        TypeError: it cannot be called with these, or by its names takes the target first.
+        TypeError: it cannot be called with these.
 
     Example:
         >>> scoring(lambda *, prediction, target: prediction == target)("a", "a")
         True
-        >>> scoring(lambda target, prediction: target.index(prediction))("b", "ab")
+        >>> scoring(lambda gold, pred: gold.index(pred))("b", "ab")
         1
-        >>> scoring(lambda gold, pred: gold.index(pred))
-        Traceback (most recent call last):
-        TypeError: the function <lambda>() takes (gold, pred) and is given the prediction first: write (pred, gold)
     """
     try:
         signature = signature_of(function)
@@ -72,31 +69,25 @@ def scoring(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     parameters = list(signature.parameters.values())
     first, second = [*(each.name for each in parameters if each.kind in _BY_PLACE), "", ""][:2]
-    bare = [each.replace(annotation=each.empty) for each in parameters]
-    takes = f"takes {signature.replace(parameters=bare, return_annotation=signature.empty)}"
-    swapped = (second, first) == _GIVEN
-    if not swapped and first in _TARGETS and second in _PREDICTIONS:
-        raise TypeError(f"{told(function)} {takes} and is given the prediction first: write ({second}, {first})")
+    target_first = first in _TARGETS and second in _PREDICTIONS
     behind_a_star = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    by_name = [name for name in _GIVEN if swapped or name in behind_a_star]
-    given = ("", "") if takes_target(function) else ("",)
+    by_name = [name for name in _GIVEN if name in behind_a_star]
+    by_place, named = _arranged(("", "") if takes_target(function) else ("",), by_name)
     try:
-        by_place, named = _arranged(given, by_name)
         signature.bind(*by_place, **named, **({"inputs": {}} if names_inputs(function) else {}))
     except TypeError as error:
+        bare = [each.replace(annotation=each.empty) for each in parameters]
+        takes = signature.replace(parameters=bare, return_annotation=signature.empty)
         raise TypeError(
-            f"{told(function)} is called with the prediction and the target, and {takes}: {error}; write (prediction, "
-            "target), or (prediction) or (prediction, inputs) where there is no target"
+            f"{told(function)} is called with the prediction and the target, and takes {takes}: {error}; write "
+            "(prediction, target), or (prediction) or (prediction, inputs) where there is no target"
         ) from None
-    if not by_name:
-        return function
+    return functools.partial(_call, function, by_name, target_first) if by_name or target_first else function
 
-    @functools.wraps(function)
-    def fitted(*given: Any, **inputs: Any) -> Any:
-        by_place, named = _arranged(given, by_name)
-        return function(*by_place, **named, **inputs)
 
-    return fitted
+def _call(function: Callable[..., Any], by_name: Sequence[str], target_first: bool, *given: Any, **inputs: Any) -> Any:
+    by_place, named = _arranged(given, by_name)
+    return function(*(by_place[::-1] if target_first else by_place), **named, **inputs)
 
 
 def _arranged(given: Sequence[Any], by_name: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:

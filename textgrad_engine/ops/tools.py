@@ -307,9 +307,9 @@ def _form_of(function: Callable[..., Any]) -> _Form:
         ) from error
     fields: dict[str, Any] = {}
     names: dict[str, str] = {}
-    settled = function.keywords if isinstance(function, functools.partial) else {}
+    settled = _settled(function)
     for argument, parameter in parameters:
-        if argument in settled:  # by who made the tool, and not for the model to change
+        if argument in settled:
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(
@@ -335,3 +335,15 @@ def _form_of(function: Callable[..., Any]) -> _Form:
     says = inspect.getdoc(body if body.__doc__ else function)  # of an object, its class
     described = {"name": name, "description": says or "", "parameters": schema}
     return _Form(form, names, {"type": "function", "function": described})
+
+
+def _settled(function: Callable[..., Any]) -> set[str]:
+    """The arguments that partials settle: by who made the tool, and not for the model to change.
+
+    One that has a name of its own stays a partial inside of another.
+    """
+    found = set[str]()
+    while isinstance(function, functools.partial):
+        found |= function.keywords.keys()
+        function = function.func
+    return found
