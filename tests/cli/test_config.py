@@ -898,3 +898,10 @@ def test_a_budget_may_be_written_with_an_exponent(written: str, read: int, tmp_p
     project(tmp_path, change("dollars = 1.5", "calls = 2.5"))
     with pytest.raises(ConfigError, match="calls"):
         load_config(tmp_path)
+
+
+def test_a_tilde_in_a_path_is_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    project(tmp_path)
+    assert load_config(tmp_path).file("~/train.jsonl") == tmp_path / "home" / "train.jsonl"

@@ -77,6 +77,17 @@ def test_a_tilde_is_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.Mon
     assert tg.Trainer(run_dir="~/run").run_dir == tmp_path / "run"
     (tmp_path / "rows.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
     assert len(tg.data.load("~/rows.jsonl")) == 1
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert tg.data.image_part("~/a.png") == tg.data.image_part(tmp_path / "a.png")
+
+
+def test_a_name_that_begins_with_a_tilde_and_is_no_user_s_is_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("~rows of Ada.csv").write_text("text\na\n", encoding="utf-8")
+    assert tg.data.load("~rows of Ada.csv")[0] == {"text": "a"}
+    assert tg.Trainer(run_dir="~rows of Ada").run_dir == Path("~rows of Ada")
 
 
 def test_a_folder_is_used_once(tmp_path: Path) -> None:

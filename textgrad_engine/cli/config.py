@@ -37,6 +37,7 @@ from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.homes import expanded
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.nn.metric_functions import scoring, takes_target
@@ -90,7 +91,7 @@ class Config(Section):
 
     def file(self, name: str) -> Path:
         """A path that the file names, seen from where the program runs."""
-        return self.folder / name
+        return self.folder / expanded(name)
 
     def fail(self, message: str, *keys: str | int) -> NoReturn:
         """Raise a ConfigError about one key, with the file and the key's line.

@@ -11,6 +11,7 @@ from textgrad_engine.cli.toml_lines import key_lines, syntax_error
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError
+from textgrad_engine.homes import expanded
 from textgrad_engine.store import typed
 
 _CONFIG = "a config is a .toml file, or a folder that holds config.toml"
@@ -25,7 +26,7 @@ def load_config(path: str | Path) -> Config:
     Raises:
         ConfigError: anything in it cannot be used; every message names file, line and repair.
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     if path.is_dir():
         others = sorted(file.name for file in path.glob("*.toml"))
         path /= "config.toml"

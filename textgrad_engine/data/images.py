@@ -13,6 +13,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
+from textgrad_engine.homes import expanded
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.images import is_image, part_problem
 
@@ -72,7 +73,7 @@ def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = N
     elif isinstance(source, str) and _NO_PATH.match(source):
         raise DataError(_no_address(source))
     else:
-        url = _data_url(_read(Path(source)), str(source))
+        url = _data_url(_read(expanded(source)), str(source))
     return {"type": "image_url", "image_url": {"url": url} if detail is None else {"url": url, "detail": detail}}
 
 

@@ -18,6 +18,7 @@ from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.images import Detail, with_images
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
+from textgrad_engine.homes import expanded
 from textgrad_engine.keywords import names_told
 from textgrad_engine.slots import by_composed_name, composed
 
@@ -69,7 +70,7 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
     check(load, locals())
     if "://" in str(path):
         raise DataError(f"{path}: this is an address; download the file, and give its path")
-    path = Path(path).expanduser()
+    path = expanded(path)
     if not path.is_file():
         raise DataError(missing_file(path))
     reader = _READERS.get(path.suffix.lower())

@@ -10,11 +10,11 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ModelError, RunError
+from textgrad_engine.homes import expanded
 from textgrad_engine.llm.answers import entry_of, error_to_json
 from textgrad_engine.llm.ids import digest, giving_ids
 from textgrad_engine.llm.lines import append_line
@@ -46,7 +46,7 @@ class Recording:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check(Recording.__init__, locals())
-        self.path = Path(path).expanduser().absolute()
+        self.path = expanded(path).absolute()
         self.answers = 0
         self._lock = threading.Lock()
         self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import RequestRefused, RunError
+from textgrad_engine.homes import expanded
 from textgrad_engine.llm.answers import (
     Answer,
     Answers,
@@ -55,7 +56,7 @@ class Replay:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check(Replay.__init__, locals())
-        self.path = Path(path).expanduser().absolute()
+        self.path = expanded(path).absolute()
         self.outer: Player | None = None
         self._lock = threading.Lock()
         self._all, tools = _read(self.path)

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
+from textgrad_engine.homes import expanded
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
@@ -141,7 +142,7 @@ def read_folds(path: str | Path) -> Folds:
     Raises:
         RunError: a file is missing or damaged.
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     at_work, kept = is_locked(path), _kept(path)
     runs = {
         name: read_run(path / name)

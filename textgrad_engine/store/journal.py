@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
+from textgrad_engine.homes import expanded
 from textgrad_engine.llm.attachments import Attachment, attachments_in
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import digest
@@ -88,7 +89,7 @@ class RunFolder:
         resume: bool = False,
         anyway: bool = False,
     ) -> None:
-        self.path = Path(path).expanduser()
+        self.path = expanded(path)
         self._home = self.path.absolute()  # the program that is trained may change the working directory
         self._write = threading.Lock()
         self._places: dict[int, Place] = {}

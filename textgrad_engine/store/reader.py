@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
+from textgrad_engine.homes import expanded
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.store.files import FOLDS, read_lines, typed
@@ -168,7 +169,7 @@ def read_run(path: str | Path) -> Run:
         >>> read_run(folder).best == result.best
         True
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     check_reach(path)
     if not path.is_dir():
         raise RunError(f"{path}: there is no such run folder{_others(path)}")

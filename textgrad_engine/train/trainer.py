@@ -17,6 +17,7 @@ from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import DataError, RunError
+from textgrad_engine.homes import expanded
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.llm.budget import charge
@@ -160,7 +161,7 @@ class Trainer:
         self.controls = controls
         if resume and run_dir is None:
             raise ValueError("resume=True takes up the run in a run folder; name it with run_dir=...")
-        self.run_dir = None if run_dir is None else Path(run_dir).expanduser()
+        self.run_dir = None if run_dir is None else expanded(run_dir)
         self.resume = resume
 
     def __repr__(self) -> str:
