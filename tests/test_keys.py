@@ -21,7 +21,10 @@ FORMS = [
     "AIzaSy" + "aB3dE6gH9_-" * 3,
     "hf_" + "aB3dE6gH" * 4,
     "xai-" + "aB3dE6gH9" * 8,
+    "hf_" + "aBcdEfgHiJklMnopQ" * 2,
     "ghp_" + "aB3dE6gH9" * 4,
+    "github_pat_11" + "aB3dE6gH9_" * 8,
+    "tgp_v1_" + "aB-dE_gH9" * 5,
     "AKIA" + "B3DE6GH9" * 2,
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.aB3dE6gH9_x",
 ]

@@ -12,14 +12,16 @@ HIDDEN = "[redacted]"
 _KEY = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
     r"(?:sk|rk|pk|csk|xai|nvapi|pplx)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form
-    r"|(?:gsk|hf|gh[opsu]|r8|fw|tgp_v1)_(?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{20,}"  # Groq, Hugging Face, GitHub, Replicate
+    r"|(?:gsk|gh[oprsu]|r8|fw)_(?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{20,}"  # Groq, GitHub, Replicate, Fireworks
+    r"|(?:github_pat|tgp_v1)_(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{20,}"  # GitHub's newer ones, Together
+    r"|hf_[A-Za-z0-9]{30,}"  # Hugging Face, mostly without a digit
     r"|AIza[A-Za-z0-9_-]{35}|A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])|dapi[0-9a-f]{32}"  # Google, AWS, Databricks
     r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"  # a JSON web token
     r")"
 )
 _KEY_BEGINS = (
-    *("sk-", "rk-", "pk-", "xai-", "nvapi-", "pplx-", "gsk_", "hf_", "gho_", "ghp_", "ghs_", "ghu_", "r8_", "fw_"),
-    *("tgp_v1_", "AIza", "AKIA", "ASIA", "dapi", "eyJ"),
+    *("sk-", "rk-", "pk-", "xai-", "nvapi-", "pplx-", "gsk_", "hf_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "r8_"),
+    *("fw_", "github_pat_", "tgp_v1_", "AIza", "AKIA", "ASIA", "dapi", "eyJ"),
 )
 """One of these is in each text that holds a key: to look for a word takes a hundredth of the time of a pattern."""
 
