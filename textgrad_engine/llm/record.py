@@ -132,8 +132,8 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
         RunError: the file exists, or cannot be made.
 
     Example:
-        >>> import tempfile
-        >>> with record(Path(tempfile.mkdtemp()) / "run.jsonl") as recording:
+        >>> import os, tempfile
+        >>> with record(os.path.join(tempfile.mkdtemp(), "run.jsonl")) as recording:
         ...     recording.answers
         0
     """
