@@ -289,8 +289,13 @@ def test_an_async_function_is_no_function_of_pmap() -> None:
     async def agent(word: str) -> str:
         return word
 
+    class Agent:
+        async def __call__(self, word: str) -> str:
+            return word
+
     for transform in (func.pmap, func.apmap):
-        with pytest.raises(TypeError, match=r"got an `async def`.*asyncio\.gather"):
-            transform(agent)
+        for given in (agent, Agent()):
+            with pytest.raises(TypeError, match=r"got an `async def`.*asyncio\.gather"):
+                transform(given)
         with pytest.raises(TypeError, match="give the module itself"):
             transform(Sorter().aforward)

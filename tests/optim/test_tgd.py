@@ -13,7 +13,7 @@ from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AuthenticationFailed, ContextOverflow, MalformedResponse
 from textgrad_engine.llm import OpenAIModel, Request, RetryPolicy, resolve, tokens
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.optim import TGD
+from textgrad_engine.optim import TGD, Forbids
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.transforms import Gathered, cap, dedupe, momentum, newest_first
@@ -696,8 +696,18 @@ def test_what_came_to_nothing_is_not_asked_again_and_again() -> None:
     again.load_state_dict(json.loads(json.dumps(optimizer.state_dict())))
     again.step()
     assert len(model.requests) == 2
-    assert "came to nothing 2 times, so nobody was asked" in again.changes[0].problem
+    assert "changed nothing 2 times, so nobody was asked" in again.changes[0].problem
     variable.grad = [Variable("too long"), Variable("too rude")]
     again.step()
     assert len(model.requests) == 3
+    assert variable.data == "Sort.\nNew line."
+
+
+def test_what_breaks_a_contract_is_asked_for_again() -> None:
+    """An answer that is drawn may keep it the next time, with the same feedback."""
+    variable = prompt("Sort.", "too long")
+    model = ScriptedModel([patch(edit(text="Never."))] * 6 + [patch(edit())])
+    optimizer = TGD([variable], model=model, constraints=[Forbids(["Never"])])
+    for _ in range(4):
+        optimizer.step()
     assert variable.data == "Sort.\nNew line."

@@ -331,6 +331,26 @@ def test_what_looks_otherwise_in_each_process_makes_no_other_run(tmp_path: Path)
     assert "<object object at 0x" in (tmp_path / "run" / "result.json").read_text(encoding="utf-8")
 
 
+def test_words_of_another_version_make_no_other_run(tmp_path: Path) -> None:
+    """Nor does what it did not keep: what tokens cost in a race, and on what terms texts were compared."""
+
+    def run(model: Any) -> Any:
+        program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+        with tg.use_models(forward=FunctionModel(model)):
+            trainer = tg.Trainer(max_steps=1, batch_size=2, tokens_weight=0.1, run_dir=tmp_path / "run", resume=True)
+            return trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:3], ROWS[3:5])
+
+    first = run(answer)
+    file = tmp_path / "run" / "result.json"
+    body = json.loads(file.read_text(encoding="utf-8"))
+    (step,) = body["steps"]
+    assert body.pop("terms")
+    assert step["race"].pop("handicap")
+    body["steps"] = [{**step, "why": "in other words"}]
+    file.write_text(json.dumps({**body, "idle": "nothing was proposed"}), encoding="utf-8")
+    assert run(unasked) == first
+
+
 def test_looks_of_before_stay_counted(tmp_path: Path, fit: Any) -> None:
     """A run that opened the test set for other texts before it was resumed."""
     path = tmp_path / "run"

@@ -14,7 +14,7 @@ from textgrad_engine import nn, optim
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import Optimizer, proposers
-from textgrad_engine.optim.search.vain import MOST_VAIN, Vain
+from textgrad_engine.optim.search.vain import FEWEST_VAIN, MOST_VAIN, Vain
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Trainer, TrainResult
 
@@ -97,7 +97,7 @@ def test_answers_that_are_lost_are_told_otherwise() -> None:
 def test_what_was_tried_before_is_of_no_use(tmp_path: Path) -> None:
     """The same text again and again was raced once; the folder says why the run ended."""
     result, _ = fit("TGD", lambda number: {"text": "Repeat it.", "reason": "again"}, tmp_path / "run")
-    assert len(result.steps) == 1 + MOST_VAIN
+    assert len(result.steps) == 1 + FEWEST_VAIN
     assert "the last one: it was tried before" in result.idle
     body = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert body["idle"] == result.idle
@@ -125,3 +125,28 @@ def test_proposals_of_one_round_are_not_enough() -> None:
     assert vain.over
     vain.count("")
     assert not vain.over
+
+
+def test_what_is_paid_for_of_a_round_is_tried() -> None:
+    """Eight in a row may be full amid a round, which was asked for as a whole."""
+    vain = Vain()
+    for number in range(9):
+        vain.count("it was tried before" if number else "", more=number % 2 == 0)
+    assert vain.proposals == 8
+    assert not vain.over
+    vain.count(None)  # the last one of the round was lost
+    assert vain.over
+
+
+def test_how_many_in_a_row_are_enough_goes_by_chance() -> None:
+    """Where seven of ten break a contract, eight in a row mean nothing; there is an end all the same."""
+    vain = Vain()
+    for number in range(70):
+        vain.count("it breaks a contract" if number % 10 < 7 else "")
+    ended = 0
+    while not vain.over:
+        vain.count("it breaks a contract")
+        ended += 1
+    assert FEWEST_VAIN < ended < MOST_VAIN
+    assert Vain(proposals=FEWEST_VAIN, rounds=FEWEST_VAIN).over
+    assert Vain(proposals=MOST_VAIN, rounds=MOST_VAIN, earlier=999, useful=1).over

@@ -11,7 +11,6 @@ NOTE [Items behind one that fails]
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +20,7 @@ from typing import TypeVar
 from textgrad_engine import dispatch
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.func.levels import check_function
+from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.llm.usage import call_item
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
     """
     check_function("pmap", function)
     check(pmap, {"concurrency": concurrency}, at_least(1, "concurrency"))
-    if inspect.iscoroutinefunction(function):
+    if is_coroutine_function(function):
         raise TypeError(
             "func.pmap runs a plain function in threads, got an `async def`. In a loop of your own use "
             "`await asyncio.gather(*map(f, items))`; of a module give the module itself, not its aforward."

@@ -36,7 +36,7 @@ from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.vain import MOST_VAIN, ROUNDS_VAIN
+from textgrad_engine.optim.search.vain import FEWEST_VAIN, ROUNDS_VAIN
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 
 
@@ -119,7 +119,7 @@ class OPRO(PopulationSearcher):
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         most, _ = sizes.decisions(self.rounds * self.per_round)
-        _, least = sizes.decisions(min(self.rounds * self.per_round, max(MOST_VAIN, ROUNDS_VAIN * self.per_round)))
+        _, least = sizes.decisions(min(self.rounds * self.per_round, max(FEWEST_VAIN, ROUNDS_VAIN * self.per_round)))
         assert most is not None
         assert least is not None
         rounds, fewest = rounded_up(most, self.per_round), rounded_up(least, self.per_round)

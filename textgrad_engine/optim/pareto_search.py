@@ -51,7 +51,7 @@ from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, l
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
-from textgrad_engine.optim.search.vain import MOST_VAIN
+from textgrad_engine.optim.search.vain import FEWEST_VAIN
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform
@@ -153,7 +153,7 @@ class ParetoSearch(PopulationSearcher):
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         most, _ = sizes.decisions(self.proposals)
-        _, least = sizes.decisions(min(self.proposals, MOST_VAIN))
+        _, least = sizes.decisions(min(self.proposals, FEWEST_VAIN))
         assert most is not None
         assert least is not None
         batch, merges = min(self.batch_size, sizes.train), min(self.merges, most // 2)

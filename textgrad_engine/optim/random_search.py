@@ -32,7 +32,7 @@ from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import KEEP, Race, balance
 from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.searcher import Decision
-from textgrad_engine.optim.search.vain import MOST_VAIN, Vain
+from textgrad_engine.optim.search.vain import FEWEST_VAIN, Vain
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.telling import history_of, tried
@@ -169,7 +169,7 @@ class RandomSearch(BoardSearcher):
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         most, _ = sizes.decisions(self.proposals)
-        _, least = sizes.decisions(min(self.proposals, MOST_VAIN))
+        _, least = sizes.decisions(min(self.proposals, FEWEST_VAIN))
         assert most is not None
         assert least is not None
         usual = sizes.usually(most)

@@ -52,7 +52,7 @@ class _Found:
 
 
 MOST_ASKED = 2
-"""What came to nothing so often is not asked again while feedback, text and history are the same."""
+"""What was answered with no change so often is not asked again while feedback, text and history are the same."""
 
 
 class TGD(Optimizer):
@@ -275,7 +275,7 @@ class TGD(Optimizer):
                     self._note_origins([(change.variable, change.after, made.origins)])
                 elif not each.told:
                     self._note_tried(change)
-                elif change.items:
+                elif change.items and not change.problem:  # what breaks a contract may keep it the next time
                     vain = self._vain(change.variable) + Counter([each.asked])
                     self.state.setdefault(change.variable, {})["vain"] = {each.asked: vain[each.asked]}
         self.changes = [change for change, _ in chosen]
@@ -316,7 +316,7 @@ class TGD(Optimizer):
         many = [Proposal(before, origins)]
         asked = _digest(brief)
         if self._vain(variable)[asked] >= MOST_ASKED:
-            problem = f"the same feedback on the same text came to nothing {MOST_ASKED} times, so nobody was asked"
+            problem = f"the same feedback on the same text changed nothing {MOST_ASKED} times, so nobody was asked"
             many = [Proposal(before, origins, problem=problem)]
         elif gathered.items or not told:
             own = Unaided() if not told else Patch() if group["mode"] == "patch" else Rewrite()
@@ -355,7 +355,7 @@ class TGD(Optimizer):
         self.state.setdefault(change.variable, {})["tried"] = held
 
     def _vain(self, variable: Variable) -> Counter[str]:
-        """How often in a row the last thing that was asked about a parameter came to nothing, by its digest."""
+        """How often the last thing that was asked about a parameter was answered with no change, by its digest."""
         return Counter(self.state.get(variable, {}).get("vain", {}))
 
     def _remembered(self, variable: Variable, transforms: Chain) -> dict[str, Any]:

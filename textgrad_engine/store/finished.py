@@ -23,9 +23,12 @@ from textgrad_engine.store.resume import answer_of, in_order, tools_of, when
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
 
-_NOT_COMPARED = frozenset({"time", "latency", "seconds", "openings", "predictions", "parts"})
+_NOT_COMPARED = frozenset(
+    {"time", "latency", "seconds", "openings", "predictions", "parts", "handicap", "why", "idle", "terms"}
+)
 """Times; looks at the test set, as those of before count; what a program said: objects in it may look otherwise in
-each process. What was made of it is compared. And what each of several metrics gave, which folders of before lack."""
+each process. What was made of it is compared. What each of several metrics gave, and what tokens cost in a race, which
+folders of before lack; and words about what is compared, which may be other ones in another version."""
 _SHOWN = 200
 """So many characters of a text are shown, from its beginning."""
 _BEGINNINGS = {

@@ -137,8 +137,8 @@ class Searcher(Optimizer):
                 self.finished = True
             else:
                 self.steps += 1
-                if self.decided.vain or self.decided.changes:
-                    self.vain.count(self.decided.why if self.decided.vain else "", more=self.decided.more)
+                tried = "" if self.decided.changes and not self.decided.lost else None
+                self.vain.count(self.decided.why if self.decided.vain else tried, more=self.decided.more)
                 self.changes = list(self.decided.changes)
                 write_texts(self.variables(), self.texts())
         return self.decided
