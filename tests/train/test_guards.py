@@ -151,6 +151,8 @@ def test_what_could_not_be_measured_reaches_no_floor() -> None:
     guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"id": "b", "q": "x"}])
     (said,) = guarded.standing({0: 1.0, 1: None}, {0: None, 1: None})
     assert said == "the floor of 0.5 under q = 'x' (2 examples) is not reached: 1.000 -> not measured"
+    (said,) = guarded.standing({0: 1.0, 1: 1.0}, {0: 1.0, 1: None})
+    assert said.endswith("is reached: 1.000 -> 1.000, without 1 that could not be run")
 
 
 def test_an_example_that_cannot_be_run_counts_as_broken() -> None:

@@ -215,7 +215,9 @@ class Guarded:
             reached = means[1] is not None and means[1] >= floor - ALIKE
             was, now = ("not measured" if mean is None else f"{mean:.3f}" for mean in means)
             stands = "is reached" if reached else "is not reached"
-            told.append(f"the floor of {floor:g} under {_slice(column, value, own)} {stands}: {was} -> {now}")
+            lost = sum(best[n] is None for n in own)
+            but = f", without {lost} that could not be run" if lost and means[1] is not None else ""
+            told.append(f"the floor of {floor:g} under {_slice(column, value, own)} {stands}: {was} -> {now}{but}")
         if top is not None:
             wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
             named = [self.names[n] for n in wrong[:_MOST_TOLD]]
