@@ -94,15 +94,7 @@ class Metric(OneVariable):
         check_purpose(purpose)
         check(Metric.__init__, locals() | {"scale": None})
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
-
-    @property
-    def fn(self) -> Callable[..., Any]:
-        """The function."""
-        return self._fn
-
-    @fn.setter
-    def fn(self, fn: Callable[..., Any]) -> None:
-        self._fn, self._scoring, self._alone = fn, scoring(fn), not takes_target(fn)
+        self._called = fn, scoring(fn), takes_target(fn)
 
     @property
     def reads_inputs(self) -> bool:
@@ -111,11 +103,13 @@ class Metric(OneVariable):
 
     def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score a prediction."""
-        fn = self._scoring
+        if self._called[0] is not self.fn:  # it was given another one since
+            self._called = self.fn, scoring(self.fn), takes_target(self.fn)
+        _, fn, targeted = self._called
         if inputs is not None and self.reads_inputs:
             texts = {name: each.data if isinstance(each, Variable) else each for name, each in inputs.items()}
             fn = functools.partial(fn, inputs=texts)
-        target = None if self._alone else target
+        target = target if targeted else None
         return deterministic_evaluator(prediction, target, fn, self.purpose, self.success_fn, scale=self.scale)[0]
 
 
