@@ -50,7 +50,7 @@ from textgrad_engine.store import Run, check_shrunk, is_folds, read_folds, read_
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train import shrink as shortened
 from textgrad_engine.train.interrupt import stopping_on_interrupt
-from textgrad_engine.train.shrinking import USUAL_RUNS
+from textgrad_engine.train.shrinking import MARGIN, USUAL_RUNS
 
 
 @command
@@ -62,6 +62,16 @@ def shrink(
     allowance: Annotated[
         int | None, typer.Option("--allowance", metavar="N", min=2, help="Run at most so many examples in a race.")
     ] = None,
+    margin: Annotated[
+        float,
+        typer.Option(
+            "--margin",
+            metavar="SHARE",
+            min=0.001,
+            max=1.0,
+            help="The mean may be lower by less than this of the scale.",
+        ),
+    ] = MARGIN,
     lanes: Annotated[int, typer.Option("--lanes", metavar="N", min=1, help="So many races at a time.")] = 4,
     model: ModelName = None,
     base_url: BaseUrl = None,
@@ -101,7 +111,7 @@ def shrink(
         fewest, most = (count(len(val) * runs) for runs in USUAL_RUNS)
         complain(
             f"Usually {fewest} to {most} runs of the program on one of its {plural(len(val), 'example')}, more where "
-            "most lines are needed; --budget-calls and --max-tries limit it"
+            "most lines are needed or answers change by themselves; --budget-calls and --max-tries limit it"
         )
     began = time.monotonic()
     parameters = dict(program.named_parameters())
@@ -120,6 +130,7 @@ def shrink(
                 contracts=contracts,
                 guards=guards,
                 clusters=config.data.clusters,
+                margin=margin,
                 allowance=allowance,
                 max_tries=max_tries,
                 lanes=lanes,
@@ -177,6 +188,7 @@ def _document(result: ShrinkResult, seconds: float) -> dict[str, Any]:
     body = {
         **{name: getattr(result, name) for name in ("before", "after", "tried", "ended")},
         "removed": {name: list(numbers) for name, numbers in result.removed.items()},
+        "refused": finite(dict(result.refused)),
         "tokens": {"before": result.tokens[0], "after": result.tokens[1]},
         "val": {"before": evaluation_as_json(result.before_val), "after": evaluation_as_json(result.after_val)},
         "comparison": finite(asdict(result.comparison)),

@@ -26,7 +26,12 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
     """
     used = result.usage
     spent = f"{plural(used.calls, 'call')}, {count(used.total_tokens)} tokens, {cost(used.dollars)}"
-    why = {"finished": "", "tries": "no more were allowed", "budget": "the budget was spent"}[result.ended]
+    why = {
+        "finished": "",
+        "tries": "no more were allowed",
+        "budget": "the budget was spent",
+        "noise": "answers change too much by themselves for so few examples to tell",
+    }[result.ended]
     ended = f"; {why}, so not every line was tried" if why else ""
     parts: list[RenderableType] = [
         styled(title, "bold"),
@@ -41,6 +46,9 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         *_front(result),
         "",
     ]
+    for name, lost in result.refused.items():
+        which = "The prompt" if len(result.removed) == 1 else name
+        parts += [hanging("  ", "  ", f"{which} stays as it was: {_refusal(result, lost)}"), ""]
     for name, numbers in result.removed.items():
         what = "the prompt" if len(result.removed) == 1 else name
         parts.append(styled(f"Left out of {what}: {plural(len(numbers), 'line') if numbers else 'nothing'}", "bold"))
@@ -48,6 +56,14 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         parts += [hanging("  - ", "", places[number - 1].text.rstrip(), "red") for number in numbers]
         parts.append("")
     return printed(parts, width, color)
+
+
+def _refusal(result: ShrinkResult, lost: float) -> str:
+    could = f"may cost up to {lost:.2f} of the scale" if lost <= 1 else "cost answers"
+    return (
+        f"the shorter text that was found {could}, as far as {plural(result.comparison.n, 'example')} can tell. "
+        "More examples, a judge that is less noisy, or a larger --margin may show that it is as good."
+    )
 
 
 def _scores(result: ShrinkResult) -> RenderableType:

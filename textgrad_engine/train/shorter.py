@@ -7,7 +7,7 @@ import math
 import operator
 import random
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeAlias
 
 from textgrad_engine import dispatch
@@ -19,10 +19,12 @@ from textgrad_engine.optim.search.race import BATCH, Race
 from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.threshold import GUESSED
 from textgrad_engine.optim.shrink import Point, pareto
+from textgrad_engine.train.clusters import clustered_t
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import MOST_UNANSWERED
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.power import minimum_detectable_effect
 
 Put: TypeAlias = Callable[[str], Texts]
 """The texts with one of them in its place."""
@@ -42,6 +44,12 @@ MOST_LOOKS = 4
 PROVEN = 0.975
 """The mean is worse when this is so probable."""
 
+PEEKS = 1, 3, 10
+"""After so many fresh answers of each example it is seen whether a text is shown to be as good."""
+
+WRONG = 0.05
+"""So often a text that is worse by the margin is taken for as good; each peek may be wrong in its part of that."""
+
 MOST_RUNS = 3
 """So often a text that looks worse on the whole is run on all examples."""
 
@@ -59,6 +67,7 @@ class ShorterTexts:
         start: the given texts.
         before: them on the validation set.
         doubt: a text is worse when this is so probable, slips aside.
+        margin: the mean may be lower by less than this in the end, as a share of the scores' scale.
         allowance: at most so many examples in a race; None for all.
         seed: of the order of the examples.
     """
@@ -69,11 +78,12 @@ class ShorterTexts:
         start: Texts,
         before: Evaluation,
         doubt: float,
+        margin: float,
         allowance: int | None,
         seed: int,
     ) -> None:
         self.objective, self.start, self.before = objective, start, before
-        self.doubt, self.allowance = doubt, allowance
+        self.doubt, self.margin, self.allowance = doubt, margin, allowance
         self.rng = functools.partial(random.Random, operator.index(seed))
         known = {n: score for n, score in enumerate(before.scores) if score is not None}
         self.board = Board(start, (), known, limits=objective.scale)
@@ -89,6 +99,49 @@ class ShorterTexts:
     async def holds(self, put: Put, text: str, examples: Sequence[int], look: int) -> list[bool]:
         """Whether examples come out as well as with the given texts, up to noise."""
         return await dispatch.aside(functools.partial(self._held, put, text, examples, look))
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether a text that is just as good would not be shown to be so, 4 times in 5, for the noise of answers."""
+        n, spread = len(self.board.val), math.sqrt(2 * self._noise / PEEKS[-1]) / self.board.scale
+        if not spread:
+            return False
+        return n < 2 or minimum_detectable_effect(n, sd=spread, alpha=2 * WRONG / len(PEEKS)) > self.margin
+
+    def shown(self, put: Put, text: str) -> float:
+        """By how much the mean may be lower with a shorter text, at worst, as a share of the scale.
+
+        Races chose the text by answers that were kind to it, so both texts are run again: more and more, until the
+        interval of the difference lies on one side of `margin`, with 95% in all. Where no answer changes by itself,
+        what is known will do.
+
+        Returns:
+            The end of the interval; 0 where nothing is lost on any example, infinite where too few answers were to be
+            had.
+        """
+        every = sorted(self.board.val)
+        names = [self.objective.clusters[n] for n in every] if self.objective.clusters else every
+        rows: list[list[list[float | None]]] = []
+        worst, seen = math.inf, 0
+        for most in PEEKS if self._noise else (0, *PEEKS):
+            looks = range(MOST_LOOKS + 1 + seen, MOST_LOOKS + 1 + most) if most else (0,)
+            seen = most
+            try:
+                rows += [
+                    [self._look(self._given, self.start[0], every, look), self._look(put, text, every, look)]
+                    for look in looks
+                ]
+            except BudgetExceeded:
+                self.spent = True
+                break
+            told = self._differences(rows)
+            if len(told) < (1 - MOST_UNANSWERED) * len(every):
+                return math.inf
+            low, high = _interval(list(told.values()), [names[n] for n in told])
+            worst = max(0.0, -low / self.board.scale)
+            if worst < self.margin or -high / self.board.scale > self.margin:
+                break
+        return worst
 
     @functools.cached_property
     def examples(self) -> list[int]:
@@ -153,6 +206,16 @@ class ShorterTexts:
         right = set(self.board.right)
         changes = [score < self.board.val[n] - self._tolerance for n, score in self._again.items() if n in right]
         return min(MOST_SLIPS, (sum(changes) + 0.25) / (len(changes) + 1))
+
+    @staticmethod
+    def _differences(rows: Sequence[Sequence[Sequence[float | None]]]) -> dict[int, float]:
+        """The mean difference of each example that had all its answers, by its place."""
+        found = {}
+        for place, looks in enumerate(zip(*[zip(*row) for row in rows])):
+            changes = [new - old for old, new in looks if old is not None and new is not None]
+            if len(changes) == len(rows):
+                found[place] = statistics.mean(changes)
+        return found
 
     def _given(self, text: str) -> Texts:
         """The given texts with the first of them in other words."""
@@ -267,3 +330,13 @@ class ShorterTexts:
             for n, again in zip(raw, self._look(put, text, list(raw), look)):
                 now[n] += [] if again is None else [again]
         return race.probability <= 1 - PROVEN
+
+
+def _interval(differences: Sequence[float], names: Sequence[Hashable]) -> tuple[float, float]:
+    """The interval of a mean difference at one of the peeks; where nothing is lost, it ends there."""
+    if min(differences) >= 0:
+        return 0.0, math.inf
+    if len(set(names)) < 2:
+        return -math.inf, math.inf
+    found = clustered_t(differences, names, 1 - 2 * WRONG / len(PEEKS))
+    return found.low, found.high

@@ -30,9 +30,13 @@ from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.shorter import ShorterTexts
 
-USUAL_RUNS = 7, 15
-"""So many runs of each example are usual. Simulated, 20 to 150 lines of which 7 matter: with 96 examples 7 runs where
-nothing slips, and up to 18 where 10 answers of 100 do; with 24 examples 14 to 17, with 400 examples 8."""
+USUAL_RUNS = 7, 33
+"""So many runs of each example are usual. Simulated, 20 to 150 lines of which 7 matter and 96 examples: 7 runs where
+nothing slips, 13 to 16 on the average where 2 answers of 100 do, 25 to 33 where 10 do, and 73 at most."""
+
+
+MARGIN = 0.05
+"""A mean that is lower by less, as a share of the scores' scale, is as good."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,11 @@ class ShrinkResult:
         front: the given texts and all that were raced and that guards did not refuse, those that no other beats by
             fewer tokens or a higher score without losing in the other, longest first. Where a race ended early, the
             score is what it leads to expect.
-        ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`) or ``"budget"``.
+        refused: for each short text that was found, and not shown to be as good, by how much the mean may be lower with
+            it, as a share of the scores' scale: its 95% interval reaches beyond `margin`, and the text of before stays.
+        ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`), ``"budget"``, or
+            ``"noise"``: answers change so much by themselves that these examples could not show, 4 times in 5, that a
+            text is just as good, so nothing was looked for.
         usage: what it used.
     """
 
@@ -65,7 +73,8 @@ class ShrinkResult:
     comparison: Comparison
     tried: int
     front: tuple[FrontPoint, ...]
-    ended: Literal["finished", "tries", "budget"]
+    refused: dict[str, float]
+    ended: Literal["finished", "tries", "budget", "noise"]
     usage: Usage
 
 
@@ -82,6 +91,7 @@ def shrink(
     guards: Guards | None = None,
     clusters: str | None = None,
     doubt: float = KEEP,
+    margin: float = MARGIN,
     allowance: int | None = None,
     max_tries: int | None = None,
     lanes: int = 1,
@@ -97,10 +107,9 @@ def shrink(
     is measured before that, and an example that got worse is looked at again (`train.shorter`). Several texts are
     shrunk one after the other.
 
-    Of simulated prompts of 150 lines, of which 7 matter, 96 examples leave these 7 after some 700 calls; after 1,300
-    where 10 answers of 100 go wrong by themselves. A line that one of these examples needs may be lost then (it was in
-    2 of 8 prompts that have such lines). One that makes all answers better, and that no example by itself tells of,
-    takes some 3,500 calls.
+    Of simulated prompts of 150 lines, of which 7 matter, 96 examples leave these 7 after some 700 calls; after 2,500
+    where 10 answers of 100 go wrong by themselves. A line that one of these examples needs may be lost then. One
+    that makes all answers better, and that no example by itself tells of, takes some 3,500 calls.
 
     Args:
         program: the module.
@@ -116,6 +125,8 @@ def shrink(
             for independent. Races do.
         doubt: a line stays when it is this probable that the texts are worse without it, by the examples whose change
             is no slip; above 0.5. It also stays where the mean of all is worse with 97.5%.
+        margin: the short texts stay only where the mean is shown (95%) to be lower by less than this, as a share of the
+            scores' scale, in answers that chose nothing; else the text is as it was (`ShrinkResult.refused`).
         allowance: at most so many examples in a race; None for all.
         max_tries: at most so many races for each text; None sets no limit.
         lanes: so many races at a time. The result is the same; some races turn out not to have been needed.
@@ -143,7 +154,7 @@ def shrink(
         ({'system': 'Shout.'}, {'system': (1, 3)})
     """
     counts = at_least(1, "allowance", "max_tries", "lanes", "concurrency")
-    check(shrink, locals(), counts, _PROBABLE)
+    check(shrink, locals(), counts, _PROBABLE, _SHARE)
     objective = Objective(
         program,
         loss,
@@ -158,12 +169,17 @@ def shrink(
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
-        races = ShorterTexts(objective, start, before, doubt, allowance, seed)
+        races = ShorterTexts(objective, start, before, doubt, margin, allowance, seed)
         now, finished = start, True
         removed: dict[str, tuple[int, ...]] = {}
+        refused: dict[str, float] = {}
+        noisy = False
         for number, name in enumerate(objective.names):
             put = functools.partial(_put, now, number)
             try:
+                if noisy := races.in_vain:
+                    removed[name] = ()
+                    continue
                 work = functools.partial(
                     leave_out,
                     now[number],
@@ -179,8 +195,11 @@ def shrink(
             except BudgetExceeded:
                 races.spent, removed[name] = True, ()
                 continue
-            now, removed[name] = put(found.text), found.removed
             finished = finished and found.finished
+            if found.removed and (lost := races.shown(put, found.text)) >= margin:
+                removed[name], refused[name] = (), lost
+            else:
+                now, removed[name] = put(found.text), found.removed
         after = races.evaluation(now)
     write_texts(objective.parameters, now)
     return ShrinkResult(
@@ -193,7 +212,8 @@ def shrink(
         comparison=compare(before, after),
         tried=len(races.records),
         front=races.front({now: after.mean}),
-        ended="budget" if races.spent else "finished" if finished else "tries",
+        refused=refused,
+        ended="noise" if noisy else "budget" if races.spent else "finished" if finished else "tries",
         usage=used.total,
     )
 
@@ -242,4 +262,5 @@ def _put(texts: Texts, number: int, text: str) -> Texts:
     return (*texts[:number], text, *texts[number + 1 :])
 
 
+_SHARE = Range("above 0 and at most 1", lambda value: 0 < value <= 1, ("margin",))
 _PROBABLE = Range("above 0.5 and at most 1", lambda value: 0.5 < value <= 1, ("doubt",))
