@@ -558,6 +558,24 @@ def test_the_log_tells_of_a_silence_when_it_is_long_and_when_it_is_twice_as_long
     assert str(error) in first[0]
 
 
+def test_a_time_in_which_nobody_asks_is_no_silence(run, ask, caplog):
+    """A notebook is left for an hour after a call that failed."""
+
+    async def main():
+        async def answer(request):
+            raise ConnectionFailed("nobody there")
+
+        limited = Limit(FunctionModel(answer, name="down"), 1)
+        for _ in range(3):
+            with pytest.raises(ConnectionFailed):
+                await limited.complete(ask())
+            await asyncio.sleep(3600)
+
+    with caplog.at_level(logging.WARNING):
+        run(main())
+    assert not caplog.records
+
+
 def test_refusals_between_answers_are_not_told(run, ask, caplog):
     """An endpoint that is asked a little too fast answers all the same."""
 

@@ -175,6 +175,7 @@ class _Gate:
         self._paced = 0  # for so many more answers
         self._told = False  # of that
         self._silent_since: float | None = None  # when the first call was sent after which none was answered
+        self._refused_at = 0.0  # when one failed so the last time
         self._told_from = _SILENCE  # so long a silence is told of
         self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
         self._paused_until = 0.0
@@ -281,8 +282,9 @@ class _Gate:
 
     def _tell_of_silence(self, error: APIError, sent: float, name: str) -> None:
         now = self.now()
-        if self._silent_since is None:
-            self._silent_since = sent
+        if self._silent_since is None or sent - self._refused_at > max(_PATIENCE, self._max_pause):
+            self._silent_since = sent  # nobody asked in between, as in a notebook that is left for an hour
+        self._refused_at = now
         silent, pause = now - self._silent_since, max(0.0, self._paused_until - now)
         if silent + pause < self._told_from:
             return
