@@ -63,13 +63,14 @@ def test_the_race_of_every_optimizer_knows_of_it(name: str, steady: bool) -> Non
     assert step.race.outcome == ("better" if steady else "no difference")
 
 
-@pytest.mark.parametrize(("steady", "left"), [(True, "Repeat.\nShout."), (False, "Repeat.")])
-def test_shrinking_knows_of_it(steady: bool, left: str) -> None:
-    """A line that an answer hangs on stays; where that answer comes and goes by itself, it is not worth the line."""
+@pytest.mark.parametrize(("steady", "ended"), [(True, "finished"), (False, "noise")])
+def test_shrinking_knows_of_it(steady: bool, ended: str) -> None:
+    """A line that an answer hangs on stays. Where answers come and go, four examples show of none that it can go."""
     words = ("w0", "w2", "w4", "w1")
     program = nn.ChatCompletion("{word}", nn.Parameter("Repeat.\nShout.", role="system prompt"), model=model_of(steady))
     found = shrink(program, nn.ExactMatch(), rows(words), doubt=0.8, contracts=[optim.Requires(["Repeat"])])
-    assert found.after == {"system": left}
+    assert (found.after, found.ended) == ({"system": "Repeat.\nShout."}, ended)
+    assert (found.tried > 0) is steady
 
 
 def test_it_is_measured_once_a_run() -> None:
