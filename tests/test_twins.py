@@ -219,7 +219,7 @@ def test_what_waits_works_in_a_loop_of_ones_own(name: str) -> None:
     async def cell() -> Any:
         return read(WAITS[name].blocking())
 
-    asyncio.run(cell())
+    assert repr(asyncio.run(cell())) == repr(read(WAITS[name].blocking()))
 
 
 @pytest.mark.parametrize("name", WAITS)
@@ -231,9 +231,9 @@ def test_what_is_awaited_does_not_block_the_loop(name: str, gate: threading.Even
         task = asyncio.ensure_future(WAITS[name].twin())
         await asyncio.sleep(0)
         gate.set()
-        return await task
+        return read(await task)
 
-    asyncio.run(asyncio.wait_for(handler(), PATIENCE))
+    assert repr(asyncio.run(asyncio.wait_for(handler(), PATIENCE))) == repr(read(WAITS[name].blocking()))
 
 
 @pytest.mark.parametrize("name", WAITS)
