@@ -589,6 +589,28 @@ def test_refusals_between_answers_are_not_told(run, ask, caplog):
     assert not caplog.records
 
 
+def test_one_call_that_fails_late_is_no_silence_while_others_are_answered(run, ask, caplog):
+    """Of an endpoint that takes a minute for the longest answers, and gives them up."""
+
+    async def main():
+        async def answer(request):
+            if request.messages[0].text == "long":
+                await asyncio.sleep(60)
+                raise ServerFailed("took too long", status=504)
+            await asyncio.sleep(1)
+            return "ok"
+
+        limited = Limit(FunctionModel(answer), 2)
+        long = asyncio.create_task(limited.complete(ask("long")))
+        while not long.done():
+            await limited.complete(ask())
+        assert isinstance(long.exception(), ServerFailed)
+
+    with caplog.at_level(logging.WARNING):
+        run(main())
+    assert not caplog.records
+
+
 def each_second_one(error):
     turns = itertools.count()
 

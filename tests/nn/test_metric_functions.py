@@ -43,6 +43,7 @@ async def later(answer: str, *, target: str) -> bool:
         lambda y_true, y_pred, inputs: y_true.startswith(y_pred) and inputs == {"text": "ab"},
         lambda answer, target, strict=False: target.startswith(answer),
         functools.partial(lambda answer, target, strict: target.startswith(answer), strict=True),
+        functools.partial(lambda prediction, language, target: target.startswith(prediction), language="en"),
         Starts(),
         later,
     ],
@@ -51,6 +52,12 @@ def test_it_is_given_prediction_and_target_as_it_wants_them(function: Callable[.
     metric = nn.Metric(function, "how it starts")
     assert metric.fn is function
     assert tg.evaluate(lambda text: text, ROWS, metric).scores == (1.0,)
+
+
+def test_what_a_partial_settles_stays_settled() -> None:
+    """Whoever made it compares all answers with one text, and rows have other ones."""
+    metric = nn.Metric(functools.partial(lambda prediction, target: prediction == target, target="yes"), "equality")
+    assert metric(tg.Variable("yes"), "what the row holds").data == 1
 
 
 @pytest.mark.parametrize(

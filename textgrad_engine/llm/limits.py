@@ -174,7 +174,8 @@ class _Gate:
         self._pace = 0.0  # seconds from call to call, while a day's quota comes back one by one
         self._paced = 0  # for so many more answers
         self._told = False  # of that
-        self._silent_since: float | None = None  # when the first call was sent after which none was answered
+        self._silent_since: float | None = None  # when it answered last, or the first call since was sent
+        self._answered_at = 0.0
         self._refused_at = 0.0  # when one failed so the last time
         self._told_from = _SILENCE  # so long a silence is told of
         self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
@@ -243,7 +244,7 @@ class _Gate:
         self._pauses = 0
         self._refused = False
         self._absent_since = None
-        self._silent_since = None
+        self._silent_since, self._answered_at = None, self.now()
         if self._pace:
             self._paced -= 1
             if not self._paced:
@@ -283,7 +284,9 @@ class _Gate:
     def _tell_of_silence(self, error: APIError, sent: float, name: str) -> None:
         now = self.now()
         if self._silent_since is None or sent - self._refused_at > max(_PATIENCE, self._max_pause):
-            self._silent_since = sent  # nobody asked in between, as in a notebook that is left for an hour
+            # Who was sent long ago may be the only one without an answer. And nobody asked in between, perhaps, as in a
+            # notebook that is left for an hour.
+            self._silent_since = max(sent, self._answered_at)
         self._refused_at = now
         silent, pause = now - self._silent_since, max(0.0, self._paused_until - now)
         if silent + pause < self._told_from:

@@ -67,7 +67,7 @@ def scoring(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = signature_of(function)
     except (TypeError, ValueError):
         return function
-    parameters = list(signature.parameters.values())
+    parameters = _parameters(function)
     first, second = [*(each.name for each in parameters if each.kind in _BY_PLACE), "", ""][:2]
     target_first = first in _TARGETS and second in _PREDICTIONS
     behind_a_star = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
@@ -101,7 +101,10 @@ def _target_by_name(parameters: Sequence[inspect.Parameter]) -> list[inspect.Par
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Those that are still to be given: what a partial has settled by name stays as it is."""
     try:
-        return list(signature_of(function).parameters.values())
+        parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError):  # a callable that does not say how it is called
         return []
+    settled = function.keywords if isinstance(function, functools.partial) else {}
+    return [each for each in parameters if each.name not in settled]
