@@ -748,3 +748,24 @@ def test_a_recorded_edit_that_turns_out_empty_hears_feedback_whenever_it_came(re
     for node in behind:
         behind += [below for below, _ in node.next_functions if below is not None]
     assert "ChatCompletionBackward" in [node.name() for node in behind]
+
+
+def test_an_edit_that_is_edited_says_what_it_is_an_edit_of() -> None:
+    """As it does where nobody edits it; and so does the edit of it."""
+
+    def change(text: tg.Variable) -> Any:
+        return func.jvp(lambda draft: ops.join([draft, "!"]), (text,), (ops.join([text, "?"]),))[1]
+
+    draft = tg.Variable("a", role="draft")
+    edit, change_of_edit = func.jvp(change, (draft,), ("b",))
+    assert edit.role == change(draft).role == "edit of the draft"
+    assert change_of_edit.role == "edit of the edit of the draft"
+
+
+def test_an_edit_of_edits_names_the_parts_that_they_edit() -> None:
+    """And not their numbers among the parts that are edited, which differ from example to example."""
+
+    def change(text: tg.Variable) -> Any:
+        return func.jvp(lambda draft: ops.join(["Dear ", draft]), (text,), (ops.join([text, "?"]),))[1]
+
+    assert func.jvp(change, (tg.Variable("a"),), ("b",))[1].data == "In part 2 of 2 (the edit): In part 1 of 2: b"

@@ -432,6 +432,15 @@ def test_two_levels_are_two_loops(program: Program, given: list[str], order: int
     assert_asked(together.asked, apart.asked)
 
 
+def test_of_two_levels_edited_feedback_knows_its_place() -> None:
+    """Also for an example whose feedback no edit changes, beside one whose feedback one does."""
+    one = edited(twice(Program((("field", 1),), "scaled")))
+    prompts, given = ["P", "Q"], ["y", "x"]
+    together = run(lambda: func.vmap(lambda p: func.vmap(lambda t: one(p, t))(given))(prompts), 0)
+    apart = run(lambda: [one(tg.Variable(p), tg.Variable(t)) for p in prompts for t in given], 0)
+    assert_asked(together.asked, apart.asked)
+
+
 def place(text: Any, answer: Any) -> tg.Variable:
     return ops.format(ops.join([text, answer, "{a}"]), a=ops.join([text, answer]))
 

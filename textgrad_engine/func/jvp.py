@@ -151,6 +151,9 @@ def _named(edit: Variable, value: Variable) -> Variable:
     inner = edit._inner
     if isinstance(inner, list):
         named._inner = [_named(*pair) for pair in zip(inner, _entries(value, edit._layer, len(inner)))]
+    elif isinstance(inner, tuple):  # of an outer level of this kind
+        first = _named(inner[0], value)
+        named._inner = first, _named(inner[1], first)
     elif isinstance(inner, Variable):
         named._inner = _named(inner, value)
     return named

@@ -69,6 +69,16 @@ def _together(level: Layer | None, entries: Sequence[Variable]) -> Source | None
     return _Sources(known[0].example, known[0].node, known[0].output, level=level, each=each)
 
 
+def _with_source(value: Variable, source: Source | None) -> Variable:
+    """A value that says where it came from; of batches, with which nobody above has anything to do, each entry does."""
+    own = value._alias()
+    own.source = source
+    if isinstance(own._inner, list) and isinstance(source, _Sources):
+        assert own._layer is not None
+        own._inner = [_with_source(entry, source.of(own._layer, n)) for n, entry in enumerate(own._inner)]
+    return own
+
+
 class BatchSplit:
     """The values of one level of batching, for one use of a rule.
 
@@ -128,12 +138,7 @@ class BatchSplit:
         source = _source_of(value)
         if not isinstance(source, _Sources):
             return parts
-        found = []
-        for number, part in enumerate(parts):
-            own = part._alias()
-            own.source = source.of(self.layer, number)
-            found.append(own)
-        return found
+        return [_with_source(part, source.of(self.layer, number)) for number, part in enumerate(parts)]
 
     def only(self, value: Variable) -> int | None:
         """The one example that a value says anything about; None where it is not known to be only one."""
@@ -157,10 +162,7 @@ class BatchSplit:
             entries[number] = value
         if any(self._is_above(value) for value in values.values()):
             result: Variable = Gather.apply(self.layer, entries)
-            result.source = _together(self.layer, entries)
-            if result._layer is self.layer:  # nobody above has anything to do with it
-                result._inner = list(self._with_sources(result, result._inner))
-            return result
+            return _with_source(result, _together(self.layer, entries))
         return self.layer.batch(entries)
 
     @contextlib.contextmanager
