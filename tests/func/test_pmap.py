@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.dispatch import Scope
+from textgrad_engine.errors import CallCancelled
 from textgrad_engine.func import pmap
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -115,6 +117,19 @@ def test_a_second_ctrl_c_ends_the_wait_for_items_under_way(monkeypatch: pytest.M
     finally:
         late.cancel()
         over.set()
+
+
+def test_no_item_begins_when_nobody_waits_any_more() -> None:
+    """As where an `apmap` is cancelled: items may do what costs, besides asking models."""
+    begun = []
+
+    def work(number: int) -> None:
+        begun.append(number)
+        scope.cancel()
+
+    with Scope() as scope, pytest.raises(CallCancelled, match="this pmap was cancelled"):
+        pmap(work, concurrency=1)(range(3))
+    assert begun == [0]
 
 
 def test_no_items_are_no_work() -> None:

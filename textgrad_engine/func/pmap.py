@@ -59,6 +59,7 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
 
     Raises:
         TypeError: the function is none or an `async def`, or concurrency is no whole number.
+        CallCancelled: (from the new function) nobody waits for it any more, as for a cancelled `apmap`.
         DispatchError: (from the new function) inside of an `async def forward`, where `apmap` is awaited instead.
         ValueError: concurrency is below 1.
 
@@ -104,6 +105,7 @@ def in_threads(
     inside = call_item.get()
 
     def run(number: int, item: T) -> R:
+        dispatch.check_cancelled("this pmap", "items that had not begun are left out")
         _AROUND.set((*around, (step, number)))  # in the item's own context
         if numbered:
             call_item.set((*inside, number))
