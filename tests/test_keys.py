@@ -21,6 +21,8 @@ FORMS = [
     "AIzaSy" + "aB3dE6gH9_-" * 3,
     "hf_" + "aB3dE6gH" * 4,
     "xai-" + "aB3dE6gH9" * 8,
+    "csk-" + "ab3de6gh" * 6,
+    "nvapi-" + "aB-dE_gH9" * 7,
     "hf_" + "aBcdEfgHiJklMnopQ" * 2,
     "ghp_" + "aB3dE6gH9" * 4,
     "github_pat_11" + "aB3dE6gH9_" * 8,
@@ -98,6 +100,9 @@ def test_a_key_is_not_shown_with_white_space_before_it(given: Any) -> None:
     "text",
     [
         "sk-learn-compatible-estimator",
+        "xai-grok-4-fast-reasoning",
+        "pplx-sonar-70b-chat-online",
+        "nvapi-nemotron-70b-instruct",
         "Basic understanding of it",
         "http://host/v1",
         "hf_hub_download_with_retries_version2",
