@@ -12,7 +12,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import dispatch, func, nn, ops, optim, pytree
-from textgrad_engine.errors import DispatchError
+from textgrad_engine.errors import AutogradError, DispatchError
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import ashrink, shrink
@@ -299,3 +299,21 @@ def test_an_async_function_is_no_function_of_pmap() -> None:
                 transform(given)
         with pytest.raises(TypeError, match="give the module itself"):
             transform(Sorter().aforward)
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        func.avmap(func.agrad(wrong)),
+        func.ajacrev(func.agrad(wrong)),
+        lambda given: dispatch.aside(lambda: func.jvp(func.agrad(wrong), (given[0],), ("b",))),
+    ],
+)
+def test_a_twin_inside_of_a_transform_is_told_what_stands_there(waiting: Any) -> None:
+    """Its coroutine is closed, too, and not told of as never awaited."""
+
+    async def main() -> None:
+        with pytest.raises(AutogradError, match=r"take a plain def, as func\.avmap\(func\.grad\(f\)\)"):
+            await waiting(["a"])
+
+    asyncio.run(main())

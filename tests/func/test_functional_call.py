@@ -87,7 +87,9 @@ def test_a_forward_that_would_run_after_the_call_is_refused() -> None:
             yield ops.join([self.tone, text])
 
     message = r"functional_call: the result of {} would be computed after the call, .* own values: it is {}"
-    with pytest.raises(AutogradError, match=message.format("Asynchronous", "a coroutine. Transforms take a plain def")):
+    with pytest.raises(
+        AutogradError, match=message.format("Asynchronous", "a coroutine. Transforms and their twins take a plain def")
+    ):
         func.functional_call(Asynchronous(), {"tone": "rude"}, "x")
     with pytest.raises(AutogradError, match=message.format("Generating", "generator")):
         func.functional_call(Generating(), {"tone": "rude"}, "x")

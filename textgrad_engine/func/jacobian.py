@@ -21,7 +21,7 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
 from textgrad_engine.func.jvp import check_edit, jvp
-from textgrad_engine.func.levels import below, called, lift, map_variables
+from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
 from textgrad_engine.kinds import is_whole
@@ -91,8 +91,7 @@ def _starts(layer: GradLayer, root: Any, feedback: str | None, call: str) -> Any
     """Where passes from one output begin: one place, or (nested) lists of them for a batch."""
     if not isinstance(root, Variable):
         raise AutogradError(
-            f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got "
-            f"{type(root).__name__} {root!r:.40}"
+            f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got {kind_of(root)}"
         )
     shape = first_data(root)
     number = shape

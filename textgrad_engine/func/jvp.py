@@ -25,7 +25,7 @@ from textgrad_engine.autograd.rules import Rule, SetUp, Split, run_rule
 from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import entry_of, keys_of, made_of
-from textgrad_engine.func.levels import below, called, is_of, lift, map_variables, separate_style, wrapped
+from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,7 @@ def jvp(
     for value in pytree.leaves(results):
         if not isinstance(value, Variable):
             raise AutogradError(
-                f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got "
-                f"{type(value).__name__} {value!r:.40}"
+                f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got {kind_of(value)}"
             )
     plain = map_variables(lambda value: below(layer, value), results)
     changes = map_variables(layer.tangent_of, results)

@@ -84,8 +84,9 @@ def kind_of(value: object) -> str:
     if inspect.iscoroutine(value):
         value.close()
         return (
-            "a coroutine. Transforms take a plain def: what it asks a model is pending by itself, and many calls are "
-            "under way at once; what waits belongs into the `async def forward` of a Function"
+            "a coroutine. Transforms and their twins take a plain def, as func.avmap(func.grad(f)): what it asks a "
+            "model is pending by itself, and many calls are under way at once; what waits belongs into the `async def "
+            "forward` of a Function"
         )
     return f"{type(value).__name__} {value!r:.40}"
 
