@@ -50,6 +50,7 @@ _OURS = {
     "forward": ("lm", "model", "engine"),
     "backward": ("backward_engine",),
     "gradient": ("grad_tensors",),
+    "grad_variables": ("grad_tensors",),
     "base_url": ("api_base", "endpoint", "azure_endpoint"),
 }
 """What our names are in TextGrad, DSPy, GEPA, AdalFlow, Trace, PyTorch and Lightning."""

@@ -26,7 +26,7 @@ class Reach:
     """
 
     def __init__(self, roots: Sequence[Node], captures: Collection[GradientEdge] | None) -> None:
-        self._roots, self._captures = roots, captures
+        self._roots, self._captures = roots, None if captures is None else frozenset(captures)
         self._known: dict[frozenset[tuple[Any, int]], dict[Node, tuple[bool, ...]]] = {}
 
     def wanted(self, node: Node, inside: Inside) -> tuple[bool, ...]:
