@@ -60,7 +60,7 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: tg.budget(usd=1).__enter__(), "budget() has no argument 'usd'; here it is 'dollars'"),
         (lambda: tg.budget(x=1).__enter__(), "budget() has no argument 'x'; it takes dollars, calls, tokens"),
         (lambda: tg.evaluate(nn.ChatCompletion("{a}"), ROWS, strict=True), "'strict'; it takes program, dataset"),
-        (lambda: tg.backward([tg.Variable("a")], grad_tensors=["b"]), "backward() has no argument 'grad_tensors'; here"),
+        (lambda: tg.backward([tg.Variable("a")], grad_tensors=["b"]), "backward() has no argument 'grad_tensors'"),
         (lambda: tg.Variable("a").backward(engine="a/b"), "Variable.backward() has no argument 'engine'; use_models("),
     ],
 )  # fmt: skip
