@@ -11,7 +11,8 @@ HIDDEN = "[redacted]"
 # stand the end of a line or a tab, as `repr` and JSON write them.
 _KEY = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
-    r"(?:sk|rk|pk|csk|xai|nvapi|pplx)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form
+    r"(?:sk|rk|pk)-(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{16,}"  # OpenAI's form
+    r"|(?:csk|xai|pplx)-[A-Za-z0-9]{32,}|nvapi-[A-Za-z0-9_-]{40,}"  # Cerebras, xAI, Perplexity, NVIDIA
     r"|(?:gsk|gh[oprsu]|r8|fw)_(?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{20,}"  # Groq, GitHub, Replicate, Fireworks
     r"|(?:github_pat|tgp_v1)_(?=[A-Za-z_-]{0,64}\d)[A-Za-z0-9_-]{20,}"  # GitHub's newer ones, Together
     r"|hf_[A-Za-z0-9]{30,}"  # Hugging Face, mostly without a digit
