@@ -27,6 +27,9 @@ FORMS = [
     "ghp_" + "aB3dE6gH9" * 4,
     "github_pat_11" + "aB3dE6gH9_" * 8,
     "tgp_v1_" + "aB-dE_gH9" * 5,
+    "nvapi-" + "aB3dE6gH9_-" * 6,
+    "csk-" + "aB3dE6gH" * 6,
+    "pplx-" + "aB3dE6gH" * 6,
     "AKIA" + "B3DE6GH9" * 2,
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.aB3dE6gH9_x",
 ]
@@ -100,7 +103,8 @@ def test_a_key_is_not_shown_with_white_space_before_it(given: Any) -> None:
     "text",
     [
         "sk-learn-compatible-estimator",
-        "xai-grok-4-fast-reasoning",
+        "xai-grok-4-fast-reasoning-2025",
+        "pplx-70b-online-instruct-x",
         "pplx-sonar-70b-chat-online",
         "nvapi-nemotron-70b-instruct",
         "Basic understanding of it",

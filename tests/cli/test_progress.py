@@ -337,6 +337,8 @@ def test_what_the_log_says_stands_above_the_bars(
     usual = logging.lastResort
     with bars():
         unread.warning("%s is slow:\nsecond [bold]line", "the endpoint")
+        monkeypatch.setattr(logging, "raiseExceptions", False)  # which would print what is wrong with the next one
+        unread.warning("%d retries", "some")  # of a library of the user's: no reason for the run to end
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip() for line in re.split("[\r\n]", shown.getvalue())]
     assert {"the endpoint is slow:", "second [bold]line"} <= set(lines)
     assert logging.lastResort is usual

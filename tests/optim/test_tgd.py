@@ -13,7 +13,7 @@ from textgrad_engine.autograd import Source
 from textgrad_engine.errors import AuthenticationFailed, ContextOverflow, MalformedResponse
 from textgrad_engine.llm import OpenAIModel, Request, RetryPolicy, resolve, tokens
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.optim import TGD, Forbids
+from textgrad_engine.optim import TGD, Forbids, proposers
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.transforms import Gathered, cap, dedupe, momentum, newest_first
@@ -701,6 +701,25 @@ def test_what_came_to_nothing_is_not_asked_again_and_again() -> None:
     again.step()
     assert len(model.requests) == 3
     assert variable.data == "Sort.\nNew line."
+
+
+@pytest.mark.parametrize("other", ["mode", "model", "proposer"])
+def test_what_came_to_nothing_is_asked_of_another_and_in_another_way(other: str) -> None:
+    variable = prompt("Sort.", "too long")
+    optimizer = TGD([variable], model=ScriptedModel([patch()] * 2))
+    for _ in range(2):
+        optimizer.step()
+    rewritten = {"text": "Be brief.", "reason": "shorter"}
+    if other == "mode":
+        optimizer.model = ScriptedModel([rewritten])
+        optimizer.param_groups[0]["mode"] = "rewrite"
+    elif other == "model":
+        optimizer.model = ScriptedModel([patch(edit(op="replace", text="Be brief."))], name="better")
+    else:
+        optimizer.model = ScriptedModel([rewritten])
+        optimizer.param_groups[0]["proposer"] = proposers.Rewrite()
+    optimizer.step()
+    assert variable.data == "Be brief."
 
 
 def test_what_breaks_a_contract_is_asked_for_again() -> None:

@@ -146,6 +146,18 @@ def test_slots_that_are_one_text_are_refused() -> None:
         fields_named_by(One())
 
 
+def test_a_program_that_names_its_fields_may_have_slots_of_its_own() -> None:
+    """They are no names of fields then, and nobody reads them."""
+
+    class Planner:
+        slots = "morning and afternoon"
+
+        def __call__(self, ticket: str) -> str:
+            return ticket
+
+    assert fields_named_by(Planner())({"ticket": "x"}, "1") == {"ticket": "x"}
+
+
 @pytest.mark.parametrize(("value", "why"), [(["new", "vip"], "a list"), ([], "a list"), ({"a": 1}, "an object")])
 def test_what_is_no_text_does_not_fill_a_slot(value: Any, why: str) -> None:
     """A list would be a batch, of which each call sees one entry; a program of a class may join it as it likes."""

@@ -116,6 +116,30 @@ def test_a_search_that_was_saved_goes_on_counting() -> None:
     assert other.vain == Vain()
 
 
+@pytest.mark.parametrize("name", ["OPRO", "Pareto", "TGD"])
+def test_another_run_begins_to_count_anew(name: str) -> None:
+    """What broke the contracts of the run before may keep those of now."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    optimizer = OPTIMIZERS[name](program.parameters())
+    optimizer.param_groups[0]["constraints"] = (optim.Requires(["Repeat"]),)
+
+    def model(request: Request) -> Any:
+        if request.purpose == "backward":
+            return feedback_for(request, "Say to shout.")
+        if request.purpose == "optimizer":
+            return {"text": "Shout.", "reason": "asked for"}
+        text = request.messages[-1].text
+        return text.upper() if "Shout" in request.messages[0].text else text
+
+    with tg.use_models(forward=FunctionModel(model)):
+        trainer = Trainer(max_epochs=20, batch_size=4, max_steps=30)
+        found = trainer.fit(program, nn.ExactMatch(), optimizer, ROWS, ROWS[:8])
+        assert "so no more were asked for" in found.idle
+        optimizer.param_groups[0]["constraints"] = ()
+        again = trainer.fit(program, nn.ExactMatch(), optimizer, ROWS, ROWS[:8])
+    assert again.best == {"system": "Shout."}
+
+
 def test_proposals_of_one_round_are_not_enough() -> None:
     """Their requests are alike."""
     vain = Vain()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -111,3 +112,21 @@ def test_a_short_text_that_is_not_shown_to_be_as_good_is_refused(monkeypatch: py
     assert made.system.data == WHOLE
     assert "may cost up to 0.12 of the scale" in " ".join(render_shrunk(found).split())
     assert shrink(made, nn.Metric(lambda got, _: float(got), "grade", scale=(0, 1)), rows, margin=0.2).removed["system"]
+
+
+def test_a_short_text_for_which_the_budget_left_no_look_is_no_fault_of_the_examples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More of them would not help, and a judge that is less noisy would not either."""
+
+    def shown(races: ShorterTexts, *_: Any) -> float:
+        races.spent = True
+        return math.inf
+
+    made = program(lambda request: "1")
+    monkeypatch.setattr(ShorterTexts, "shown", shown)
+    rows = [{"word": f"w{n}", "target": ""} for n in range(8)]
+    found = shrink(made, nn.Metric(lambda got, _: float(got), "grade", scale=(0, 1)), rows)
+    said = " ".join(render_shrunk(found).split())
+    assert "stays as it was: the budget was spent before the shorter text that was found could be" in said
+    assert "cost answers" not in said

@@ -258,9 +258,13 @@ class _Above(logging.Handler):
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OSError):  # the terminal is gone, which is no reason for a call to fail
+        try:
             for line in self.format(record).split("\n"):
                 self._console.print(styled(line))
+        except OSError:  # the terminal is gone, which is no reason for a call to fail
+            pass
+        except Exception:  # nor is a record that cannot be put into words, such as one of a user's program
+            self.handleError(record)
 
 
 @contextlib.contextmanager

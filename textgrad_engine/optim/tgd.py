@@ -8,6 +8,7 @@ proposal must pass its contract before any parameter changes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.checks import at_least, check, listed
+from textgrad_engine.errors import NoModelError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import nearest, told
 from textgrad_engine.llm.model import Model
@@ -314,7 +316,7 @@ class TGD(Optimizer):
             repeats=repeats,
         )
         many = [Proposal(before, origins)]
-        asked = _digest(brief)
+        asked = _digest(brief, group, model)
         if self._vain(variable)[asked] >= MOST_ASKED:
             problem = f"the same feedback on the same text changed nothing {MOST_ASKED} times, so nobody was asked"
             many = [Proposal(before, origins, problem=problem)]
@@ -367,10 +369,13 @@ class TGD(Optimizer):
             self.state.setdefault(variable, {})["transforms"] = state
 
 
-def _digest(brief: Brief) -> str:
-    """Tells what a proposer is told from anything else that it might be told; the number of the step is no part."""
+def _digest(brief: Brief, group: Mapping[str, Any], model: LateModel) -> str:
+    """Tells what a proposer is told, and who is asked, from all else; the number of the step is no part."""
     said = [brief.role, brief.text, brief.items, brief.left_out, brief.history, brief.max_edits, brief.examples]
     said += [[contract.describe(brief.text) for contract in brief.contracts], brief.tried, brief.repeats]
+    said += [group["mode"], type(group["proposer"]).__name__]
+    with contextlib.suppress(NoModelError):  # a proposer of one's own may ask nobody
+        said.append(model.name)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 

@@ -59,10 +59,13 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
 
 
 def _refusal(result: ShrinkResult, lost: float) -> str:
+    if result.ended == "budget" and lost > 1:
+        return "the budget was spent before the shorter text that was found could be compared with it once more."
     could = f"may cost up to {lost:.2f} of the scale" if lost <= 1 else "cost answers"
+    more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
     return (
         f"the shorter text that was found {could}, as far as {plural(result.comparison.n, 'example')} can tell. "
-        "More examples, a judge that is less noisy, or a larger --margin may show that it is as good."
+        f"{more}, a judge that is less noisy, or a larger --margin may show that it is as good."
     )
 
 

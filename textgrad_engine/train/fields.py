@@ -172,11 +172,11 @@ def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
     program, held = _called_first(program)
     parameters = signature_of(getattr(program, "forward", program)).parameters.values()
     named = getattr(program, "slots", ()), getattr(program, "optional_slots", ())
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters) or not all(isinstance(each, Iterable) for each in named):
+        return {}
     if one := next((each for each in named if isinstance(each, str)), ""):
         name = type(program).__name__
         raise TypeError(f"the slots of {name} are the text {one!r}, and should be names: write ({one!r},)")
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters) or not all(isinstance(each, Iterable) for each in named):
-        return {}
     found = {**dict.fromkeys(named[0], True), **dict.fromkeys(named[1], False)}
     return {slot: needed for slot, needed in found.items() if slot not in held}
 

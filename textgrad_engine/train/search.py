@@ -5,6 +5,7 @@ from __future__ import annotations
 from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.controls import beats_seed
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
@@ -36,6 +37,7 @@ class SearchRun(Run):
             self.objective.adopt(self.objective.texts_of(self.seed))
         self.validate_seed(used)
         since_kept = 0
+        self.optimizer.vain = Vain()  # as with an optimizer that steps: settings may be other ones than in a run before
         try:
             while not self.enough(since_kept) and (kept := self.decide()) is not None:
                 since_kept = 0 if kept else since_kept + 1

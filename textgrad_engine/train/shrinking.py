@@ -58,6 +58,7 @@ class ShrinkResult:
             score is what it leads to expect.
         refused: for each short text that was found, and not shown to be as good, by how much the mean may be lower with
             it, as a share of the scores' scale: its 95% interval reaches beyond `margin`, and the text of before stays.
+            Infinite where answers were lost with it, or the budget was spent before that was known.
         ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`), ``"budget"``, or
             ``"noise"``: answers change so much by themselves that these examples could not show, 4 times in 5, that a
             text is just as good, so nothing was looked for.
