@@ -234,6 +234,16 @@ def test_what_has_changed_is_told_before_anything_is_paid(
     assert files(tmp_path / "run") == before
 
 
+def test_a_run_of_before_settings_were_written_down_tells_what_it_asks(tmp_path: Path, fit: Any) -> None:
+    """Then only the requests show that it is another one."""
+    fit(None, run_dir=tmp_path / "run")
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert events[0].pop("settings")
+    (tmp_path / "run" / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    with pytest.raises(RunError, match="asks for something that is not on record: a backward request"):
+        fit(None, run_dir=tmp_path / "run", resume=True, model=unasked, feedback_batch_size=2)
+
+
 def test_answers_that_are_scored_otherwise_are_another_result(tmp_path: Path, fit: Any) -> None:
     """The same requests, and another target in the test set: it is not what the folder says."""
     fit(None, run_dir=tmp_path / "run", resume=True)
