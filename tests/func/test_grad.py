@@ -202,6 +202,26 @@ def test_aux_is_handed_through_as_plain_values() -> None:
     assert (again.data, value.data, seen.data) == (gradient.data, 0, "x!")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(lambda text: matches(text), "got Variable"), (lambda text: (matches(text), 1, 2), "got 3 values")],
+)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: func.grad(f, has_aux=True)("x"),
+        lambda f: func.vjp(f, "x", has_aux=True),
+        lambda f: func.jacrev(f, has_aux=True)("x"),
+        lambda f: func.jacfwd(f, has_aux=True)("x"),
+        lambda f: func.jvp(f, ("x",), ("y",), has_aux=True),
+    ],
+)
+def test_aux_that_a_function_does_not_return_is_named(transform: Any, given: Any, said: str) -> None:
+    """Not what unpacking a Variable, or too many values, happens to say."""
+    with pytest.raises(AutogradError, match=rf"has_aux=True the function returns a pair \(output, aux\), {said}"):
+        transform(given)
+
+
 def test_grad_and_value_give_both() -> None:
     """The value is a plain Variable."""
     gradient, value = func.grad_and_value(matches)("right")

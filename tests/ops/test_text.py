@@ -29,8 +29,11 @@ def wanting(data: object, role: str = "") -> Variable:
 @pytest.mark.parametrize("operation", [ops.join, ops.sum])
 def test_what_is_no_list_of_values_is_refused(operation: Callable[[Any], Variable], values: Any) -> None:
     """A text would be taken letter by letter."""
-    with pytest.raises(TypeError, match=rf"takes a list of .*, got {type(values).__name__}.*; write ops\.\w+\("):
+    with pytest.raises(
+        TypeError, match=rf"takes a list of .*, got {type(values).__name__}.*; write ops\.\w+\("
+    ) as caught:
         operation(values)
+    assert ("goes backward as it is" in str(caught.value)) == isinstance(values, Variable)
 
 
 @pytest.mark.parametrize(

@@ -219,8 +219,8 @@ def test_a_budget_that_has_no_room_for_it_is_told(tmp_path: Path, fit: Any) -> N
             r"begins with the text system = 'Repeat it\.' instead of the text system = 'Repeat\.'",
         ),
         ({"max_steps": 2}, "begins with 2 steps at most instead of 1 steps at most"),
-        ({"batch_size": 1}, "steps at most|asks for something that is not on record|comes to another result"),
-        ({"feedback_batch_size": 2}, "asks for something that is not on record: a backward request"),
+        ({"batch_size": 1}, "begins with batch_size=1 instead of batch_size=2"),
+        ({"feedback_batch_size": 2}, "begins with feedback_batch_size=2 instead of feedback_batch_size=1"),
     ],
 )
 def test_what_has_changed_is_told_before_anything_is_paid(
@@ -232,6 +232,16 @@ def test_what_has_changed_is_told_before_anything_is_paid(
     with pytest.raises(RunError, match=f"(?s)the run is finished, and is played back .* but it ({said}).*Put back"):
         fit(None, run_dir=tmp_path / "run", resume=True, model=unasked, **change)
     assert files(tmp_path / "run") == before
+
+
+def test_a_run_of_before_settings_were_written_down_tells_what_it_asks(tmp_path: Path, fit: Any) -> None:
+    """Then only the requests show that it is another one."""
+    fit(None, run_dir=tmp_path / "run")
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert events[0].pop("settings")
+    (tmp_path / "run" / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    with pytest.raises(RunError, match="asks for something that is not on record: a backward request"):
+        fit(None, run_dir=tmp_path / "run", resume=True, model=unasked, feedback_batch_size=2)
 
 
 def test_answers_that_are_scored_otherwise_are_another_result(tmp_path: Path, fit: Any) -> None:

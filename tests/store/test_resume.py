@@ -755,6 +755,46 @@ def test_a_run_that_asks_for_something_else_is_refused_before_it_pays(tmp_path: 
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"seed": 4}, "seed=4 instead of seed=0"),
+        ({"batch_size": 1, "feedback_batch_size": 2}, "batch_size=1 instead of batch_size=2 and feedback_batch_size=2"),
+    ],
+)
+def test_a_run_that_is_set_to_something_else_is_refused_before_it_pays(
+    tmp_path: Path, fit: Any, other: dict[str, Any], told: str
+) -> None:
+    """Its validation asks the same, so its steps were bought a second time, of other examples, and nobody was told."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    with pytest.raises(RunError, match="is to go on with") as caught:
+        fit(RunFolder(path, resume=True), model=unasked, **other)
+    assert told in str(caught.value)
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+    assert fit(RunFolder(path, resume=True, anyway=True), **other).status == "finished"
+
+
+def test_how_far_it_goes_is_no_other_setting(tmp_path: Path, fit: Any) -> None:
+    """More steps, and another limit of calls at a time, ask first what was asked before."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    asked = Counting()
+    more = fit(RunFolder(path, resume=True), model=asked, max_steps=2, max_epochs=3, concurrency=1)
+    assert more.status == "finished"
+    assert asked.asked == more.total.calls - 8
+
+
+def test_a_run_of_before_settings_were_written_down_is_not_refused_for_them(tmp_path: Path, fit: Any) -> None:
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    events = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    assert events[0].pop("settings")["optimizer"] == "TGD"
+    (path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert fit(RunFolder(path, resume=True), seed=4).status == "finished"
+
+
 class Halt:
     """Ends a run with an error when its first step is over."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from textgrad_engine.train import Comparison, Evaluation, compare
+from textgrad_engine import nn
+from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
 
 
@@ -247,3 +249,32 @@ def test_what_is_lost_goes_by_clusters() -> None:
     assert compare(scored(*before, clusters=of_one), scored(*after, clusters=of_one)).lost == 0
     of_ten = tuple(str(n) for n in range(30))
     assert compare(scored(*before, clusters=of_ten), scored(*after, clusters=of_ten)).lost == 10
+
+
+def found_on(rows: list[dict[str, Any]]) -> Evaluation:
+    return evaluate(lambda text: text, rows, nn.ExactMatch())
+
+
+def test_other_examples_are_told_where_only_positions_name_them() -> None:
+    """The same positions in another file said "better" of two programs that nobody had run on the same examples."""
+    first, other = ([{"text": f"{name}{n}", "target": "b"} for n in range(4)] for name in "ab")
+    with pytest.raises(ValueError, match=r"named by their positions alone, and differ in text\. Evaluate both"):
+        compare(found_on(first), found_on(other))
+    with pytest.raises(ValueError, match="differ in target, text"):
+        compare(found_on(first), found_on(first), candidates=[found_on([{**row, "target": "c"} for row in other])])
+    again = [dict(reversed(row.items())) for row in first]
+    assert compare(found_on(first), found_on(again)).n == 4
+    assert compare(found_on(first), found_on([{**row, "hint": "h"} for row in first])).n == 4  # a column that is new
+    assert compare(found_on(first), scored(1.0, 1.0, 0.0, 0.0)).n == 4  # made by hand
+
+
+def test_ids_say_that_examples_are_the_same() -> None:
+    """Such as those of a file that was translated."""
+    first, other = ([{"id": f"t{n}", "text": name, "target": "b"} for n in range(4)] for name in "ab")
+    assert compare(found_on(first), found_on(other)).difference == 1.0
+
+
+def test_what_is_made_anew_for_each_set_does_not_make_examples_other_ones() -> None:
+    """An object tells of itself by its address."""
+    first, again = ([{"text": "b", "extra": [object()], "target": "b"} for _ in range(2)] for _ in range(2))
+    assert compare(found_on(first), found_on(again)).n == 2

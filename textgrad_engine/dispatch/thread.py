@@ -137,7 +137,12 @@ class LoopThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while True:
+            try:
+                self.loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):  # asyncio lets a task's through; its waiter has it, others go on
+                continue
+            return
 
     def close(self) -> None:
         """Cancel what is under way and end."""

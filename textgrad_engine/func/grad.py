@@ -23,7 +23,17 @@ from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch import joint, waits
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
+from textgrad_engine.func.levels import (
+    below,
+    called,
+    is_of,
+    kind_of,
+    lift,
+    map_variables,
+    separate_style,
+    with_aux,
+    wrapped,
+)
 from textgrad_engine.kinds import is_whole
 
 
@@ -181,7 +191,7 @@ def grad_and_value(
     @waits("await func.agrad_and_value(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
-        value, aux = outputs if has_aux else (outputs, None)
+        value, aux = with_aux(outputs, has_aux, call)
         if not isinstance(value, Variable):
             raise AutogradError(f"{call}: expected the function to return one Variable, got {kind_of(value)}")
         gradients = gradients_at(layer, [(value, layer.start(value, call))], targets)
@@ -255,7 +265,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     check(vjp, {"has_aux": has_aux})
     call = called("vjp", function)
     layer, targets, outputs = at_level(function, primals, {}, tuple(range(len(primals))), call)
-    results, aux = outputs if has_aux else (outputs, None)
+    results, aux = with_aux(outputs, has_aux, call)
     single = not isinstance(results, tuple)
     values = (results,) if single else results
     for value in values:

@@ -21,7 +21,7 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
 from textgrad_engine.func.jvp import check_edit, jvp
-from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables
+from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables, with_aux
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
 from textgrad_engine.kinds import is_whole
@@ -73,7 +73,7 @@ def jacrev(
     @waits("await func.ajacrev(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> Any:
         layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
-        results, aux = outputs if has_aux else (outputs, None)
+        results, aux = with_aux(outputs, has_aux, call)
 
         def gradient_from(start: _Start) -> Any:
             gradients = gradients_at(layer, [(start.root, start.items)], targets)

@@ -25,7 +25,17 @@ from textgrad_engine.autograd.rules import Rule, SetUp, Split, run_rule
 from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import entry_of, keys_of, made_of
-from textgrad_engine.func.levels import below, called, is_of, kind_of, lift, map_variables, separate_style, wrapped
+from textgrad_engine.func.levels import (
+    below,
+    called,
+    is_of,
+    kind_of,
+    lift,
+    map_variables,
+    separate_style,
+    with_aux,
+    wrapped,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +222,7 @@ def jvp(
     edited = [_argument(layer, primal, tangent, f"{call}: argument {n}") for n, (primal, tangent) in pairs]
     with layer:
         outputs = function(*edited)
-    results, aux = outputs if has_aux else (outputs, None)
+    results, aux = with_aux(outputs, has_aux, call)
     handed_on = {id(leaf) for leaf in pytree.leaves(edited)}  # an argument that stays may be a result as it is
     results = pytree.map_leaves(lambda leaf: lift(leaf) if id(leaf) in handed_on else leaf, results)
     for value in pytree.leaves(results):

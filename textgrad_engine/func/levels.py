@@ -91,6 +91,20 @@ def kind_of(value: object) -> str:
     return f"{type(value).__name__} {value!r:.40}"
 
 
+def with_aux(outputs: Any, has_aux: bool, call: str) -> tuple[Any, Any]:
+    """What a function gave, and what it gave beside it; None where nothing was to come beside it.
+
+    Raises:
+        AutogradError: something was to come, and it is no pair.
+    """
+    if not has_aux:
+        return outputs, None
+    if not isinstance(outputs, tuple | list) or len(outputs) != 2:
+        got = f"{len(outputs)} values" if isinstance(outputs, tuple | list) else kind_of(outputs)
+        raise AutogradError(f"{call}: with has_aux=True the function returns a pair (output, aux), got {got}")
+    return outputs[0], outputs[1]
+
+
 def map_variables(change: Callable[[Variable], Any], tree: Any) -> Any:
     """The tree with each Variable in it changed."""
     return pytree.map_leaves(lambda leaf: change(leaf) if isinstance(leaf, Variable) else leaf, tree)

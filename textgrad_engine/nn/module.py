@@ -279,7 +279,11 @@ class Module:
     # modes
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode here and in all parts."""
+        """Set training mode here and in all parts: `training` is for your own `forward` to read.
+
+        A run and `tg.evaluate` leave it as it is. Scores of training examples stand beside those of validation, and are
+        not bought twice, so both come from one program; call `eval` before either where it answers otherwise then.
+        """
         for module in self.modules():
             module.training = mode
         return self

@@ -20,9 +20,10 @@ def listed(operation: str, values: Any) -> list[Any]:
         TypeError: it is no list of them.
     """
     if isinstance(values, str | Variable | Mapping) or not isinstance(values, Iterable):
+        batch = "; a batch, such as losses of func.vmap, goes backward as it is" if isinstance(values, Variable) else ""
         raise TypeError(
             f"{operation}: takes a list of Variables, texts and numbers, got {type(values).__name__} {values!r:.40}; "
-            f"write ops.{operation}([a, b])"
+            f"write ops.{operation}([a, b]){batch}"
         )
     given = list(values)
     check_operands(operation, given)

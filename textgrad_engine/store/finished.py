@@ -22,6 +22,7 @@ from textgrad_engine.store.records import dumps, event_from_json, result_to_json
 from textgrad_engine.store.resume import answer_of, in_order, tools_of, when
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
+from textgrad_engine.train.settings import differing
 
 _NOT_COMPARED = frozenset(
     {"time", "latency", "seconds", "openings", "predictions", "parts", "handicap", "why", "idle", "terms"}
@@ -112,6 +113,8 @@ class FinishedRun:
                 if now[name] != before[name]:
                     is_now, was = _shown(now[name], before[name]), _shown(before[name], now[name])
                     raise self._other(f"begins with {words.format(is_now)} instead of {words.format(was)}")
+            if others := differing(event.settings, self._started.settings):
+                raise self._other(f"begins with {others}")
 
     def confirmed(self, result: TrainResult) -> TrainResult:
         """The result of before; what was interrupted meanwhile gives what there is so far.

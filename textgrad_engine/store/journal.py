@@ -240,6 +240,8 @@ class RunFolder:
 
     def _on_other(self, event: Event) -> None:
         if isinstance(event, RunStarted):
+            if self.earlier is not None:
+                self.earlier.check_begun(event)
             self._best = dict(event.parameters)
             self._write_texts("seed", event.parameters)
             self._write_best()

@@ -104,6 +104,8 @@ def event_from_json(entry: Mapping[str, Any]) -> RunStarted | Evaluated | StepEn
 def evaluation_to_json(evaluation: Evaluation) -> dict[str, Any]:
     """An evaluation, with its mean and interval for those who read the file with other tools."""
     found: dict[str, Any] = _adapter(Evaluation).dump_python(evaluation, mode="json", fallback=str)
+    if not evaluation.contents:
+        del found["contents"]
     if evaluation.answered:
         found |= {"mean": evaluation.mean, "interval": list(evaluation.interval)}
     return found

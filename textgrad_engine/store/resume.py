@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,8 @@ from textgrad_engine.store.files import typed, whole_of, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
-from textgrad_engine.train.events import current_phase
+from textgrad_engine.train.events import RunStarted, current_phase
+from textgrad_engine.train.settings import Setting, differing
 
 
 class Earlier:
@@ -46,6 +47,8 @@ class Earlier:
         self._looks: list[set[bytes]] = []
         run = read_run(folder)
         self.reach = run.reach
+        self._settings = {} if anyway else _settings_of(run)
+        self._other_settings = ""
         validated = None if anyway else _has_validated(run)
         self.player = Resumption(
             self._read(run, anyway), self._read_tools(run, anyway), phase=current_phase.get, validated=validated
@@ -59,7 +62,21 @@ class Earlier:
     @property
     def refused(self) -> bool:
         """Whether the run was refused before it asked for anything that was not recorded."""
-        return bool(self.player.problem) and not self.player.asked
+        return bool(self._other_settings) or (bool(self.player.problem) and not self.player.asked)
+
+    def check_begun(self, event: RunStarted) -> None:
+        """Check that what begins is set to what the run of before was set to.
+
+        Raises:
+            RunError: it is not, so that it would ask for other things than are on record.
+        """
+        self._other_settings = differing(event.settings, self._settings)
+        if self._other_settings:
+            raise RunError(
+                f"{self.folder}: the run is to go on with {self._other_settings}, so what was paid for would be paid "
+                "for again. Put that back, or name another run_dir, for a new run; or go on all the same, by "
+                'Trainer(resume="anyway") or --anyway'
+            )
 
     def _read(self, run: Run, anyway: bool) -> list[Answer]:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
@@ -157,6 +174,15 @@ def _has(run: Run, *what: object) -> bool:
     """Whether there was an event of a kind and a phase, and maybe of a step."""
     events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
     return any(event[: len(what)] == what for event in events)
+
+
+def _settings_of(run: Run) -> Mapping[str, Setting]:
+    """What the run was set to when it was last begun; nothing where no event tells."""
+    found: Mapping[str, Setting] = {}
+    for event in (*run.earlier, *run.events):
+        if event.get("event") == "RunStarted":
+            found = event.get("settings", found)
+    return found
 
 
 def _has_validated(run: Run) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.checks import check
+from textgrad_engine.data.dataset import listed
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
@@ -128,7 +129,8 @@ def compare(
         seed: of the resampling tests.
 
     Raises:
-        ValueError: they are of different examples or clusters, or share no scored one.
+        ValueError: they are of different examples (by their ids, or where these are positions by what stands there) or
+            clusters, or share no scored one.
 
     Example:
         >>> def scored(*scores):
@@ -141,12 +143,7 @@ def compare(
     check(compare, locals())
     tried = list(candidates)
     for other in (after, *tried):
-        if before.ids != other.ids:
-            raise ValueError(
-                "two evaluations are compared on the same examples in the same order; these differ in their ids"
-            )
-        if before.clusters and other.clusters and before.clusters != other.clusters:
-            raise ValueError("two evaluations are compared in the same clusters; these differ in them")
+        _check_same_examples(before, other)
     kept = [position for position, pair in enumerate(zip(before.scores, after.scores)) if None not in pair]
     if not kept:
         raise ValueError("no example has a score in both evaluations, so nothing can be compared")
@@ -177,6 +174,28 @@ def compare(
         bounds=_bounds(before, after),
         lost=lost,
     )
+
+
+def _check_same_examples(before: Evaluation, other: Evaluation) -> None:
+    """Refuse two evaluations that cannot be compared example by example.
+
+    Raises:
+        ValueError: they are of different examples or clusters.
+    """
+    if before.ids != other.ids:
+        raise ValueError(
+            "two evaluations are compared on the same examples in the same order; these differ in their ids"
+        )
+    contents = before.contents
+    differing = sorted(name for name, digest in other.contents.items() if contents.get(name, digest) != digest)
+    if differing:
+        raise ValueError(
+            "two evaluations are compared on the same examples; these are named by their positions alone, and differ "
+            f"in {listed(differing)}. Evaluate both on one dataset, or, where they are the same examples with other "
+            'texts, give each an "id"'
+        )
+    if before.clusters and other.clusters and before.clusters != other.clusters:
+        raise ValueError("two evaluations are compared in the same clusters; these differ in them")
 
 
 def _at(scores: Sequence[float | None], positions: Sequence[int]) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,8 @@ class Evaluation:
             of its samples; None where nobody knows (`train.latency` says what counts). Else empty.
         not_run: the examples that were never come to, as the budget was spent; they have no score, and no failure.
         parts: what each of several metrics gave, where the score is made of them; else empty.
+        contents: by column a digest of the examples that were evaluated, where only positions name them
+            (`data.contents`), so that `compare` can tell other ones; else empty.
 
     Example:
         >>> found = Evaluation(("a", "b", "c"), (1.0, 0.0, None), ("yes", "no", None), {"c": "it was cut off"})
@@ -53,6 +56,7 @@ class Evaluation:
     latency: tuple[float | None, ...] = field(default=(), compare=False)
     not_run: tuple[str, ...] = ()
     parts: tuple[MetricScores, ...] = ()
+    contents: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def answered(self) -> tuple[float, ...]:

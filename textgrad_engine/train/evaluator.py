@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import Examples, examples_of, ids_of
+from textgrad_engine.data.contents import contents_of
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.keywords import names_told
@@ -167,7 +169,8 @@ def attempt(
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)
     scale, parts = scale_of(loss), parts_of(loss)
-    return Attempt(evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale, parts=parts), ended)
+    made = evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale, parts=parts)
+    return Attempt(replace(made, contents=contents_of(every)), ended)
 
 
 async def aevaluate(*args: Any, **kwargs: Any) -> Evaluation:

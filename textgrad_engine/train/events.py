@@ -15,6 +15,7 @@ from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim import Edit, Evidence
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.settings import Setting
 
 if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
@@ -35,6 +36,7 @@ class RunStarted:
         test: how many to test on, 0 for none.
         steps: how many optimizer steps there will be at most; None where that is not known, as in a search.
         overlaps: which examples are in two sets, exactly or nearly, in words.
+        settings: what decides what is asked, by name (`train.settings`); empty in runs of before.
     """
 
     parameters: dict[str, str]
@@ -43,6 +45,7 @@ class RunStarted:
     test: int
     steps: int | None
     overlaps: tuple[str, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ from textgrad_engine.train.objective import Objective, Phases
 from textgrad_engine.train.phases import RunPhases
 from textgrad_engine.train.result import TrainResult, result_of
 from textgrad_engine.train.sealed import SealedTest
+from textgrad_engine.train.settings import settings_of
 from textgrad_engine.train.splits import warn_of_overlaps
 from textgrad_engine.train.telling import Audience
 
@@ -274,7 +275,9 @@ class Run(abc.ABC):
         """The first event."""
         tests = 0 if self.test is None else len(self.test)
         return RunStarted(
-            dict(self.seed), len(self.loader.dataset), len(self.val), tests, self.most_steps(), self.overlaps
+            dict(self.seed),
+            *(len(self.loader.dataset), len(self.val), tests, self.most_steps(), self.overlaps),
+            settings_of(self.trainer, self.optimizer, self.loader),
         )
 
     @property

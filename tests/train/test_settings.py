@@ -1,0 +1,45 @@
+"""What decides what a run asks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from textgrad_engine.data import DataLoader
+from textgrad_engine.nn import Parameter
+from textgrad_engine.optim import OPRO, TGD, BeamSearch, BootstrapDemos, Optimizer, ParetoSearch, PatchSearch
+from textgrad_engine.optim.proposers import Rewrite
+from textgrad_engine.train import Trainer
+from textgrad_engine.train.settings import Setting, settings_of
+
+LOADER = DataLoader([{"word": "ant"}], batch_size=1)
+
+
+def settings(optimizer: Optimizer, **trainer: Any) -> dict[str, Setting]:
+    return settings_of(Trainer(**trainer), optimizer, LOADER)
+
+
+@pytest.mark.parametrize("kind", [TGD, PatchSearch, ParetoSearch, BeamSearch, OPRO, BootstrapDemos])
+def test_every_optimizer_tells_its_class_and_its_own_numbers(kind: Any) -> None:
+    """As JSON; no parameter, model or object, of which nobody knows in another process whether it is the same."""
+    found = settings(kind([Parameter("x")]))
+    assert json.loads(json.dumps(found)) == found
+    assert (found["optimizer"], found["batch_size"], found[f"{kind.__name__}.max_tokens"]) == (kind.__name__, 1, 2000)
+    assert not {f"{kind.__name__}.{name}" for name in ("params", "model", "rounds", "proposals", "sets")} & set(found)
+
+
+def test_each_group_tells_of_itself() -> None:
+    """So that a group that is set otherwise is named."""
+    groups = [{"params": [Parameter("x")], "max_edits": 1}, {"params": [Parameter("y")], "proposer": Rewrite()}]
+    found = settings(TGD(groups))
+    assert (found["param_groups[0].max_edits"], found["param_groups[1].max_edits"]) == (1, 4)
+    assert "param_groups[1].proposer" not in found
+    assert "TGD.max_edits" not in found
+
+
+def test_what_only_says_how_far_or_how_fast_is_left_out() -> None:
+    plain = settings(TGD([Parameter("x")]))
+    assert settings(TGD([Parameter("x")]), max_epochs=9, max_steps=3, patience=1, concurrency=2, controls=True) == plain
+    assert settings(TGD([Parameter("x")]), seed=1, tokens_weight=0.1, clusters="thread") != plain
