@@ -189,8 +189,9 @@ def _read(value: Any, kind: Callable[[Any], Any]) -> str:
         number = kind(given)
     except (TypeError, ValueError, OverflowError):
         return ""
-    is_same = not isinstance(given, float) or (number == given and math.isfinite(number))
-    return f"; write {number!r}" if is_same else ""
+    if isinstance(given, float) and not (number == given and math.isfinite(number)):
+        return ""
+    return f"; write {int(number) if number % 1 == 0 else number!r}"
 
 
 _SEQUENCES = (list, set, frozenset, tuple, abc.Iterable, abc.Iterator, abc.Collection, abc.Sequence, abc.Set)

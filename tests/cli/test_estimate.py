@@ -111,6 +111,16 @@ def test_controls_are_estimated(cli) -> None:
     assert with_them["forward"]["high"] == without["forward"]["high"] + 2 * (before + 87 + 113)
 
 
+def test_what_controls_leave_of_a_budget_is_told(cli, small) -> None:
+    """Before anything is paid for, by `estimate` and by `train`; of no budget nothing has to be shared."""
+    shared = "the optimizer may use one part in 3, and each of the 2 controls as many calls as it did"
+    for command in ("estimate", "train"):
+        done = cli(command, str(small(("calls = 5000", "calls = 90"))), "--controls")
+        assert shared in " ".join((done.stdout + done.stderr).split())
+    for config, flags in ((small(), ()), (small(("[budget]\ncalls = 5000", "")), ("--controls",))):
+        assert shared not in " ".join(cli("estimate", str(config), *flags).stdout.split())
+
+
 @pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
 def test_a_program_that_cannot_read_a_placeholder_says_what_to_do(cli, small, optimizer: str) -> None:
     """Its own error says nothing of the answer that nobody gave."""

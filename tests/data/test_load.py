@@ -25,6 +25,9 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
 BROKEN = {
     "jsonl syntax": ("a.jsonl", '{"a": 1}\n{"a" 2}\n', ":2: column 6: not JSON"),
     "jsonl trailing comma": ("a.jsonl", '{"a": 1},\n{"a": 2}\n', ":1: column 9: .*take off the comma"),
+    "jsonl by str(row)": ("a.jsonl", '{"a": "x"}\n' + str({"a": "it's", "b": None}), ":2: column 2: .*json.dumps"),
+    "jsonl with None": ("a.jsonl", '{"a": None}', ":1: column 7: .*null, true and false; .*json.dumps"),
+    "json by str(rows)": ("a.json", str([{"a": "x"}]), ":1: column 3: .*json.dumps"),
     "jsonl comma in an object": (
         "a.jsonl",
         '{"a": 1, "b": [1, 2,]}\n',

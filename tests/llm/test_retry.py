@@ -274,6 +274,42 @@ def test_a_server_that_takes_one_call_at_a_time_is_waited_for(run, ask):
     assert run(main()) == (["there"] * 64, pytest.approx(64 * 20))
 
 
+def test_calls_that_nobody_answers_are_told_of(run, ask, caplog):
+    """After half a minute, and again after a minute, with how many wait and for how long; once for all of them."""
+    model = Deadline(FunctionModel(lambda request: "late", latency=1000, name="slow"), 100)
+    model._where = " at http://localhost:1/v1"
+    told = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        calls = [asyncio.ensure_future(model.complete(ask())) for _ in range(8)]
+        for seconds in (29, 2, 28, 2, 38):
+            await asyncio.sleep(seconds)
+            told.append((loop.time(), len(caplog.records)))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    assert {type(error) for error in run(main())} == {DeadlineExceeded}
+    assert told == [(29, 0), (31, 1), (59, 1), (61, 2), (99, 2)]
+    assert caplog.messages == [
+        f"'slow' at http://localhost:1/v1 has said nothing for {seconds} s, and 8 calls wait for it; one is given up "
+        "after 100 s (call_deadline of RetryPolicy, or under [models] in a config), and Ctrl-C ends the run"
+        for seconds in (30, 60)
+    ]
+
+
+def test_who_answers_now_and_then_is_not_told_of(run, ask, caplog):
+    """A server that takes a call every twenty seconds is slow; one that takes forty is told of once, not each time."""
+
+    async def main(seconds):
+        model = Deadline(OneAtATime([seconds] * 8), 100)
+        await asyncio.gather(*(model.complete(ask()) for _ in range(8)))
+        await asyncio.sleep(1000)  # nobody asks
+        return len(caplog.records)
+
+    assert run(main(20)) == 0
+    assert run(main(40)) == 1
+
+
 def test_a_call_that_hangs_in_its_turn_is_given_up_and_the_next_ones_after_it(run, ask):
     """A server that has stopped answering is not waited for longer than the deadline after its last answer."""
     model = Deadline(OneAtATime([20, 1000]), 30)

@@ -36,6 +36,10 @@ async def later(answer: str, *, target: str) -> bool:
         lambda answer, *, target: target.startswith(answer),
         lambda *, target, prediction: target.startswith(prediction),
         lambda target, prediction: target.startswith(prediction),
+        lambda *, gold, pred: gold.startswith(pred),
+        lambda answer, *, expected: expected.startswith(answer),
+        lambda answer, *, target, label=None: target.startswith(answer) and label is None,
+        lambda answer, target, *, example=None: target.startswith(answer) and example is None,
         lambda answer, *, target, inputs: target.startswith(answer) and inputs == {"text": "ab"},
         lambda *, prediction, inputs: prediction == inputs["text"],
         lambda gold, text: gold == "ab" and text == "abc",
@@ -64,7 +68,7 @@ def test_what_a_partial_settles_stays_settled() -> None:
     ("function", "says"),
     [
         (lambda: 1, r"is called with the prediction and the target, and takes \(\): too many"),
-        (lambda answer, *, expected: 1, r"takes \(answer, \*, expected\): missing a required argument: 'expected'"),
+        (lambda answer, *, strict: 1, r"takes \(answer, \*, strict\): missing a required argument: 'strict'"),
         (lambda a, b, c: 1, r"takes \(a, b, c\): missing a required argument: 'c'; write \(prediction, target\), or"),
     ],
 )

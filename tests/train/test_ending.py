@@ -10,7 +10,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import llm, optim, report
-from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
 from textgrad_engine.report import tables, view
@@ -201,16 +201,100 @@ def test_tokens_and_money_are_kept_with_a_margin(
     assert result.total.total_tokens <= tokens
 
 
-def test_controls_that_the_budget_leaves_no_room_for_are_missing_with_a_word(task: SimulatedTask) -> None:
-    """They take as much as the search did, which spent what there was."""
+def test_controls_that_a_budget_has_no_room_for_are_missing_with_a_word(
+    task: SimulatedTask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The search has all of it then; it is said as soon as it is known, before the rest is spent."""
     with tg.budget(calls=160):
         result = fit(task, controls=True)
     assert result.controls is not None
     assert result.controls.each == ()
+    assert result.controls.calls > 24
+    why = (
+        "the budget had no room for controls: shared with them it would have left the search 14 calls, and the first "
+        "validation alone took 24; raise it"
+    )
+    assert why in caplog.messages
+    assert why in str(result)
     shown = view.view_of(result)
-    assert "The budget was spent before any control was run." in shown.notes
+    assert any("no room for controls" in note for note in shown.notes)
     assert shown.controls == (), "a table of the optimizer beside nothing"
+    assert report.as_json(result)["controls"]["problem"] == why
     assert result.compared_on == "test"
+
+
+@pytest.mark.parametrize("optimizer", ["ParetoSearch", "OPRO", "TGD"])
+def test_controls_have_their_part_of_a_budget_that_a_search_would_spend(task: SimulatedTask, optimizer: str) -> None:
+    """500 less 24, 40 for the test and 24 + 24 + 20 for each of two controls are 3 x 100; 24 were spent before."""
+    with tg.budget(calls=500) as spent:
+        result = fit(task, optimizer, max_epochs=50, controls=True)
+    assert result.controls is not None
+    assert (result.status, result.compared_on, result.controls.problem) == ("budget", "test", "")
+    assert result.controls.calls == 124
+    assert [made.usage.calls for made in result.controls.each] == [124, 124]
+    assert [made.compared_on for made in result.controls.each] == ["test", "test"]
+    assert spent.spent.calls == result.total.calls <= 500
+
+
+def test_the_test_of_controls_comes_out_of_the_part_for_tests() -> None:
+    """Four prompts take twice as many calls as two, so fewer examples are drawn; a search is not starved by it."""
+    task = simulated_task(rules=6, train=32, val=24, test=80, seed=3)
+    with tg.budget(calls=500) as spent:
+        result = fit(task, "ParetoSearch", controls=True)
+    assert result.controls is not None
+    assert result.best_test is not None
+    assert len(result.best_test) == 476 // 2 // 4
+    assert result.controls.calls == 24 + (476 - 4 * 59 - 2 * (24 + 24)) // 3
+    tested = [made.test for made in result.controls.each]
+    assert [each.ids for each in tested if each is not None] == [result.best_test.ids] * 2
+    assert spent.spent.calls <= 500
+
+
+@pytest.mark.parametrize("limit", ["tokens", "dollars"])
+def test_controls_have_their_part_of_tokens_and_money(
+    task: SimulatedTask, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the search nor the first control takes what the second one is to have."""
+    model = tg.testing.FunctionModel(task.model.complete, name="priced")
+    monkeypatch.setattr(model, "free", False)
+    llm.set_price("priced", 1.0, 1.0)
+    tokens = 150_000
+    with tg.budget(**{limit: tokens if limit == "tokens" else tokens / 1e6}):
+        result = fit(task, "ParetoSearch", model, controls=True)
+    assert result.controls is not None
+    assert [made.tried > 0 for made in result.controls.each] == [True, True]
+    assert [made.compared_on for made in result.controls.each] == ["test", "test"]
+    assert result.controls.usage.total_tokens < tokens / 2
+    assert result.total.total_tokens <= tokens
+
+
+def test_a_run_with_controls_and_a_budget_goes_on_where_it_was_killed(task: SimulatedTask, tmp_path: Any) -> None:
+    """Amid the search, the test and both controls; with as many calls, none of them paid for twice."""
+    with tg.budget(calls=500):
+        whole = fit(task, "ParetoSearch", controls=True)
+    for number, most in enumerate((90, 150, 260, 410)):
+        asked = 0
+
+        async def answer(request: llm.Request, most: int = most) -> llm.Completion:
+            nonlocal asked
+            asked += 1
+            if asked > most:
+                raise AuthenticationFailed("the key was revoked", status=401)
+            return await task.model.complete(request)
+
+        path = tmp_path / str(number)
+        with tg.budget(calls=500), pytest.raises(AuthenticationFailed):
+            fit(
+                task,
+                "ParetoSearch",
+                tg.testing.FunctionModel(answer, name=task.model.name),
+                controls=True,
+                run_dir=path,
+            )
+        with tg.budget(calls=500):
+            again = fit(task, "ParetoSearch", controls=True, run_dir=path, resume=True)
+        assert again.controls == whole.controls
+        assert (again.best, again.best_test, again.total) == (whole.best, whole.best_test, whole.total)
 
 
 def test_answers_from_the_cache_count_for_what_an_example_takes(task: SimulatedTask, tmp_path: Any) -> None:

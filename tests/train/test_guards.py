@@ -139,7 +139,7 @@ def test_the_result_says_how_the_best_texts_stand_to_the_guards() -> None:
     assert fit(optim.TGD, guards).terms == (
         "the floor of 0.9 under kind = 'loud' (11 examples) is not reached: 0.000 -> 0.000",
         "the floor of 0.8 under kind = 'quiet' (1 example) is reached: 1.000 -> 1.000",
-        "of 2 that must never break, w14 had less than full marks before, and still has",
+        "of 2 that must never break, w14 scores below 1.000, as it did with the seed prompt",
     )
     (said,) = fit(optim.TGD, Guards(floors={("kind", "loud"): 1.0})).terms
     assert said == "the floor of 1 under kind = 'loud' (11 examples) is reached: 0.000 -> 1.000"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from textgrad_engine import nn, optim
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import Optimizer, proposers
-from textgrad_engine.optim.search.vain import FEWEST_VAIN, MOST_VAIN, Vain
+from textgrad_engine.optim.search.vain import FEWEST_VAIN, MOST_REFUSED, MOST_VAIN, Vain
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Trainer, TrainResult
 
@@ -86,6 +87,18 @@ def test_what_is_of_use_now_and_then_goes_on(name: str) -> None:
         name, lambda number: breaking(number) if number % 7 else {"text": f"Repeat {number}.", "reason": ""}
     )
     assert result.idle == ""
+
+
+@pytest.mark.parametrize("name", ["TGD", "Pareto", "Random"])
+def test_who_writes_another_text_each_time_is_given_more_tries(name: str) -> None:
+    """One whose first twenty break a contract may keep it the next time; one that says the same again will not."""
+    late = {"text": "Repeat. Shout.", "reason": "it keeps the contract"}
+    found, _ = fit(name, lambda number: breaking(number) if number <= 40 else late)
+    assert found.best == {"system": "Repeat. Shout."}
+    for answers, most in ((same, FEWEST_VAIN), (lambda number: breaking(1), FEWEST_VAIN + 1), (breaking, MOST_REFUSED)):
+        result, _ = fit(name, answers)
+        assert result.best == result.seed
+        assert len(result.steps) == most
 
 
 def test_answers_that_are_lost_are_told_otherwise() -> None:
@@ -160,6 +173,23 @@ def test_what_is_paid_for_of_a_round_is_tried() -> None:
     assert not vain.over
     vain.count(None)  # the last one of the round was lost
     assert vain.over
+
+
+def test_texts_that_are_refused_count_for_less_until_one_could_be_tried() -> None:
+    """Each once, of several texts those that go together; a run that was saved has them, too."""
+    vain = Vain()
+    for number in range(MOST_REFUSED):
+        assert not vain.over
+        vain.count("it breaks a contract", refused=["", f"text {number}"])
+        vain = Vain(**asdict(vain))
+    assert vain.over
+    vain = Vain()
+    for _ in range(FEWEST_VAIN + 1):
+        assert not vain.over
+        vain.count("it breaks a contract", refused=["the same text", ""])
+    assert vain.over
+    vain.count("")
+    assert vain == Vain(earlier=FEWEST_VAIN + 1, useful=1, why="it breaks a contract")
 
 
 def test_how_many_in_a_row_are_enough_goes_by_chance() -> None:

@@ -14,7 +14,7 @@ from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import check_shown, parts_for
-from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds
+from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.options import (
     BaseUrl,
     ConfigPath,
@@ -106,7 +106,8 @@ def estimate(
             words = foreseen_of_folds(found, program, metric, every)
         seen = textwrap.wrap(words, columns)
         table = _table(result, names, runs.prices_in_words(found), seconds, latency, columns, len(parts))
-        spent = textwrap.wrap(_spent_early(found.budget, below), columns)
+        early = [_spent_early(found.budget, below), shared_with_controls(found, controls)]
+        spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
         write("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
 

@@ -17,7 +17,7 @@ from textgrad_engine import report
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.foresight import foreseen_of_folds
+from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.output import FAILED, WRONG, checking, colors, complain, say, width, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import digest_of, digests_of, looks_at, row_digests
@@ -193,7 +193,8 @@ def carry_out_folds(
     looks = looked_at_before(before) if before else ""
     about = [f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]
     say("\n".join([*about, *runs.prices_in_words(config)]), quiet)
-    for sentence in (foreseen_of_folds(config, job.program, job.metric, every), looks):
+    shared = shared_with_controls(config, way.controls)
+    for sentence in (shared, foreseen_of_folds(config, job.program, job.metric, every), looks):
         say("\n".join(textwrap.wrap(sentence, 80)), quiet or not sentence)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
 

@@ -10,6 +10,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.data import Dataset
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
+from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
@@ -60,6 +61,22 @@ def foreseen_of_folds(config: Config, program: Module, metric: Callable[..., Any
     return (
         f"{_shown(config, f'{size} together', least)} That is about the mean of the folds' prompts; the final prompt "
         "is tested by none of them."
+    )
+
+
+def shared_with_controls(config: Config, controls: bool) -> str:
+    """What controls leave the optimizer of a budget, in a sentence; "" where there are none, or nothing is limited.
+
+    Args:
+        config: has the limits.
+        controls: whether controls are run.
+    """
+    if not controls or all(limit is None for _, limit in config.budget):
+        return ""
+    parts = len(CONTROLS) + 1
+    return (
+        f"The controls share the budget: of what validation and tests leave of it, the optimizer may use one part in "
+        f"{parts}, and each of the {len(CONTROLS)} controls as many calls as it did."
     )
 
 

@@ -28,7 +28,7 @@ Controls = Annotated[
     typer.Option(
         "--controls",
         help="Also give a rewrite without feedback and random edits at most as many calls as the optimizer used, "
-        "and show them beside its result. This about triples the calls.",
+        "and show them beside its result. This about triples the calls; a budget is shared among the three.",
     ),
 ]
 FoldsCount = Annotated[

@@ -17,7 +17,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.foresight import foreseen
+from textgrad_engine.cli.foresight import foreseen, shared_with_controls
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
@@ -129,7 +129,8 @@ def carry_out(
     about += runs.prices_in_words(config)
     seen = foreseen(config, job.program, job.metric, job.test)
     looks = looked_at_before(before) if before else ""
-    about += [line for sentence in (seen, looks) for line in textwrap.wrap(sentence, 80)]
+    shared = shared_with_controls(config, way.controls)
+    about += [line for sentence in (shared, seen, looks) for line in textwrap.wrap(sentence, 80)]
     say("\n".join(about), quiet)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
     with build.surroundings(config, job.models, cache=cache), progress_for(quiet) as progress:

@@ -233,7 +233,12 @@ def _list_inside(text: str) -> str:
 
 
 def _why(error: json.JSONDecodeError) -> str:
-    """What is wrong with JSON that has a comma too many; "" for all else."""
+    """What is wrong with JSON that has a comma too many, or that Python wrote; "" for all else."""
+    if re.compile(r"\s*('|None\b|True\b|False\b)").match(error.doc, error.pos):
+        return (
+            "texts stand in double quotes, and there are null, true and false; where Python writes the file, "
+            "json.dumps(row) is JSON, and str(row) is not"
+        )
     found = re.compile(r"\s*([}\]])").match(error.doc, error.pos)
     trailing = (found and error.doc[: error.pos].rstrip().endswith(",")) or "trailing comma" in error.msg
     return "a comma behind which nothing follows; take it off" if trailing else ""

@@ -68,6 +68,12 @@ def budget(
         yield made
 
 
+def limited(most: Amount) -> contextlib.AbstractContextManager[Budget]:
+    """A `budget` of an amount; what is vast there limits nothing."""
+    calls, tokens, pico = (None if each >= UNLIMITED else each for each in (most.calls, most.tokens, most.pico))
+    return budget(None if pico is None else pico / PICO, calls, tokens)
+
+
 def budgets_around() -> tuple[Budget, ...]:
     """The budgets that hold for the calls made here, the outermost first."""
     return _budgets.get()

@@ -27,6 +27,7 @@ from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.rates import Allowance, Bucket, hear
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.silence import Silence
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
 from textgrad_engine.llm.tokens import count_request
 from textgrad_engine.llm.window import Window
@@ -177,7 +178,7 @@ class _Gate:
         self._silent_since: float | None = None  # when it answered last, or the first call since was sent
         self._answered_at = 0.0
         self._refused_at = 0.0  # when one failed so the last time
-        self._told_from = _SILENCE  # so long a silence is told of
+        self._silence = Silence(_SILENCE)
         self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
         self._paused_until = 0.0
         self._pauses = 0  # after 429s without a time, and without an answer between
@@ -289,15 +290,13 @@ class _Gate:
             self._silent_since = max(sent, self._answered_at)
         self._refused_at = now
         silent, pause = now - self._silent_since, max(0.0, self._paused_until - now)
-        if silent + pause < self._told_from:
-            return
-        self._told_from = 2 * (silent + pause)
         wanted = error.retry_after or 0.0
         longer = f" (it wants {wanted:,.0f} s)" if wanted > self._max_pause else ""
         why = [f"has not answered for {silent:.0f} s"] if silent >= 1 else []
         if pause >= 1:
             why.append(f"is asked again in {pause:.0f} s{longer}")
-        _log.warning("%r %s: %.500s", name, " and ".join(why) or "does not answer", error)
+        said = " and ".join(why) or "does not answer"
+        self._silence.tell(silent + pause, "%r %s: %.500s", name, said, error)
 
     def _wait_for_quota(self, error: QuotaExhausted, sent: float, name: str) -> None:
         seconds, now = error.retry_after or 0.0, self.now()

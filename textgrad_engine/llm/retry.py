@@ -26,11 +26,16 @@ from textgrad_engine.llm.charged import mark, plus, usage_of
 from textgrad_engine.llm.inwords import repair_request
 from textgrad_engine.llm.limits import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.model import Model, Wrapper
+from textgrad_engine.llm.model import Model, Wrapper, innermost
+from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.silence import Silence
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.turns import Turns
+
+_SILENCE = 30.0
+"""Seconds for which calls wait and none is answered, before the log says so."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,8 @@ class Deadline(Wrapper):
     answering is waited for, however many calls it was sent at once. A call that hangs beside others that are answered
     is given up as many seconds after the last one that was sent before it.
 
+    That is long, so the log tells of calls that are waited for while none is answered for half a minute.
+
     Args:
         inner: the model that is wrapped.
         seconds: how long one call may take.
@@ -189,7 +196,9 @@ class Deadline(Wrapper):
         super().__init__(inner)
         check(Deadline.__init__, locals(), above(0, "seconds"))
         self.seconds = seconds
-        self._turns: PerLoop[Turns] = PerLoop(Turns)
+        self._calls: PerLoop[tuple[Turns, Silence]] = PerLoop(lambda: (Turns(), Silence(_SILENCE)))
+        address = getattr(innermost(inner), "base_url", None)
+        self._where = f" at {without_password(address)}" if isinstance(address, str) else ""
 
     async def complete(self, request: Request) -> Completion:
         """Pass the request on, with a limit in time.
@@ -205,7 +214,7 @@ class Deadline(Wrapper):
         except StopIteration as end:  # an answer at once, as from a model in this process: no timer was needed
             completion: Completion = end.value
             return completion
-        turns = self._turns.get()
+        turns, silence = self._calls.get()
         turn = turns.begin(began)
         timer: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
@@ -214,7 +223,19 @@ class Deadline(Wrapper):
             nonlocal timer
             due = turns.since(turn) + self.seconds
             if due > loop.time():
-                timer = loop.call_at(due, look)
+                since, waiting = turns.silent_since, turns.under_way
+                silence.tell(
+                    loop.time() - since,
+                    "%r%s has said nothing for %.0f s, and %d %s for it; one is given up after %g s (call_deadline of "
+                    "RetryPolicy, or under [models] in a config), and Ctrl-C ends the run",
+                    self.name,
+                    self._where,
+                    loop.time() - since,
+                    waiting,
+                    "call waits" if waiting == 1 else "calls wait",
+                    self.seconds,
+                )
+                timer = loop.call_at(min(due, since + silence.due), look)
             else:
                 limit.reschedule(due)
 

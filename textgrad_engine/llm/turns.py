@@ -42,6 +42,17 @@ class Turns:
         sent = self._sent[number]
         return max(sent, self._times[at - 1]) if at else sent
 
+    @property
+    def under_way(self) -> int:
+        """How many calls are under way."""
+        return len(self._sent)
+
+    @property
+    def silent_since(self) -> float:
+        """Since when calls are under way and none was answered, whichever; there must be one."""
+        sent = next(iter(self._sent.values()))
+        return max(sent, self._times[-1]) if self._times else sent
+
     def end(self, number: int) -> None:
         """Forget a call that is no longer under way."""
         del self._sent[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.callables import signature_of
@@ -37,7 +37,7 @@ def takes_target(function: Callable[..., Any]) -> bool:
     """
     parameters = _parameters(function)
     places = [each.name for each in parameters if each.kind in _BY_PLACE]
-    if not parameters or any(each.kind is each.VAR_POSITIONAL for each in parameters) or _target_by_name(parameters):
+    if not parameters or any(each.kind is each.VAR_POSITIONAL for each in parameters) or "target" in _named(parameters):
         return True
     return len(places) > 1 and places[1] != "inputs"
 
@@ -46,7 +46,8 @@ def needs_two(function: Callable[..., Any]) -> bool:
     """Whether a function cannot be called with a prediction alone, and the fields where it names ``inputs``."""
     parameters = _parameters(function)
     places = [each for each in parameters if each.kind in _BY_PLACE and each.name != "inputs"]
-    return any(each.default is each.empty for each in [*places[1:2], *_target_by_name(parameters)])
+    named = [each for each in parameters if each.name == _named(parameters).get("target")]
+    return any(each.default is each.empty for each in [*places[1:2], *named])
 
 
 def scoring(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,8 +71,7 @@ def scoring(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = _parameters(function)
     first, second = [*(each.name for each in parameters if each.kind in _BY_PLACE), "", ""][:2]
     target_first = first in _TARGETS and second in _PREDICTIONS
-    behind_a_star = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    by_name = [name for name in _GIVEN if name in behind_a_star]
+    by_name = _named(parameters)
     by_place, named = _arranged(("", "") if takes_target(function) else ("",), by_name)
     try:
         signature.bind(*by_place, **named, **({"inputs": {}} if names_inputs(function) else {}))
@@ -85,19 +85,30 @@ def scoring(function: Callable[..., Any]) -> Callable[..., Any]:
     return functools.partial(_call, function, by_name, target_first) if by_name or target_first else function
 
 
-def _call(function: Callable[..., Any], by_name: Sequence[str], target_first: bool, *given: Any, **inputs: Any) -> Any:
+def _call(
+    function: Callable[..., Any], by_name: Mapping[str, str], target_first: bool, *given: Any, **inputs: Any
+) -> Any:
     by_place, named = _arranged(given, by_name)
     return function(*(by_place[::-1] if target_first else by_place), **named, **inputs)
 
 
-def _arranged(given: Sequence[Any], by_name: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+def _arranged(given: Sequence[Any], by_name: Mapping[str, str]) -> tuple[list[Any], dict[str, Any]]:
     """Prediction and target by place, and by name."""
     pairs = list(zip(_GIVEN, given))
-    return [value for name, value in pairs if name not in by_name], {n: value for n, value in pairs if n in by_name}
+    named = {by_name[name]: value for name, value in pairs if name in by_name}
+    return [value for name, value in pairs if name not in by_name], named
 
 
-def _target_by_name(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
-    return [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name == "target"]
+def _named(parameters: Sequence[inspect.Parameter]) -> dict[str, str]:
+    """What a function calls prediction and target behind a star; one that may be left out only by their own names."""
+    found: dict[str, str] = {}
+    for each in sorted(parameters, key=lambda each: each.name not in _GIVEN):
+        for given, names in zip(_GIVEN, (_PREDICTIONS, _TARGETS)):
+            if each.kind is each.KEYWORD_ONLY and (
+                each.name == given or (each.name in names and each.default is each.empty)
+            ):
+                found.setdefault(given, each.name)
+    return found
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

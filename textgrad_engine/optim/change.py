@@ -21,6 +21,7 @@ class Change:
         items: the feedback that the optimizer was shown.
         left_out: how many items of feedback the token budget had no room for.
         problem: why the proposal was dropped; "" when it was used.
+        refused: the text that was dropped, where there was one.
     """
 
     variable: Variable
@@ -30,3 +31,4 @@ class Change:
     items: tuple[FeedbackItem, ...] = ()
     left_out: int = 0
     problem: str = ""
+    refused: str = ""

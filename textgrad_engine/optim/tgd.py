@@ -325,8 +325,9 @@ class TGD(Optimizer):
             one = group["proposer"] or own
             proposer = one if self.candidates == 1 else Several(one, self.candidates)
             many = await propose_many(proposer, brief, model)
+        told_of = brief.items, brief.left_out
         proposed = [
-            (Change(variable, before, made.text, made.edits, brief.items, brief.left_out, made.problem), made)
+            (Change(variable, before, made.text, made.edits, *told_of, made.problem, made.refused), made)
             for made in many
         ]
         return _Found(told, proposed, transforms, state, asked)

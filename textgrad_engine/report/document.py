@@ -98,6 +98,7 @@ def _controls(result: TrainResult) -> dict[str, Any] | None:
             }
             for each in found.each
         ],
+        "problem": found.problem,
     }
 
 

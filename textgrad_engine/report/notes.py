@@ -64,7 +64,9 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
         notes.append(f"{result.idle[:1].upper()}{result.idle[1:]}.")
     if result.untested:
         notes.append(f"{result.untested[:1].upper()}{result.untested[1:]}.")
-    if result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):
+    if result.controls is not None and result.controls.problem:
+        notes.append(f"{result.controls.problem[:1].upper()}{result.controls.problem[1:]}.")
+    elif result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):
         missing = "all controls were" if result.controls.each else "any control was"
         notes.append(f"The budget was spent before {missing} run.")
     notes += [f"{sentence}." for sentence in result.overlaps]

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def run_controls(run: Run) -> None:
-    """Search without feedback at no more calls, then score what that selected on the test set, opened once for it.
+    """Search without feedback, at no more calls and within a share of the budget; then score that on the test set.
 
-    The optimizer's own result is known by then, so an end of the budget or Ctrl-C leaves that as it is, and
-    `Run.controls` at what was found so far.
+    That is opened once for all of them. The optimizer's own result is known by then, so an end of the budget or Ctrl-C
+    leaves that as it is, and `Run.controls` at what was found so far.
 
     Args:
         run: a run that is trained and tested; its `controls` hold what its optimizer used.
@@ -26,17 +26,18 @@ def run_controls(run: Run) -> None:
     assert run.controls is not None
     given = {id(variable) for variable in run.optimizer.variables()}
     own = [parameter for parameter in run.trained.values() if id(parameter) in given]
+    most = replace(run.ending.share, calls=run.controls.calls)
     for name, proposer in proposers_of(run.trainer.seed).items():
         run.load(run.seed)
         objective = run.new_objective(own)  # a new one, so that nothing that others paid for is used
         with run.phases.phase("control", len(run.steps), 0):
             found = search_without_feedback(
-                objective, proposer, run.optimizer, run.seed_val, calls=run.controls.calls, seed=run.trainer.seed
+                objective, proposer, run.optimizer, run.seed_val, most=most, seed=run.trainer.seed
             )
         best = run.seed | dict(zip(objective.names, found.texts))
         made = Control(name, best, found.val, None, None, None, found.tried, found.kept, found.usage, found.problem)
         run.controls = replace(run.controls, each=(*run.controls.each, _beside(run, made)))
-    if run.test is not None:
+    if run.best_test is not None:
         tested = _tested(run, run.controls.each)
         each = [replace(made, test=tested.get(_key(made.best))) for made in run.controls.each]
         run.controls = replace(run.controls, each=tuple(_beside(run, made) for made in each))

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
-from textgrad_engine.llm.budget import budget
+from textgrad_engine.llm.account import Amount
+from textgrad_engine.llm.budget import limited
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
@@ -65,12 +66,14 @@ class Controls:
         calls: how many calls it used before the test set was opened, and each control at most for its search.
         usage: what these calls of the optimizer's used.
         each: the controls.
+        problem: why a budget had no room for them beside the search, in words; else "".
     """
 
     optimizer: str
     calls: int
     usage: Usage
     each: tuple[Control, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,21 +116,21 @@ def search_without_feedback(
     optimizer: Optimizer,
     seed_val: Evaluation,
     *,
-    calls: int,
+    most: Amount,
     seed: int = 0,
 ) -> Searched:
-    """Search from the texts of now, with no feedback and so many calls at most; the parameters end as they began.
+    """Search from the texts of now, with no feedback and so much at most; the parameters end as they began.
 
-    Where a race would need more calls than are left, the search ends with what it has. The texts that it selected are
-    then run on the validation examples that its races have not run, on top of the calls; they are dropped when they do
-    no better there than the seed texts (`beats_seed`), as in any search.
+    Where a race would need more than is left, the search ends with what it has. The texts that it selected are then run
+    on the validation examples that its races have not run, on top of that; they are dropped when they do no better
+    there than the seed texts (`beats_seed`), as in any search.
 
     Args:
         objective: a new one, so that nothing that others paid for is used.
         proposer: makes the proposals.
         optimizer: the one that this is a control of; it gives model and contracts.
         seed_val: the texts of now on the validation set.
-        calls: at most so many calls for the search. Answers from the cache count.
+        most: what the search may use. Answers from the cache count as calls.
         seed: of the order of examples in races.
 
     Raises:
@@ -139,14 +142,14 @@ def search_without_feedback(
         [_group_of(parameter, optimizer) for parameter in objective.parameters],
         proposer,
         getattr(optimizer, "model", None),
-        proposals=max(calls, 1),
+        proposals=max(most.calls, 1),
         seed=seed,
     )
     texts, tried, kept, problem = start, 0, 0, ""
     with meter() as used:
-        with budget(calls=calls) as limit:
+        with limited(most) as limit:
             try:
-                while used.total.calls + used.cached < calls and (decided := search.step(objective)) is not None:
+                while used.total.calls + used.cached < most.calls and (decided := search.step(objective)) is not None:
                     tried += decided.race is not None
                     if decided.kept:
                         kept += 1

@@ -10,6 +10,11 @@ NOTE [The end is paid for first]
     validation, too little would be left to search with, so a part of it is drawn that takes half; where that is too
     small to tell anything, the test set stays closed. The result says either.
 
+    Whoever asks for controls wants them beside a search of as many calls, and gets nothing of a search that took all
+    there was. So where they are asked for, each keeps as much as the search and all before it may take, and what its
+    texts take on the validation and the test set: of what all ends leave, the search has an equal part. Where that is
+    less than the first validation took, no room is kept for them: the search has it, and the result says so.
+
     What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid; for
     longer texts as many tokens more as they are longer. Tokens and money vary, so a part more is kept of them, and the
     worst case of one call, without which the last one would not be sent.
@@ -20,7 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from textgrad_engine.llm.account import PICO, Amount
+from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import Reserve
 from textgrad_engine.llm.response import Usage
 
@@ -29,6 +34,9 @@ _BESIDE = 1.25
 
 _FEWEST = 20
 """Test examples that a part of the test set has at the least."""
+
+_SORTS = {"calls": ("calls", 1), "tokens": ("tokens", 1), "pico": ("dollars", PICO)}
+"""The sorts of an amount: what they are called, and how much of one is one of these."""
 
 _BYTES = 3
 """Bytes of UTF-8 that a token has at the least, in the mean over a text."""
@@ -55,15 +63,21 @@ class Ending(Reserve):
         seed: the bytes of the seed texts.
         prompts: how many texts are trained.
         tests: test examples; 0 for none.
+        controls: how many searches without feedback follow.
 
     Attributes:
         tests: so many of them room is kept for.
         shortage: why it is not kept for all, in words; else "".
+        controls: so many searches room is kept for.
+        share: what each of them may take, as the optimizer's may; vast where there is no limit.
+        no_controls: why none is kept for them, in words; else "".
     """
 
-    def __init__(self, seed: int, prompts: int, tests: int) -> None:
+    def __init__(self, seed: int, prompts: int, tests: int, controls: int = 0) -> None:
         super().__init__()
-        self._seed, self._prompts = seed, prompts
+        self._seed, self._prompts, self.controls = seed, prompts, controls
+        self.share = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
+        self._searches, self.no_controls = Amount(), ""
         self._every = self.tests = tests
         self._cost: _Cost | None = None
         self.shortage = ""
@@ -75,6 +89,10 @@ class Ending(Reserve):
         free = self.free
         half = Amount(free.calls // 2, free.tokens // 2, free.pico // 2)
         self.tests = self._that_fit(self._seed, half)
+        if self.controls:
+            self._share_with_controls(examples)
+            if not self.controls:
+                self.tests = self._that_fit(self._seed, half)
         if self.tests < self._every:
             every = _in_words(self._test(self._seed, self._every), half)
             self.shortage = f"all {self._every} with two prompts take about {every}"
@@ -90,11 +108,41 @@ class Ending(Reserve):
             return
         amount = self._with_margin(self._cost_of(best).of(missing))
         amount.add(self._test(best, self.tests))
+        amount.add(self._searches)
         self.keep(amount)
 
     def drawn(self, best: int | None) -> int:
         """How many test examples there is room for in the end; None stands for no texts but the seed texts."""
-        return self._every if self._cost is None else self._that_fit(best, self.free)
+        if self._cost is None:
+            return self._every
+        room = self.free
+        room.add(self._searches, -1)
+        return self._that_fit(best, room)
+
+    def _share_with_controls(self, val: int) -> None:
+        """Give the search and each control as much of what is left, or where that is too little, the controls none."""
+        assert self._cost is not None
+        before, tested = self._cost.of(val), self._test(self._seed, self.tests)
+        validated = self._with_margin(before)
+        share, searches = Amount(UNLIMITED, UNLIMITED, UNLIMITED), Amount()
+        for name, left in vars(self.free).items():
+            if left >= UNLIMITED:
+                continue
+            first, later = getattr(before, name), getattr(validated, name)
+            rest = left - getattr(tested, name) - self.controls * (first + later)
+            part = -(-rest // (self.controls + 1))  # rounded up
+            if part < first or self.tests < min(self._every, _FEWEST):
+                word, unit = _SORTS[name]
+                self.no_controls = (
+                    f"the budget had no room for controls: shared with them it would have left the search "
+                    f"{max(0, part) / unit:,.6g} {word}, and the first validation alone took {first / unit:,.6g}; "
+                    "raise it"
+                )
+                self.controls = 0
+                return
+            setattr(share, name, first + part)
+            setattr(searches, name, self.controls * (first + part + later))
+        self.share, self._searches = share, searches
 
     def _that_fit(self, best: int | None, room: Amount) -> int:
         """So many test examples fit: all, or a part that is large enough to tell something, or none."""
@@ -110,11 +158,11 @@ class Ending(Reserve):
         return _Cost(cost.calls, tokens, cost.pico * tokens / cost.tokens if cost.tokens else cost.pico)
 
     def _test(self, best: int | None, tests: int) -> Amount:
-        """What the seed texts and the best ones, if there are others, take on test examples."""
+        """What the seed texts, the best ones, if there are others, and those of controls take on test examples."""
         assert self._cost is not None
-        amount = self._cost.of(tests)
-        if best is not None:
-            amount.add(self._cost_of(best).of(tests))
+        amount, others = self._cost.of(tests), self.controls + (best is not None)
+        for _ in range(others):
+            amount.add(self._cost_of(best or self._seed).of(tests))
         return self._with_margin(amount)
 
     def _with_margin(self, amount: Amount) -> Amount:
@@ -130,7 +178,7 @@ class Ending(Reserve):
 
 def _in_words(amount: Amount, half: Amount) -> str:
     """The first sort of which an amount is more than half of what is left, in words."""
-    for name, unit, word in (("calls", 1, "calls"), ("tokens", 1, "tokens"), ("pico", PICO, "dollars")):
+    for name, (word, unit) in _SORTS.items():
         wanted, most = getattr(amount, name), getattr(half, name)
         if wanted > most:
             return f"{wanted / unit:,.6g} {word}, more than half of what was left after the first validation"

@@ -224,10 +224,10 @@ class Guarded:
             more = [f"{len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
             if wrong:
                 who = " and ".join([", ".join(named), *more])
-                has = "has" if len(wrong) == 1 else "have"
+                does, it = ("scores", "it") if len(wrong) == 1 else ("score", "they")
                 told.append(
-                    f"of {len(self.never_break)} that must never break, {who} had less than full marks before, and "
-                    f"still {has}"
+                    f"of {len(self.never_break)} that must never break, {who} {does} below {top:.3f}, as {it} did with "
+                    "the seed prompt"
                 )
         return tuple(told)
 

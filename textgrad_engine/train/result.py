@@ -91,7 +91,8 @@ class TrainResult:
             parts.append("the best texts are the seed texts")
         elif self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
-        parts += [why for why in (self.idle, self.shortage, self.untested) if why]
+        no_controls = "" if self.controls is None else self.controls.problem
+        parts += [why for why in (self.idle, self.shortage, self.untested, no_controls) if why]
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line

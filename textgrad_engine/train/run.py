@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import logging
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.controlled import run_controls
-from textgrad_engine.train.controls import Controls
+from textgrad_engine.train.controls import CONTROLS, Controls
 from textgrad_engine.train.ending import Ending
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import evaluate
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
 
 Rows = Sequence[dict[str, Any]]
+
+_log = logging.getLogger(__name__)
 
 
 def failure_of(error: Exception) -> RunFailed:
@@ -181,7 +184,12 @@ class Run(abc.ABC):
             self.emit(self.started())
             try:
                 status = self.train_until_spent(used)
-                searched = Controls(type(self.optimizer).__name__, used.total.calls + used.cached, used.total)
+                searched = Controls(
+                    type(self.optimizer).__name__,
+                    used.total.calls + used.cached,
+                    used.total,
+                    problem=self.ending.no_controls,
+                )
                 if self.test is not None:
                     self.test.end_training()
                     drawn = self.ending.drawn(None if self.best == self.seed else size_of(self.best))
@@ -189,7 +197,7 @@ class Run(abc.ABC):
                         self.evaluate_test(self.some_of(self.test.open(), drawn or len(self.test)))
                 if self.trainer.controls:
                     self.controls = searched
-                    if status == "finished":
+                    if status == "finished" or self.ending.controls:
                         run_controls(self)
             except (Stopped, CallCancelled):
                 if not stop.is_set:
@@ -215,7 +223,8 @@ class Run(abc.ABC):
             BudgetExceeded: it does not allow to score the seed texts.
         """
         status: Status = "finished"
-        self.ending = Ending(size_of(self.seed), len(self.seed), 0 if self.test is None else len(self.test))
+        tests, controls = 0 if self.test is None else len(self.test), len(CONTROLS) if self.trainer.controls else 0
+        self.ending = Ending(size_of(self.seed), len(self.seed), tests, controls)
         with self.ending:
             try:
                 self.train(used)
@@ -253,6 +262,8 @@ class Run(abc.ABC):
         """Score the seed texts; from now on what the end of the run takes is kept back from the budget."""
         self.seed_val = self.best_val = self.evaluated(self.objective.texts_of(self.seed), 0)
         self.ending.learn(used.total + used.saved, len(self.seed_val))
+        if self.ending.no_controls:  # who wanted them can raise the budget before it is spent
+            _log.warning("%s", self.ending.no_controls)
         self.keep_for_the_end()
 
     def keep_for_the_end(self) -> None:

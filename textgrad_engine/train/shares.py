@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.budget import Reserve, budget
+from textgrad_engine.llm.budget import Reserve, limited
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.train.folds import Part
 from textgrad_engine.train.result import TrainResult
@@ -96,7 +96,7 @@ def fit_parts(
                 share = _share(known[part.name], [known[each.name] for each in parts[number + 1 :]])
                 if folder is not None:
                     folder.keep_share(part.name, share)
-                stack.enter_context(_limited(share.limit))
+                stack.enter_context(limited(share.limit))
             runs.append((part, fit(part)))
         if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
             break
@@ -105,14 +105,6 @@ def fit_parts(
 
 def _amount(used: Usage) -> Amount:
     return Amount(used.calls, used.total_tokens, math.ceil((used.dollars or 0.0) * PICO))
-
-
-@contextlib.contextmanager
-def _limited(limit: Amount) -> Iterator[None]:
-    """A budget of that much; what is vast limits nothing."""
-    calls, tokens, pico = (None if each >= UNLIMITED else each for each in (limit.calls, limit.tokens, limit.pico))
-    with budget(None if pico is None else pico / PICO, calls, tokens):
-        yield
 
 
 def _share(own: OnRecord, later: Sequence[OnRecord]) -> Share:

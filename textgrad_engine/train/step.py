@@ -124,7 +124,9 @@ class StepRun(Run):
             return
         new = (tuple(self.best.values()), tuple(self.texts().values()))
         why = next((change.problem for change in self.optimizer.changes if change.problem), "nothing was proposed")
-        self.vain.count("" if changed and new not in self.proposed else "it was tried before" if changed else why)
+        tried = "it was tried before" if changed else why
+        refused = [change.refused for change in self.optimizer.changes]
+        self.vain.count("" if changed and new not in self.proposed else tried, refused=refused)
         self.proposed.add(new)
 
     def propose(self) -> None:

@@ -87,6 +87,8 @@ class Trainer:
             runs are equal only where the models' latencies are: `train.latency` says why.
         controls: after the run, give a rewrite without feedback and random edits at most as many calls as the optimizer
             had, and score what they select on the test set too (`TrainResult.controls`). This about triples the calls.
+            Of a budget, each keeps as much as the search may use; where that is too little, none is run, and the result
+            says so.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
         resume: take up the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit`
             begins anew, and is given what was paid for. Program, data and settings must be the same: a run that begins

@@ -78,12 +78,14 @@ class Proposal:
             edits, it is worked out from what differs from the old text.
         edits: the edits it is made of; empty where it was written as a whole.
         problem: why it was dropped, "" when it was not; then `text` is the old one.
+        refused: the text that was dropped, where there was one.
     """
 
     text: str
     origins: tuple[Origin | None, ...] = ()
     edits: tuple[Edit, ...] = ()
     problem: str = ""
+    refused: str = ""
 
 
 class Flawed(ContractError):
@@ -138,7 +140,7 @@ async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
         TypeError: the proposer gave something else than a proposal.
         ValueError: it gave not as many origins as its text has lines.
     """
-    problem, heard = "", _Heard(model)
+    problem, refused, heard = "", "", _Heard(model)
     usable: Proposal | None = None
     for _ in range(2):
         try:
@@ -148,11 +150,12 @@ async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
                 raise Flawed([found], made)
         except ContractError as error:
             problem = str(error)
+            refused = error.rest.text if isinstance(error, Flawed) and error.rest.text != brief.text else refused
             usable = error.rest if isinstance(error, Flawed) and error.rest.edits else usable
             continue
         return made
     fitting = None if usable is None else _what_fits(usable, brief)
-    return fitting or Proposal(brief.text, brief.origins, problem=problem)
+    return fitting or Proposal(brief.text, brief.origins, problem=problem, refused=refused)
 
 
 def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:

@@ -202,13 +202,11 @@ class Desk:
             return replace(draft, problems=(*draft.problems, answer))
         texts, origins = list(draft.candidate.texts), list(draft.candidate.origins)
         texts[parameter], origins[parameter] = answer.text, answer.origins
-        written = Written(parameter, brief.text, answer.text, answer.edits, brief.items, brief.left_out, answer.problem)
+        told = answer.edits, brief.items, brief.left_out, answer.problem, answer.refused
+        written = Written(parameter, brief.text, answer.text, *told)
         child = replace(draft.candidate, texts=tuple(texts), origins=tuple(origins))
         return replace(draft, candidate=child, written=(*draft.written, written))
 
     def changes(self, draft: Draft) -> tuple[Change, ...]:
         """What a draft changes, with the parameters themselves."""
-        return tuple(
-            Change(self.variables[w.parameter], w.before, w.after, w.edits, w.items, w.left_out, w.problem)
-            for w in draft.written
-        )
+        return tuple(written.change(self.variables[written.parameter]) for written in draft.written)

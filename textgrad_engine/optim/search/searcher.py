@@ -138,7 +138,11 @@ class Searcher(Optimizer):
             else:
                 self.steps += 1
                 tried = "" if self.decided.changes and not self.decided.lost else None
-                self.vain.count(self.decided.why if self.decided.vain else tried, more=self.decided.more)
+                self.vain.count(
+                    self.decided.why if self.decided.vain else tried,
+                    more=self.decided.more,
+                    refused=[change.refused for change in self.decided.changes],
+                )
                 self.changes = list(self.decided.changes)
                 write_texts(self.variables(), self.texts())
         return self.decided

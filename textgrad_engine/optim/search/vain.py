@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from textgrad_engine.llm.ids import digest
 
 FEWEST_VAIN, MOST_VAIN = 8, 64
 """After so many proposals in a row that could not be tried, nothing new is to be expected; mostly after the fewest."""
+
+MOST_REFUSED = 24
+"""As long as nothing could be tried, so many texts in a row that are refused, each another one, are too many.
+
+Whoever writes a new text each time may keep the contracts the next time: where eight in ten of a proposer's texts break
+one, the first 8 are refused in 17 runs of 100, and the first 24 in one of 200."""
 
 LEVEL = 1e-4
 """As many in a row as come by chance more rarely than this, by how many came to nothing before, are enough in between.
@@ -21,7 +30,8 @@ ROUNDS_VAIN = 3
 class Vain:
     """Counts the proposals in a row in which nothing new was that could be tried.
 
-    Such as one that leaves the text as it is, that breaks a contract, or that was tried before. An answer that was not
+    Such as one that leaves the text as it is, that breaks a contract, or that was tried before. While nothing could be
+    tried yet, texts that break a contract count for less, as long as each is another one. An answer that was not
     to be had is none of them, nor is a step for which nothing had to be proposed.
 
     Attributes:
@@ -31,6 +41,7 @@ class Vain:
         earlier: how many there were before those in a row.
         useful: how many could be tried.
         more: whether more of the round of the last one follow, which are paid for.
+        refused: the texts that were refused before anything could be tried, by their digests, each once.
 
     Example:
         >>> vain = Vain()
@@ -46,22 +57,27 @@ class Vain:
     earlier: int = 0
     useful: int = 0
     more: bool = False
+    refused: list[str] = field(default_factory=list)
 
-    def count(self, why: str | None, *, more: bool = False) -> None:
+    def count(self, why: str | None, *, more: bool = False, refused: Sequence[str] = ()) -> None:
         """Count a proposal.
 
         Args:
             why: why it could not be tried; "" for one that was, None for what is neither.
             more: whether more of its round follow.
+            refused: of each text that it is about the one that was proposed and broke its contract; "" for none.
         """
         self.more = more
         if why is None:
             return
         if why:
             self.proposals, self.why = self.proposals + 1, why
+            if not self.useful and any(refused) and (told := digest(list(refused))) not in self.refused:
+                self.refused.append(told)
         else:
             self.earlier, self.useful = self.earlier + self.proposals, self.useful + 1
             self.proposals = self.rounds = 0
+            self.refused.clear()
         if not more and self.proposals:
             self.rounds += 1
 
@@ -83,6 +99,6 @@ class Vain:
     def _most(self) -> int:
         """How many in a row are too many, by those before them."""
         if not self.useful:
-            return FEWEST_VAIN
+            return FEWEST_VAIN + math.ceil(len(self.refused) * (1 - FEWEST_VAIN / MOST_REFUSED))
         share = (self.earlier + 0.5) / (self.earlier + self.useful + 2)
         return min(max(math.ceil(math.log(LEVEL) / math.log(share)), FEWEST_VAIN), MOST_VAIN)

@@ -22,6 +22,7 @@ class Written:
         items: the feedback that the proposer was shown.
         left_out: how many items there was no room for.
         problem: why it was dropped, "" when it was not.
+        refused: the text that was dropped, where there was one.
     """
 
     parameter: int
@@ -31,12 +32,15 @@ class Written:
     items: tuple[FeedbackItem, ...] = ()
     left_out: int = 0
     problem: str = ""
+    refused: str = ""
 
     @classmethod
     def of(cls, change: Change, parameter: int) -> Written:
         """A change of the parameter at a position."""
-        return cls(parameter, change.before, change.after, change.edits, change.items, change.left_out, change.problem)
+        told = change.edits, change.items, change.left_out, change.problem, change.refused
+        return cls(parameter, change.before, change.after, *told)
 
     def change(self, variable: Variable) -> Change:
         """The other way round of `of`."""
-        return Change(variable, self.before, self.after, self.edits, self.items, self.left_out, self.problem)
+        told = self.edits, self.items, self.left_out, self.problem, self.refused
+        return Change(variable, self.before, self.after, *told)
