@@ -9,6 +9,7 @@ TextgradError
 ├── DataError (ValueError)               a dataset cannot be read
 ├── ContractError (ValueError)           a proposed parameter breaks what it must keep
 ├── RunError (RuntimeError)              a run folder is missing, in use or damaged
+├── ReturnError (TypeError)              a class of one's own gives what it is not asked for, as a model no completion
 ├── ScoreError (TypeError, ValueError)   a metric's function gave no score, or a program what is not scored
 ├── ScriptError (AssertionError)         a model of `testing` has no answer that fits what it is asked
 └── ModelError (RuntimeError)            anything about asking a model
@@ -62,6 +63,7 @@ __all__ = [
     "QuotaExhausted",
     "RateLimited",
     "RequestRefused",
+    "ReturnError",
     "RunError",
     "ScoreError",
     "ScriptError",
@@ -110,6 +112,10 @@ class ContractError(TextgradError, ValueError):
 
 class RunError(TextgradError, RuntimeError):
     """A run folder is missing, in use or damaged."""
+
+
+class ReturnError(TextgradError, TypeError):
+    """A model, a proposer or a search of one's own gave something else than it is asked for; the message says what."""
 
 
 class ScoreError(TextgradError, TypeError, ValueError):

@@ -126,3 +126,14 @@ def test_a_run_with_it_is_estimated_trained_resumed_and_evaluated(cli: Any, fold
     assert "had been paid for before" in resumed.stderr
     evaluated = json.loads(cli("eval", run, "--json").stdout)
     assert evaluated["models"] == {"forward": "own:model"}
+
+
+@pytest.mark.parametrize(("given", "said"), [("None", "None"), ("'billing'", "'billing'")])
+def test_a_model_that_gives_no_completion_is_told_in_a_line(cli: Any, folder: Path, given: str, said: str) -> None:
+    """No line of the user's is on the way to it, so nothing but a traceback of ours was shown."""
+    own = (folder / "own.py").read_text(encoding="utf-8")
+    (folder / "own.py").write_text(own.replace("return await self.inner.complete(request)", f"return {given}"))
+    done = cli("eval", folder)
+    assert done.exit_code == 1
+    assert f"error: the model 'gateway': Gateway.complete() gave {said}; give llm.Completion(text=...)" in done.stderr
+    assert "Traceback" not in done.stderr

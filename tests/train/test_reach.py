@@ -9,7 +9,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, ops, optim
-from textgrad_engine.errors import AutogradError
+from textgrad_engine.errors import AutogradError, BadRequest
 from textgrad_engine.testing import FunctionModel, feedback_for
 
 
@@ -113,6 +113,36 @@ def test_a_search_of_which_no_loss_leads_anywhere_is_refused() -> None:
     program = Beside()
     with pytest.raises(AutogradError, match="none of the losses of the 4 training examples requires grad"):
         fit(program, optim.PatchSearch(program.other.parameters()), answers)
+
+
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+def test_an_example_that_is_never_answered_keeps_no_run_going(optimizer: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The first minibatch tells; who has had no answer twice is not waited for, and one by chance is asked again."""
+    asked: list[str] = []
+
+    def answer(request: tg.llm.Request) -> str:
+        asked.append(word := request.messages[-1].text)
+        if word == "w3":
+            raise BadRequest("filtered", status=400)
+        return "no"
+
+    class Cut(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("One.", role="first prompt"))
+
+        def forward(self, word: str) -> tg.Variable:
+            return tg.Variable(str(self.chat(word=word).data))
+
+    program, rows = Cut(), [{"word": f"w{n}", "target": "yes"} for n in range(8)]
+    search = getattr(optim, optimizer)(program.parameters())
+    match = "of the 7 training examples that were answered requires grad"
+    with tg.use_models(forward=FunctionModel(answer)), pytest.raises(AutogradError, match=match):
+        tg.Trainer(max_epochs=9, batch_size=4).fit(
+            program, nn.ExactMatch(), search, rows, [{"word": "v", "target": "y"}]
+        )
+    assert asked.count("w3") == 2
+    assert "of 8 training examples requires grad" in caplog.text
 
 
 def test_a_run_that_ends_before_all_examples_says_that_it_learned_nothing(caplog: pytest.LogCaptureFixture) -> None:

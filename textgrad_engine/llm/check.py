@@ -11,6 +11,7 @@ from textgrad_engine.errors import (
     ContentFiltered,
     EmptyResponse,
     MalformedResponse,
+    ReturnError,
     TextgradError,
     TruncatedResponse,
     UnsendableRequest,
@@ -57,12 +58,12 @@ class Check(Wrapper):
             ContentFiltered: it was withheld.
             EmptyResponse: it has neither text nor a tool call, or thoughts alone.
             MalformedResponse: it is not JSON that fits the schema, holds what is no text, or is longer than `max_text`.
-            TypeError: the model gives no completion, or does not give it as a coroutine.
+            ReturnError: the model gives no completion, or does not give it as a coroutine.
         """
         self._check_request(request)
         asked = self.inner.complete(request)
         if type(asked) is not CoroutineType and not isawaitable(asked):
-            raise TypeError(
+            raise ReturnError(
                 f"{_of_class(self._core)}.complete() gave {asked!r:.80} at once; write `async def complete(self, "
                 "request)`, and await in it what takes time: it runs on the event loop, together with other calls"
             )
@@ -77,7 +78,7 @@ class Check(Wrapper):
             )
             raise
         if not isinstance(completion, Completion):
-            raise TypeError(
+            raise ReturnError(
                 f"{_of_class(self._core)}.complete() gave {completion!r:.80}; give llm.Completion(text=...), with "
                 "usage where it is known"
             )

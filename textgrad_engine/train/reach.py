@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from textgrad_engine.autograd import AccumulateGrad, Node, Variable
@@ -26,6 +27,7 @@ class Reach:
         self._examples = examples
         self._some = False
         self._cut_off: set[Hashable] = set()  # the examples so far of which no loss leads anywhere
+        self._lost: Counter[Hashable] = Counter()  # how often an example had no answer
         self._trained: tuple[str, ...] = ()
         self._beside = 0  # losses that lead to texts which are not trained
         self._lock = threading.Lock()  # the lanes of a search have their first minibatches at the same time
@@ -80,7 +82,7 @@ class Reach:
         """Refuse to go on when no loss of any training example leads back to a text: nothing is ever heard about one.
 
         What is trained may be used for few examples. So as long as there are others, that is told once, and the run
-        goes on.
+        goes on. Those that had no answer twice are waited for no longer.
 
         Args:
             examples: what tells those of the minibatch from others.
@@ -90,22 +92,25 @@ class Reach:
             AutogradError: all of them had a score by now.
         """
         with self._lock:
-            known = {each for each, score in zip(examples, scores) if score is not None}
-            if self._some or self._beside or not known:
+            pairs = list(zip(examples, scores))
+            known = {each for each, score in pairs if score is not None}
+            self._lost.update(each for each, score in pairs if score is None)
+            if self._some or self._beside or not (known or self._cut_off):
                 return
             told = bool(self._cut_off)
             self._cut_off |= known
             count = len(self._cut_off)
+            waived = sum(times > 1 for each, times in self._lost.items() if each not in self._cut_off)
         repair = (
             "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
             "or what .detach() gives, and not under no_grad(); what Python made of an answer's .data is joined to that "
             "by ops.straight_through(result, answer). The loss must use what it returns"
             f"{_about_tools()}"
         )
-        if count >= self._examples:
+        if count + waived >= self._examples:
+            which = f"{count} training examples that were answered" if waived else f"{count} training examples"
             raise AutogradError(
-                f"none of the losses of the {count} training examples requires grad, so no feedback would reach the "
-                f"texts. {repair}."
+                f"none of the losses of the {which} requires grad, so no feedback would reach the texts. {repair}."
             )
         if not told:
             _log.warning(

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from textgrad_engine import templates
 from textgrad_engine.checks import check
+from textgrad_engine.errors import ReturnError
 
 
 @runtime_checkable
@@ -63,7 +64,7 @@ def broken(contracts: Iterable[Contract], before: str, after: str) -> str | None
     """All that is wrong with a proposal, in one text; None when everything holds.
 
     Raises:
-        TypeError: a contract says neither None nor what is wrong.
+        ReturnError: a contract says neither None nor what is wrong.
     """
     problems: list[str] = []
     for contract in contracts:
@@ -71,7 +72,7 @@ def broken(contracts: Iterable[Contract], before: str, after: str) -> str | None
         if isinstance(problem, str):
             problems.append(problem)
         elif problem is not None:
-            raise TypeError(
+            raise ReturnError(
                 f"{type(contract).__name__}.problem() gave {problem!r:.80}; give None where the contract is kept, and "
                 "else what is wrong, as a text"
             )

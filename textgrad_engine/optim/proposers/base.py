@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from textgrad_engine import dispatch, templates
-from textgrad_engine.errors import ContractError, NoModelError
+from textgrad_engine.errors import ContractError, NoModelError, ReturnError
 from textgrad_engine.llm.context import refuse_overflow, room_for
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
@@ -137,7 +137,7 @@ async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
 
     Raises:
         ModelError: there was no answer.
-        TypeError: the proposer gave something else than a proposal.
+        ReturnError: the proposer gave something else than a proposal.
         ValueError: it gave not as many origins as its text has lines.
     """
     problem, refused, heard = "", "", _Heard(model)
@@ -162,14 +162,16 @@ def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:
     """What a proposer gave, with origins for the lines that it wrote without saying so.
 
     Raises:
-        TypeError: it is no proposal.
+        ReturnError: it is no proposal.
         ValueError: it has not as many origins as its text has lines.
     """
     name = type(proposer).__name__
     if not isinstance(made, Proposal):
-        raise TypeError(f"{name}.propose() gave {made!r:.80}; give a Proposal(text)")
+        raise ReturnError(f"{name}.propose() gave {made!r:.80}; give a Proposal(text)")
     if not isinstance(made.text, str):
-        raise TypeError(f"{name}.propose() gave a Proposal whose text is {made.text!r:.80}; give the new text as a str")
+        raise ReturnError(
+            f"{name}.propose() gave a Proposal whose text is {made.text!r:.80}; give the new text as a str"
+        )
     count = made.text.count("\n") + 1
     origins = tuple(made.origins or ())
     if not origins:

@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
@@ -151,13 +152,13 @@ class Searcher(Optimizer):
         """What a search of one's own gives is looked at before parameters are written.
 
         Raises:
-            TypeError: it is no decision, or there is not a text for each parameter.
+            ReturnError: it is no decision, or there is not a text for each parameter.
         """
         given: object = self.decided
         if given is None:
             return
         if not isinstance(given, Decision):
-            raise TypeError(
+            raise ReturnError(
                 f"{type(self).__name__}.decide gave {given!r:.80}; give an optim.Decision, or None when nothing is "
                 "left to try"
             )
@@ -166,7 +167,7 @@ class Searcher(Optimizer):
         if not (
             isinstance(texts, tuple | list) and len(texts) == count and all(isinstance(text, str) for text in texts)
         ):
-            raise TypeError(
+            raise ReturnError(
                 f"{type(self).__name__}.texts() gave {texts!r:.80}; give a tuple with a text for each of the {count} "
                 f"parameter{'s' if count > 1 else ''}, in the order of variables()"
             )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine import dispatch
+from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
 
@@ -152,12 +153,12 @@ def _checked(made: object, transform: object) -> tuple[Gathered, dict[str, Any]]
     """What a transform gave.
 
     Raises:
-        TypeError: it is no feedback with a state.
+        ReturnError: it is no feedback with a state.
     """
     match made:
         case (Gathered() as gathered, dict() | None as state):
             return gathered, state or {}
-    raise TypeError(
+    raise ReturnError(
         f"{type(transform).__name__}.update() gave {made!r:.80}; give the feedback and the state after it: "
         "`return dataclasses.replace(gathered, items=...), state`"
     )
