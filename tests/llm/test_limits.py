@@ -6,11 +6,13 @@ import pytest
 
 from textgrad_engine.errors import (
     AuthenticationFailed,
+    BadRequest,
     ConnectionFailed,
     DeadlineExceeded,
     QuotaExhausted,
     RateLimited,
     ServerFailed,
+    TruncatedResponse,
 )
 from textgrad_engine.llm import Completion, GenerateConfig, Limit, Retry, Usage
 from textgrad_engine.llm.rates import hear
@@ -605,6 +607,27 @@ def test_one_call_that_fails_late_is_no_silence_while_others_are_answered(run, a
         while not long.done():
             await limited.complete(ask())
         assert isinstance(long.exception(), ServerFailed)
+
+    with caplog.at_level(logging.WARNING):
+        run(main())
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("other", [TruncatedResponse("cut off"), BadRequest("too many images", status=400)])
+def test_who_answers_badly_is_not_silent(run, ask, caplog, other):
+    """Between such answers it refuses now and then."""
+
+    async def main():
+        turns = itertools.count()
+
+        async def answer(request):
+            await asyncio.sleep(1)
+            raise RateLimited("slow", status=429, retry_after=1) if next(turns) % 8 == 0 else other
+
+        limited = Limit(FunctionModel(answer), 1)
+        for _ in range(60):
+            with pytest.raises((RateLimited, type(other))):
+                await limited.complete(ask())
 
     with caplog.at_level(logging.WARNING):
         run(main())

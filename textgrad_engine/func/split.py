@@ -8,6 +8,7 @@ together are operations, `Unbatch` and `Gather`, which such a level records like
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +50,8 @@ class _Sources(Source):
         """That for one example of a level."""
         if self.level is level:
             return self.each[number]
-        return replace(self, each=tuple([s.of(level, number) if isinstance(s, _Sources) else s for s in self.each]))
+        each = tuple([s.of(level, number) if isinstance(s, _Sources) else s for s in self.each])
+        return replace(self, each=each) if any(each) else None
 
 
 def _source_of(value: Variable) -> Source | None:
@@ -75,7 +77,10 @@ def _with_source(value: Variable, source: Source | None) -> Variable:
     own.source = source
     if isinstance(own._inner, list) and isinstance(source, _Sources):
         assert own._layer is not None
-        own._inner = [_with_source(entry, source.of(own._layer, n)) for n, entry in enumerate(own._inner)]
+        own._inner = entries = copy.copy(own._inner)
+        for number in [entries.number] if type(entries) is LoneEntry else range(len(entries)):
+            if (said := source.of(own._layer, number)) is not None:
+                entries[number] = _with_source(entries[number], said)
     return own
 
 

@@ -245,7 +245,7 @@ class _Gate:
         self._pauses = 0
         self._refused = False
         self._absent_since = None
-        self._silent_since, self._answered_at = None, self.now()
+        self._heard()
         if self._pace:
             self._paced -= 1
             if not self._paced:
@@ -262,7 +262,9 @@ class _Gate:
             self._fail_queue(error)
             return
         if not isinstance(error, APIError):
-            self._refused &= not isinstance(error, AnswerError)  # who answers, if badly, accepts the key
+            if isinstance(error, AnswerError):
+                self._refused = False  # who answers, if badly, accepts the key
+                self._heard()
             return
         now = self.now()
         if not isinstance(error, ServerFailed) or not error.retry_after:
@@ -281,6 +283,11 @@ class _Gate:
             self._pause(min(error.retry_after, self._max_pause))
         if isinstance(error, RateLimited | ServerFailed | ConnectionFailed | DeadlineExceeded):
             self._tell_of_silence(error, sent, name)
+        else:
+            self._heard()
+
+    def _heard(self) -> None:
+        self._silent_since, self._answered_at = None, self.now()
 
     def _tell_of_silence(self, error: APIError, sent: float, name: str) -> None:
         now = self.now()
