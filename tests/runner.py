@@ -20,6 +20,10 @@ _APART: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in inspect.signat
 """Before click 8.2 stderr is in stdout, unless it is asked for by itself."""
 
 
+COMMANDS = {name: each.load(name, None) for name, each in typer.main.get_command(app).all.items()}  # type: ignore[attr-defined]
+"""Each command with its options, as Typer has it."""
+
+
 @dataclass(frozen=True)
 class Result:
     """What came of a command: its exit code, what it printed, and what ended it (`SystemExit`, or an error)."""

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 
 import textgrad_engine as tg
 from textgrad_engine import optim
-from textgrad_engine.cli.main import app
 
 from .pages import Reader, reading
+from .runner import COMMANDS
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 LINKING = [

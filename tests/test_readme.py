@@ -7,14 +7,13 @@ import textwrap
 from pathlib import Path
 
 import pytest
-import typer
 
 import textgrad_engine as tg
 from textgrad_engine.cli.build import make_guards, make_optimizer, make_program
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.main import app
 
+from . import runner
 from .runner import invoke
 
 ROOT = Path(__file__).parent.parent
@@ -60,8 +59,7 @@ def test_the_config_of_the_readme_is_one(tmp_path: Path) -> None:
 def test_the_commands_of_the_readme_are_there(words: list[str]) -> None:
     """Each names a command and options that there are; what they do is tested where they are."""
     (_, command), options = words[:2], [word for word in words if word.startswith("--")]
-    known = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
-    assert set(options) <= {name for each in known.params for name in each.opts}
+    assert set(options) <= {name for each in runner.COMMANDS[command].params for name in each.opts}
     assert [word for word in words[2:] if not word.startswith("-")], "a folder, or a run"
 
 

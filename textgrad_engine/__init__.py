@@ -161,8 +161,6 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value = importlib.import_module(f"textgrad_engine.{name}")
     elif name in _HOME_OF:
-        if name in ("Trainer", "across_validate", "cross_validate"):
-            importlib.import_module("textgrad_engine.store")  # registers how a run folder is written
         value = getattr(importlib.import_module(f"textgrad_engine.{_HOME_OF[name]}"), name)
     else:
         here = _home(name)

@@ -16,11 +16,10 @@ def main() -> None:
     # Ctrl-C while packages are imported, which is most of what `--help` does. A command listens itself while it runs.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # who has it ignored wants that to stay so
         signal.signal(signal.SIGINT, _end)
-    gc.disable()  # nothing that is imported goes again, and to look for what does takes a tenth of the time
-    from textgrad_engine.cli.main import main as run  # all packages come with it
+    # Nothing that is imported goes again, and to look for what does takes a tenth of the time. A command turns it on.
+    gc.disable()
+    from textgrad_engine.cli.main import main as run
 
-    gc.freeze()
-    gc.enable()
     run()
 
 

@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.optimizers import NAMES, BaseSettings, settings_for
+from textgrad_engine.cli.optimizer_names import NAMES
+from textgrad_engine.cli.optimizers import BaseSettings, settings_for
 from textgrad_engine.cli.parts import Schedule
 from textgrad_engine.cli.settings import Contracts, Metric, ModelPrice, OfPrompt, Sampling
 

@@ -12,7 +12,8 @@ import pytest
 from textgrad_engine import optim
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.optimizers import NAMES, settings_for
+from textgrad_engine.cli.optimizer_names import NAMES
+from textgrad_engine.cli.optimizers import BaseSettings, settings_for
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.proposers import Demonstrations, Patch, Unaided
 
@@ -294,3 +295,8 @@ def test_a_name_that_is_none_lists_that_it_may_be_ones_own(small: Any) -> None:
     """Who looks for the way finds it in the error."""
     with pytest.raises(ConfigError, match=r"should be one of 'TGD', .*, 'module:name'"):
         load_config(with_own(small, 'name = "Annealing"'))
+
+
+def test_an_optimizer_is_called_what_its_class_is() -> None:
+    """The names stand in a list of their own, as help needs no more of an optimizer."""
+    assert [(settings_for(name) or BaseSettings).of.__name__ for name in NAMES] == list(NAMES)

@@ -11,7 +11,7 @@ from textgrad_engine.cli import build
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.optimizers import NAMES
+from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.contracts import Forbids, FrozenLines, Language, NoCopying, Requires
 

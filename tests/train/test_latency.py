@@ -22,9 +22,9 @@ from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Evaluation, Objective, Trainer, TrainResult, evaluate
-from textgrad_engine.train.controls import does_better
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.latency import Stopwatch, latency_change
+from textgrad_engine.train.unguided import does_better
 
 from .shouting import improving
 

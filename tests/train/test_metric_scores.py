@@ -13,7 +13,8 @@ from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.store.records import evaluation_from_json, evaluation_to_json
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, cross_validate
-from textgrad_engine.train.metric_scores import filled, parts_of
+from textgrad_engine.train.metric_scores import filled
+from textgrad_engine.train.metrics_of import parts_of
 
 ROWS = [{"mail": f"m{n}", "target": {"label": "late" if n % 2 else "lost", "why": f"m{n % 3}"}} for n in range(6)]
 FLAT = [{"mail": row["mail"], **row["target"]} for row in ROWS]  # type: ignore[dict-item]

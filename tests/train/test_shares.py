@@ -11,8 +11,8 @@ import textgrad_engine as tg
 from textgrad_engine.llm import Usage
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.budget import Reserve
-from textgrad_engine.train.folds import Part
-from textgrad_engine.train.shares import OnRecord, Share, fit_parts
+from textgrad_engine.train.parts import OnRecord, Part, Share
+from textgrad_engine.train.shares import fit_parts
 
 PARTS = [Part(name, (), (), ()) for name in ("a", "b", "c", "d")]
 

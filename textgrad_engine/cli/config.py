@@ -18,7 +18,8 @@ from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config_checks import CHECKS
 from textgrad_engine.cli.config_errors import problems_of, table_of
-from textgrad_engine.cli.optimizers import NAMES, AnyOptimizer, BaseSettings, TGDSettings, settings_for
+from textgrad_engine.cli.optimizer_names import NAMES
+from textgrad_engine.cli.optimizers import AnyOptimizer, BaseSettings, TGDSettings, settings_for
 from textgrad_engine.cli.secrets_in import refuse_secrets
 from textgrad_engine.cli.settings import (
     AnyMetric,

@@ -21,7 +21,8 @@ from textgrad_engine.cli.output import (
     write_json,
 )
 from textgrad_engine.report.view import headline, none_kept
-from textgrad_engine.store import Folds, Run, is_folds, read_folds, read_run
+from textgrad_engine.store.folds import Folds, is_folds, read_folds
+from textgrad_engine.store.reader import Run, read_run
 
 
 @command

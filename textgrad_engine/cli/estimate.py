@@ -24,17 +24,17 @@ from textgrad_engine.cli.options import (
     ModelName,
     ModelPrices,
     OptimizerName,
-    price_of,
 )
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Budget, Models
+from textgrad_engine.cli.spending import price_of
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.report.words import duration, money, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate
-from textgrad_engine.train.folds import Part
+from textgrad_engine.train.parts import Part
 
 _TABLE = 70
 """Columns that the table takes."""

@@ -12,8 +12,8 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.options import limits_of, price_of
 from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError

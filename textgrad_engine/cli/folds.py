@@ -17,8 +17,9 @@ from textgrad_engine import report
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.folds_shown import goes_on, write_report
 from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_controls
-from textgrad_engine.cli.output import FAILED, WRONG, checking, colors, complain, say, width, write, write_json
+from textgrad_engine.cli.output import WRONG, checking, complain, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import digest_of, digests_of, looks_at, row_digests
 from textgrad_engine.cli.running import CODES, Job, refusing_changes
@@ -44,7 +45,8 @@ from textgrad_engine.store import (
 )
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.evaluator import clusters_of
-from textgrad_engine.train.folds import Part, parts_of
+from textgrad_engine.train.folds import parts_of
+from textgrad_engine.train.parts import Part
 from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 
@@ -243,36 +245,6 @@ def _finished(path: Path) -> Run | None:
     return found if found is not None and found.result is not None and found.result.status == "finished" else None
 
 
-def show_folds(folds: Folds, *, as_json: bool) -> None:
-    """Print what there is of a cross-validation.
-
-    Raises:
-        typer.Exit: runs have no result, and none says why.
-    """
-    for run in folds.runs.values():
-        for note in run.notes:
-            complain(f"note: {run.path}: {note}")
-    if as_json:
-        write_json({"run": str(folds.path), **report.folds_as_json(folds)})
-    else:
-        _write(folds)
-        if folds.missing and folds.locked:
-            complain("It still goes on.")
-        elif (folds.missing or folds.found.status != "finished") and folds.runs:
-            complain(_goes_on(folds))
-    if folds.missing and not folds.found.stopped:
-        raise typer.Exit(FAILED)
-
-
-def _write(folds: Folds) -> None:
-    write("\n" + report.render_folds(folds, title=str(folds.path), width=width(), color=colors()))
-
-
-def _goes_on(folds: Folds) -> str:
-    larger = ", with a larger --budget, --budget-calls or --budget-tokens" if folds.found.status == "budget" else ""
-    return f"{folds.way_on} goes on with it{'' if folds.from_python else larger}."
-
-
 def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
     """Print the result of a cross-validation, and end the command with its exit code.
 
@@ -287,13 +259,13 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
         total = found.total
         write(f"{path}: {report.folds_in_a_line(found)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
     else:
-        _write(folds)
+        write_report(folds)
         complain(report.folds_in_a_line(found))
         if found.final is not None:
             what = "The prompt to use" if found.use == "final" else "The final prompt, not shown to be better,"
             complain(f"{what} is in {way_on.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
-        say(_goes_on(folds), quiet or as_json)
+        say(goes_on(folds), quiet or as_json)
     if any(each.shortage for each in found.runs):
         raise typer.Exit(WRONG)
     raise typer.Exit(CODES[found.status])

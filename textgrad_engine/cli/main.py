@@ -3,18 +3,59 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
-from textgrad_engine.cli import diff, estimate, evaluate, init, report, resume, show, shrink, train
-from textgrad_engine.cli.completion import InstallsCompletion
+from textgrad_engine.cli.commands import Command, Commands
 from textgrad_engine.cli.output import epilog, epilog_of_reading, version, width
 from textgrad_engine.cli.streams import ending, open_streams
 
+
+class _Program(Commands):
+    all: ClassVar = {
+        "init": Command(
+            "textgrad_engine.cli.init",
+            epilog_of_reading(wrong="wrong usage or data, or a file is in the way"),
+            "init",
+            {"allow_extra_args": True},  # a table behind the folder is told where it goes
+        ),
+        "train": Command("textgrad_engine.cli.train", epilog(), "train"),
+        "resume": Command("textgrad_engine.cli.resume", epilog(), "resume"),
+        "eval": Command(
+            "textgrad_engine.cli.evaluate",
+            epilog(
+                spent="the score of what was answered was printed",
+                interrupted="the score of what was answered was printed, unless Ctrl-C was pressed twice",
+                also="4 the score is below --at-least; ",
+            ),
+            "evaluate",
+        ),
+        "estimate": Command(
+            "textgrad_engine.cli.estimate", epilog_of_reading(wrong="wrong usage, config or data"), "estimate"
+        ),
+        "show": Command(
+            "textgrad_engine.cli.show",
+            epilog_of_reading(failed="an error while running, or the run has no result: what is known is shown"),
+            "show",
+        ),
+        "diff": Command("textgrad_engine.cli.diff", epilog_of_reading(), "diff"),
+        "report": Command("textgrad_engine.cli.report", epilog_of_reading(), "report"),
+        "shrink": Command(
+            "textgrad_engine.cli.shrink",
+            epilog(
+                spent="what was found until then was printed and written; "
+                "nothing was if the whole prompt could not be validated",
+                interrupted="nothing was written",
+            ),
+            "shrink",
+        ),
+    }
+
+
 app = typer.Typer(
     name="textgrad-engine",
-    cls=InstallsCompletion,
+    cls=_Program,
     help="Make LLM prompts better from examples, and prove it on held-out data.",
     epilog=epilog(also="4 the score is below eval --at-least; "),
     no_args_is_help=True,
@@ -22,37 +63,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(
-    "init",
-    epilog=epilog_of_reading(wrong="wrong usage or data, or a file is in the way"),
-    context_settings={"allow_extra_args": True},  # a table behind the folder is told where it goes
-)(init.init)
-app.command("train", epilog=epilog())(train.train)
-app.command("resume", epilog=epilog())(resume.resume)
-app.command(
-    "eval",
-    epilog=epilog(
-        spent="the score of what was answered was printed",
-        interrupted="the score of what was answered was printed, unless Ctrl-C was pressed twice",
-        also="4 the score is below --at-least; ",
-    ),
-)(evaluate.evaluate)
-app.command("estimate", epilog=epilog_of_reading(wrong="wrong usage, config or data"))(estimate.estimate)
-app.command(
-    "show", epilog=epilog_of_reading(failed="an error while running, or the run has no result: what is known is shown")
-)(show.show)
-app.command("diff", epilog=epilog_of_reading())(diff.diff)
-app.command("report", epilog=epilog_of_reading())(report.report)
-app.command(
-    "shrink",
-    epilog=epilog(
-        spent="what was found until then was printed and written; "
-        "nothing was if the whole prompt could not be validated",
-        interrupted="nothing was written",
-    ),
-)(shrink.shrink)
-
-
 _PANELS = 60
 """Columns below which help is not put into panels, which would leave no room for words."""
 

@@ -9,22 +9,20 @@ from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, Validat
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
+from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.parts import Schedule, Transforms, transforms_of
 from textgrad_engine.cli.settings import Contracts, OfPrompt, Section
 from textgrad_engine.cli.user_code import is_spec
-from textgrad_engine.optim import (
-    OPRO,
-    TGD,
-    BeamSearch,
-    BootstrapDemos,
-    Contract,
-    Optimizer,
-    ParetoSearch,
-    PatchSearch,
-    RandomEdits,
-    RandomSearch,
-)
+from textgrad_engine.optim.beam_search import BeamSearch
+from textgrad_engine.optim.bootstrap_demos import BootstrapDemos
+from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.opro import OPRO
+from textgrad_engine.optim.optimizer import Optimizer
+from textgrad_engine.optim.pareto_search import ParetoSearch
+from textgrad_engine.optim.patch_search import PatchSearch
 from textgrad_engine.optim.proposers import Demonstrations, Patch, Proposer, Rewrite, Unaided
+from textgrad_engine.optim.random_search import RandomEdits, RandomSearch
+from textgrad_engine.optim.tgd import TGD
 
 Groups: TypeAlias = list[dict[str, Any]]
 Count = Annotated[int, Field(gt=0)]
@@ -312,10 +310,7 @@ _ALL: tuple[type[BaseSettings], ...] = (
     BootstrapDemosSettings,
     RandomSearchSettings,
 )
-_BY_NAME = {settings.of.__name__: settings for settings in _ALL}
-
-NAMES = tuple(_BY_NAME)
-"""The optimizers that a config file may name; the first one is meant where it names none."""
+_BY_NAME = dict(zip(NAMES, _ALL, strict=True))
 
 
 def settings_for(name: str) -> type[BaseSettings] | None:

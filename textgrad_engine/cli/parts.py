@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from textgrad_engine.cli.settings import Section
-from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.optim.schedules import CosineEdits, EditSchedule, LinearEdits, StepEdits
 from textgrad_engine.optim.transforms import (
     FeedbackTransform,

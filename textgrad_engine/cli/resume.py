@@ -20,11 +20,10 @@ from textgrad_engine.cli.options import (
     Quiet,
     RunPath,
     TokensLimit,
-    limits_of,
-    price_of,
 )
 from textgrad_engine.cli.output import OK, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
+from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of

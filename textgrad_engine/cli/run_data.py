@@ -7,14 +7,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from textgrad_engine.cli.config import Config
-from textgrad_engine.data import Dataset
+from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.signed import unsigned
-from textgrad_engine.store import Run, read_run
+from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import dumps
+
+if TYPE_CHECKING:
+    from textgrad_engine.cli.config import Config
 
 EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
 """The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""

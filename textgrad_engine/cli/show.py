@@ -8,13 +8,14 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.cli import completion, run_data, way_on
-from textgrad_engine.cli.folds import show_folds
+from textgrad_engine.cli.folds_shown import show_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.view import remark_on
-from textgrad_engine.store import Folds, is_folds, read_folds, read_run
-from textgrad_engine.train import TrainResult
+from textgrad_engine.store.folds import Folds, is_folds, read_folds
+from textgrad_engine.store.reader import read_run
+from textgrad_engine.train.result import TrainResult
 
 
 @command

@@ -23,8 +23,6 @@ from textgrad_engine.cli.options import (
     Quiet,
     RunPath,
     TokensLimit,
-    limits_of,
-    price_of,
 )
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
@@ -40,6 +38,7 @@ from textgrad_engine.cli.output import (
     write_json,
 )
 from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import CallCancelled, RunError, Stopped
 from textgrad_engine.optim.contracts import Contract

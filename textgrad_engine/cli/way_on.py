@@ -9,7 +9,9 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.store import Run, read_run, typed, way_on_with, whole_of
+from textgrad_engine.store.files import typed, whole_of
+from textgrad_engine.store.folds import way_on_with
+from textgrad_engine.store.reader import Run, read_run
 
 _LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
 """The options for the limits of [budget]."""

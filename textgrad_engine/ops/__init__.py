@@ -1,35 +1,10 @@
 """Operations on Variables, as functions: text, chat completion, evaluators."""
 
-from textgrad_engine.ops.chat_completion import chat_completion
-from textgrad_engine.ops.evaluators import deterministic_evaluator
-from textgrad_engine.ops.exact_match import exact_match_evaluator
-from textgrad_engine.ops.feedback import critic, feedback_batch_size
-from textgrad_engine.ops.field import field
-from textgrad_engine.ops.images import feedback_images
-from textgrad_engine.ops.judges import judge, lm_judge_evaluator
-from textgrad_engine.ops.reduce import areduce, reduce
-from textgrad_engine.ops.straight_through import straight_through
-from textgrad_engine.ops.text import add, format, join, scale, split, sum  # noqa: A004  the field's names
-from textgrad_engine.ops.text_loss import text_loss
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "add",
-    "areduce",
-    "chat_completion",
-    "critic",
-    "deterministic_evaluator",
-    "exact_match_evaluator",
-    "feedback_batch_size",
-    "feedback_images",
-    "field",
-    "format",
-    "join",
-    "judge",
-    "lm_judge_evaluator",
-    "reduce",
-    "scale",
-    "split",
-    "straight_through",
-    "sum",
-    "text_loss",
-]
+from textgrad_engine.lazily import lazily
+
+if TYPE_CHECKING:
+    from textgrad_engine.ops.public import *
+
+lazily(__name__, modules_too=("chat_completion", "field", "reduce", "straight_through", "text_loss"))

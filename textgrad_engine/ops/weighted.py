@@ -12,6 +12,7 @@ from textgrad_engine.autograd.gradient import Items, entered, is_start
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts
 from textgrad_engine.ops.roles import joined_role
+from textgrad_engine.ops.shares import comparable, shares_of
 
 
 class _WeightedMean(Entrywise):
@@ -23,7 +24,7 @@ class _WeightedMean(Entrywise):
     def forward(
         values: list[Any], weights: Sequence[float], scales: Sequence[tuple[float, float]], names: Sequence[str]
     ) -> Variable:
-        shares = _comparable(weights)
+        shares = comparable(weights)
 
         def mean(scores: list[float]) -> float:
             parts = [(score - low) / (high - low) for score, (low, high) in zip(scores, scales)]
@@ -56,24 +57,6 @@ class _WeightedMean(Entrywise):
         values = ctx.primals[0]
         numbered = [f"part {number} of {len(values)}" for number in range(1, len(values) + 1)]
         return edit_of_parts(list(zip(numbered, values, edits or [None] * len(values))))
-
-
-def _comparable(weights: Sequence[float]) -> list[float]:
-    """The weights, the largest of them up to 1, so that no sum of them is too large."""
-    _, exponent = math.frexp(max(weights))
-    return [math.ldexp(weight, -exponent) for weight in weights]
-
-
-def shares_of(weights: Sequence[float]) -> list[float]:
-    """For how much of the mean each value counts.
-
-    Example:
-        >>> shares_of([3, 1])
-        [0.75, 0.25]
-    """
-    found = _comparable(weights)
-    total = math.fsum(found)
-    return [weight / total for weight in found]
 
 
 def _counting(said: Variable | Items, name: str, share: float) -> Items:

@@ -15,8 +15,11 @@ from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.unified import NOWHERE, unified
 from textgrad_engine.report.view import headline
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import Folds, Run, file_name
-from textgrad_engine.train import Evaluation, TrainResult
+from textgrad_engine.store.files import file_name
+from textgrad_engine.store.folds import Folds
+from textgrad_engine.store.reader import Run
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.result import TrainResult
 
 
 @dataclass(frozen=True)

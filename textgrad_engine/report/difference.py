@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from textgrad_engine.optim import Evidence, Origin
-from textgrad_engine.optim.cells import Gone
+from textgrad_engine.optim.cells import Evidence, Gone, Origin
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.sentences import by_sentences, excerpts
 from textgrad_engine.train.events import ParameterChange, StepEnded

@@ -10,7 +10,8 @@ from typing import Any
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.difference import diff_of
 from textgrad_engine.report.tools import ToolRow, tools_as_json
-from textgrad_engine.train import Evaluation, TrainResult
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.result import TrainResult
 
 
 def as_json(

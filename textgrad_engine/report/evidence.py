@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from textgrad_engine.optim import Evidence
+from textgrad_engine.optim.cells import Evidence
 from textgrad_engine.report.words import in_order
 
 SHOWN_EXAMPLES = 8

@@ -14,8 +14,10 @@ from textgrad_engine.report.parts import Parts, parts_table, parts_within
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, cost, count, duration, interval, plural, score
-from textgrad_engine.store import Folds, typed
-from textgrad_engine.train import CrossValidation, TrainResult
+from textgrad_engine.store.files import typed
+from textgrad_engine.store.folds import Folds
+from textgrad_engine.train.pooled import CrossValidation
+from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.statistics import needed_n
 
 if TYPE_CHECKING:

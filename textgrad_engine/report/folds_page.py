@@ -24,8 +24,9 @@ from textgrad_engine.report.page_texts import name_of, said
 from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.view import Tone, view_of
 from textgrad_engine.report.words import capital, count, duration, money, plural, score
-from textgrad_engine.store import Folds
-from textgrad_engine.train import CrossValidation, TrainResult
+from textgrad_engine.store.folds import Folds
+from textgrad_engine.train.pooled import CrossValidation
+from textgrad_engine.train.result import TrainResult
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
 

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.optim import Edit, Evidence, Origin
-from textgrad_engine.optim.cells import Gone
+from textgrad_engine.optim.cells import Evidence, Gone, Origin
+from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report.difference import Arrivals, diff_of, replaced_by
 from textgrad_engine.report.words import plural
-from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
+from textgrad_engine.train.result import TrainResult
 
 
 @dataclass(frozen=True)

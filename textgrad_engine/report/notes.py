@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.words import plural, score, within
-from textgrad_engine.train import Evaluation, TrainResult
 from textgrad_engine.train.controls import CONTROLS
+from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
+from textgrad_engine.train.result import TrainResult
 
 
 def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]:

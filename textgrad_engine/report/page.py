@@ -28,8 +28,8 @@ from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import View, headline, view_of
 from textgrad_engine.report.words import capital, count, duration, money, plural, score
-from textgrad_engine.store import Run
-from textgrad_engine.train import TrainResult
+from textgrad_engine.store.reader import Run
+from textgrad_engine.train.result import TrainResult
 
 SHOWN_RESULT = 600
 """Characters of what a tool was given, and of what it gave."""

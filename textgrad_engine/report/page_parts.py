@@ -13,7 +13,9 @@ from textgrad_engine.report.parts import Parts, parts_title
 from textgrad_engine.report.toml import as_toml
 from textgrad_engine.report.view import ParameterView
 from textgrad_engine.report.words import capital, plural, score
-from textgrad_engine.train import Comparison, Evaluation, TrainResult
+from textgrad_engine.train.comparison import Comparison
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.result import TrainResult
 
 SHOWN_CONFIG = 20_000
 """Characters of the config."""

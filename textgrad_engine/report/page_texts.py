@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from textgrad_engine.optim import Evidence
+from textgrad_engine.optim.cells import Evidence
 from textgrad_engine.report.difference import Arrivals, DiffLine, with_excerpts
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.figures import gains, stairs
@@ -13,8 +13,8 @@ from textgrad_engine.report.html import Markup, data, element, joined
 from textgrad_engine.report.lineage import EditLineage, LineLineage, Trial, lineage_of, step_of
 from textgrad_engine.report.view import ParameterView
 from textgrad_engine.report.words import capital, plural, score
-from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
+from textgrad_engine.train.result import TrainResult
 
 SHOWN_LINE = 2_000
 SHOWN_FEEDBACK = 1_000

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from textgrad_engine.store import Run
-from textgrad_engine.train import Comparison, Evaluation, compare
+from textgrad_engine.store.reader import Run
+from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.evaluation import Evaluation
 
 Split = Literal["test", "val"]
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textgrad_engine.ops.weighted import shares_of
+from textgrad_engine.ops.shares import shares_of
 from textgrad_engine.report.printing import fitted, open_table, padded, styled
 from textgrad_engine.report.words import score
-from textgrad_engine.train import Evaluation, TrainResult
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.result import TrainResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

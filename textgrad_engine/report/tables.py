@@ -13,13 +13,13 @@ from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
 from textgrad_engine.report.words import cost, count, duration, money, plural, score, short
-from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import StepEnded
+from textgrad_engine.train.result import TrainResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from textgrad_engine.store import Run
+    from textgrad_engine.store.reader import Run
 
 CONTEXT = 2
 """Lines that stayed are shown up to so far from a changed one."""

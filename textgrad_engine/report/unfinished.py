@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from textgrad_engine.report.difference import origins_from_steps
-from textgrad_engine.store import Run
-from textgrad_engine.train import TrainResult
+from textgrad_engine.store.reader import Run
+from textgrad_engine.train.result import TrainResult
 
 
 def so_far(run: Run) -> TrainResult:

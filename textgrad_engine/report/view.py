@@ -12,8 +12,10 @@ from textgrad_engine.report.lineage import problems_of
 from textgrad_engine.report.notes import notes_on
 from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
-from textgrad_engine.store import Run
-from textgrad_engine.train import Comparison, Evaluation, TrainResult
+from textgrad_engine.store.reader import Run
+from textgrad_engine.train.comparison import Comparison
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.result import TrainResult
 
 Tone = Literal["good", "bad", "plain"]
 

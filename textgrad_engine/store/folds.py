@@ -19,10 +19,8 @@ from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomical
 from textgrad_engine.store.lock import Lock, is_locked
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import FORMAT, dumps
-from textgrad_engine.train import CrossValidation
-from textgrad_engine.train.folds import Part
-from textgrad_engine.train.pooled import pooled
-from textgrad_engine.train.shares import OnRecord, Share
+from textgrad_engine.train.parts import OnRecord, Part, Share
+from textgrad_engine.train.pooled import CrossValidation, pooled
 
 
 @dataclass(frozen=True)

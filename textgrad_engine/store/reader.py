@@ -20,8 +20,8 @@ from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
-from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
+from textgrad_engine.train.result import TrainResult
 
 
 class Reach(NamedTuple):

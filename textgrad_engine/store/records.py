@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.signed import unsigned
-from textgrad_engine.train import Evaluation, TrainResult
+from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import (
     Evaluated,
     Event,
@@ -24,6 +24,7 @@ from textgrad_engine.train.events import (
     RunStarted,
     StepEnded,
 )
+from textgrad_engine.train.result import TrainResult
 
 FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""

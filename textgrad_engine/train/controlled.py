@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textgrad_engine.train.comparison import compare
-from textgrad_engine.train.controls import Control, proposers_of, search_without_feedback
+from textgrad_engine.train.controls import Control
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.unguided import proposers_of, search_without_feedback
 
 if TYPE_CHECKING:
     from textgrad_engine.train.run import Run

@@ -48,7 +48,7 @@ from textgrad_engine.train.estimated import (
     unit_of,
 )
 from textgrad_engine.train.fields import target_fields
-from textgrad_engine.train.folds import Part
+from textgrad_engine.train.parts import Part
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer, check_parts, sets_of
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
 from textgrad_engine.checks import at_least, check
-from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.data.contents import contents_of
+from textgrad_engine.data.dataset import Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
 from textgrad_engine.keywords import names_told
@@ -24,7 +24,8 @@ from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.fields import check_examples, inputs_and_target, lacking, refusing_batches, with_fields
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.latency import Stopwatch
-from textgrad_engine.train.metric_scores import MetricScores, filled, parts_of
+from textgrad_engine.train.metric_scores import MetricScores, filled
+from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means

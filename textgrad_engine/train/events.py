@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from textgrad_engine.llm.toolcalls import ToolRecord
 from textgrad_engine.llm.usage import CallRecord
-from textgrad_engine.optim import Edit, Evidence
+from textgrad_engine.optim.cells import Evidence
+from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.settings import Setting
 
 if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
-    from textgrad_engine.train.shares import FoldsFolder
 
 Phase = Literal["validate", "forward", "backward", "optimize", "test", "search", "score", "control"]
 Status = Literal["finished", "interrupted", "budget"]
@@ -310,54 +308,3 @@ class Earlier(Protocol):
 
 current_phase: ContextVar[int] = ContextVar("textgrad_engine_phase", default=0)
 """The number of the phase that code belongs to; captured when calls are dispatched."""
-
-RUN_FOLDERS: list[Callable[..., Callback | TrainResult]] = []
-"""How a run folder is written, or played back; `textgrad_engine.store` registers it."""
-
-
-def run_folder(path: Path, *, resume: bool = False, anyway: bool = False) -> Callback | TrainResult:
-    """The callback that writes a run folder; or the result of a finished run, where that is taken as it is.
-
-    Args:
-        path: the folder.
-        resume: take up the run in it; one that is finished is played back.
-        anyway: also where it has changed since; one that is finished is not looked into.
-    """
-    _register()
-    return RUN_FOLDERS[-1](path, resume=resume, anyway=anyway)
-
-
-FOLDS_FOLDERS: list[Callable[..., FoldsFolder]] = []
-"""How it is written down of what examples a cross-validation is; `textgrad_engine.store` registers it."""
-
-
-def folds_folder(
-    path: Path,
-    examples: Sequence[Mapping[str, Any]],
-    *,
-    folds: int,
-    clusters: Sequence[str],
-    final: bool,
-    resume: bool = False,
-) -> FoldsFolder:
-    """The folder of a cross-validation, in which is written down of what examples it is.
-
-    Args:
-        path: the folder that holds all of its runs.
-        examples: all of them.
-        folds: how many.
-        clusters: of each example; empty where each stands for itself.
-        final: whether there is a run on all examples, too.
-        resume: go on with what is in it.
-
-    Raises:
-        RunError: it cannot be written, or what is written there is of other examples or not to be gone on with; or
-            another process is at work on it.
-    """
-    _register()
-    return FOLDS_FOLDERS[-1](path, examples, folds=folds, clusters=clusters, final=final, resume=resume)
-
-
-def _register() -> None:
-    if not RUN_FOLDERS:
-        importlib.import_module("textgrad_engine.store")  # by name, as train is below it: it registers itself

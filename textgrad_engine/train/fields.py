@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.callables import signature_of
-from textgrad_engine.data import DataLoader, examples_of
-from textgrad_engine.data.dataset import as_columns, as_example, by_position, listed
+from textgrad_engine.data.dataloader import DataLoader
+from textgrad_engine.data.dataset import as_columns, as_example, by_position, examples_of, listed
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from textgrad_engine.data import Subset
+from textgrad_engine.data.dataset import Subset
 from textgrad_engine.train.evaluator import clusters_of
+from textgrad_engine.train.parts import Part, Rows
 from textgrad_engine.train.splits import equals
-
-Rows = Sequence[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one of the runs of a cross-validation works with.
-
-    Attributes:
-        name: ``"fold-1"`` and so on; ``"final"`` for the run on all examples.
-        train: the training examples.
-        val: the validation examples; the training examples themselves where none are set aside.
-        test: the examples of the fold; None for the final run.
-    """
-
-    name: str
-    train: Rows
-    val: Rows
-    test: Rows | None
 
 
 def parts_of(

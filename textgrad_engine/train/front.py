@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textgrad_engine.optim.search.objective import Texts, tokens_of
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
-from textgrad_engine.train.objective import Objective
+
+if TYPE_CHECKING:
+    from textgrad_engine.train.objective import Objective
 
 
 @dataclass(frozen=True)

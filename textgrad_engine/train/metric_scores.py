@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-from textgrad_engine.nn import Weighted
 
 
 @dataclass(frozen=True)
@@ -37,19 +34,6 @@ class MetricScores:
         """The mean of the scores that there are; None where there are none."""
         known = [score for score in self.scores if score is not None]
         return math.fsum(known) / len(known) if known else None
-
-
-def parts_of(loss: Callable[..., Any]) -> tuple[MetricScores, ...]:
-    """The metrics that a loss is made of, without scores; none of a loss that is one.
-
-    Example:
-        >>> from textgrad_engine.nn import ExactMatch
-        >>> [part.name for part in parts_of(Weighted({"right": ExactMatch()}))], parts_of(ExactMatch())
-        (['right'], ())
-    """
-    if not isinstance(loss, Weighted):
-        return ()
-    return tuple(MetricScores(name, (), loss.scales[name], weight) for name, weight in loss.weights.items())
 
 
 def filled(parts: Sequence[MetricScores], rows: Sequence[Sequence[tuple[float, ...]]]) -> tuple[MetricScores, ...]:

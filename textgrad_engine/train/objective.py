@@ -26,7 +26,8 @@ from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import leaves_of, named_in
-from textgrad_engine.train.metric_scores import filled, parts_of
+from textgrad_engine.train.metric_scores import filled
+from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.reach import Reach

@@ -10,8 +10,8 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
-from textgrad_engine.train.folds import Part
 from textgrad_engine.train.metric_scores import MetricScores
+from textgrad_engine.train.parts import Part
 from textgrad_engine.train.result import TrainResult
 
 

@@ -25,6 +25,7 @@ from textgrad_engine.ops.tools import telling_anew
 from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.texts import write_texts
+from textgrad_engine.train.concluding import result_of
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import CONTROLS, Controls
 from textgrad_engine.train.ending import Ending
@@ -51,7 +52,7 @@ from textgrad_engine.train.known import current_proposal
 from textgrad_engine.train.lost_rounds import LostRounds
 from textgrad_engine.train.objective import Objective, Phases
 from textgrad_engine.train.phases import RunPhases
-from textgrad_engine.train.result import TrainResult, result_of
+from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.sealed import SealedTest
 from textgrad_engine.train.settings import settings_of
 from textgrad_engine.train.splits import warn_of_overlaps

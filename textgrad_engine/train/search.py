@@ -6,9 +6,9 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
-from textgrad_engine.train.controls import beats_seed
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
+from textgrad_engine.train.unguided import beats_seed
 
 
 class SearchRun(Run):

@@ -12,68 +12,12 @@ NOTE [Shares]
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, Self
 
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
+from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.budget import Reserve, limited
-from textgrad_engine.llm.response import Usage
-from textgrad_engine.train.folds import Part
+from textgrad_engine.train.parts import FoldsFolder, OnRecord, Part, Share
 from textgrad_engine.train.result import TrainResult
-
-
-@dataclass(frozen=True)
-class Share:
-    """What a run was given of a budget.
-
-    Attributes:
-        free: what was left when it began.
-        limit: what it might use of that; vast where there was no limit.
-    """
-
-    free: Amount
-    limit: Amount
-
-
-@dataclass(frozen=True)
-class OnRecord:
-    """What a run has on record from before.
-
-    Attributes:
-        used: by its calls.
-        finished: whether it is only played back.
-        share: what it was given; None where nobody wrote that down.
-    """
-
-    used: Usage = field(default_factory=Usage)
-    finished: bool = False
-    share: Share | None = None
-
-    def held(self, name: str) -> int:
-        """What it holds of calls, tokens or money: what it was given, and what it took where it is finished."""
-        used: int = getattr(_amount(self.used), name)
-        limit: int = UNLIMITED if self.share is None else getattr(self.share.limit, name)
-        return used if self.finished or limit >= UNLIMITED else max(used, limit)
-
-
-class FoldsFolder(Protocol):
-    """The folder of a cross-validation, as a budget is shared out by it; nobody else goes on with it in its block."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def on_record(self, name: str) -> OnRecord:
-        """What one of its runs has on record; nothing where it was not begun."""
-
-    def keep_share(self, name: str, share: Share) -> None:
-        """Write down what a run is given, before it begins.
-
-        Raises:
-            RunError: it cannot be written.
-        """
 
 
 def fit_parts(
@@ -101,10 +45,6 @@ def fit_parts(
         if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
             break
     return runs
-
-
-def _amount(used: Usage) -> Amount:
-    return Amount(used.calls, used.total_tokens, math.ceil((used.dollars or 0.0) * PICO))
 
 
 def _share(own: OnRecord, later: Sequence[OnRecord]) -> Share:

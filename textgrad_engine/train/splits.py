@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from textgrad_engine.data import ids_of
+from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.data.overlap import check_splits, describe, repeated
 from textgrad_engine.train.fields import inputs_of
 

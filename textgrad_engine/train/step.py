@@ -15,7 +15,6 @@ from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.calling import run_on, run_scored
-from textgrad_engine.train.controls import does_better
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import as_score
 from textgrad_engine.train.events import StepEnded
@@ -23,6 +22,7 @@ from textgrad_engine.train.fields import inputs_and_target, with_fields
 from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
+from textgrad_engine.train.unguided import does_better
 
 
 class StepRun(Run):

@@ -30,9 +30,9 @@ from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.evaluator import clusters_of, scale_of
 from textgrad_engine.train.events import (
     Callback,
-    run_folder,
 )
 from textgrad_engine.train.fields import check_examples, inputs_and_target
+from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult

@@ -1,0 +1,81 @@
+"""Packages that load their modules when something of them is first asked for."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ["data", "llm", "ops", "optim", "report", "store", "train"]
+
+
+def in_new_process(code: str, tmp_path: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_of_it_loads_none_of_the_others(package: str, tmp_path: Path) -> None:
+    """Neither does a look for what is not there, as tools take; the first of its names loads them."""
+    code = f"""
+import sys, textgrad_engine.{package} as package
+hasattr(package, "__wrapped__"), hasattr(package, "_private")
+loaded = {{name for name in sys.modules if name.startswith("textgrad_engine.")}}
+print(loaded == {{"textgrad_engine.lazily", "textgrad_engine.{package}"}}, package.__all__ == package.public.__all__)
+"""
+    assert in_new_process(code, tmp_path) == "True True"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_name_is_the_same_whatever_was_imported_before(package: str, tmp_path: Path) -> None:
+    """A function keeps its name where a module has it, too, and that was imported first, or again by its path."""
+    code = f"""
+import importlib, pkgutil, types, textgrad_engine.{package} as package
+for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+    importlib.import_module(info.name)
+wrong = []
+for name in package.__all__:
+    if getattr(package, name) is not getattr(package.public, name):
+        wrong.append(name)
+exec("from textgrad_engine.{package} import *")
+print([*wrong, *(name for name in package.__all__ if globals()[name] is not getattr(package.public, name))])
+"""
+    assert in_new_process(code, tmp_path) == "[]"
+
+
+def test_modules_are_found_by_attribute_and_by_import(tmp_path: Path) -> None:
+    """As in any package; what is nowhere is said as Python says it."""
+    code = """
+import textgrad_engine.optim as optim
+assert optim.cells.Origin is optim.Origin
+from textgrad_engine.llm import budget, tokens
+from textgrad_engine.llm.budget import budget as same
+assert budget is same and tokens.__name__ == "textgrad_engine.llm.tokens"
+try:
+    optim.Nothing
+except AttributeError as error:
+    print(error)
+assert {"TGD", "cells", "__doc__"} <= set(dir(optim))
+"""
+    assert in_new_process(code, tmp_path) == "module 'textgrad_engine.optim' has no attribute 'Nothing'"
+
+
+@pytest.mark.parametrize(
+    ("args", "most"),
+    [("['--version']", 40), ("['--help']", 40), ("['show', 'run']", 150), ("['diff', 'run']", 150)],
+)
+def test_what_only_reads_loads_no_code_that_trains(args: str, most: int, tmp_path: Path) -> None:
+    """A command that asks no model is there at once: of five hundred modules it loads a few."""
+    (tmp_path / "run").mkdir()
+    code = f"""
+import contextlib, io, sys
+from textgrad_engine.__main__ import main
+sys.argv = ["textgrad-engine", *{args}]
+out = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+with out[0], out[1], contextlib.suppress(SystemExit):
+    main()
+loaded = [name for name in sys.modules if name.startswith("textgrad_engine.")]
+parts = ("autograd", "nn", "func", "ops.model_call", "optim.optimizer", "train.trainer", "llm.resolve")
+print(len(loaded) < {most}, [name for name in loaded if name.removeprefix("textgrad_engine.").startswith(parts)])
+"""
+    assert in_new_process(code, tmp_path) == "True []"

@@ -1,0 +1,41 @@
+"""What is printed of a cross-validation."""
+
+from __future__ import annotations
+
+import typer
+
+from textgrad_engine.cli.output import FAILED, colors, complain, width, write, write_json
+from textgrad_engine.report.folds import folds_as_json, render_folds
+from textgrad_engine.store.folds import Folds
+
+
+def show_folds(folds: Folds, *, as_json: bool) -> None:
+    """Print what there is of a cross-validation.
+
+    Raises:
+        typer.Exit: runs have no result, and none says why.
+    """
+    for run in folds.runs.values():
+        for note in run.notes:
+            complain(f"note: {run.path}: {note}")
+    if as_json:
+        write_json({"run": str(folds.path), **folds_as_json(folds)})
+    else:
+        write_report(folds)
+        if folds.missing and folds.locked:
+            complain("It still goes on.")
+        elif (folds.missing or folds.found.status != "finished") and folds.runs:
+            complain(goes_on(folds))
+    if folds.missing and not folds.found.stopped:
+        raise typer.Exit(FAILED)
+
+
+def write_report(folds: Folds) -> None:
+    """Print the report of a cross-validation."""
+    write("\n" + render_folds(folds, title=str(folds.path), width=width(), color=colors()))
+
+
+def goes_on(folds: Folds) -> str:
+    """What goes on with a cross-validation, in words."""
+    larger = ", with a larger --budget, --budget-calls or --budget-tokens" if folds.found.status == "budget" else ""
+    return f"{folds.way_on} goes on with it{'' if folds.from_python else larger}."

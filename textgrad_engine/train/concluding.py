@@ -1,0 +1,80 @@
+"""What is made of a run that is over: its `TrainResult`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from textgrad_engine.llm.usage import Meter
+from textgrad_engine.train.comparison import compare
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.events import Status
+from textgrad_engine.train.front import front_of
+from textgrad_engine.train.result import TrainResult, tried
+from textgrad_engine.train.terms import terms_of
+
+if TYPE_CHECKING:
+    from textgrad_engine.train.run import Run
+
+
+def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainResult:
+    """What a run found, as far as it came.
+
+    Args:
+        run: the run; it asks no model any more.
+        status: how it ended.
+        used: what it used.
+        seconds: how long it took.
+    """
+    comparison, compared_on = None, None
+    sets: list[tuple[Literal["test", "val"], Evaluation | None, Evaluation | None]] = [
+        ("test", run.seed_test, run.best_test),
+        ("val", run.seed_val, run.best_val),
+    ]
+    for name, seed, best in sets:
+        if seed is not None and best is not None:
+            candidates = tried(seed, run.steps) if name == "val" else ()  # the test set chose nothing
+            comparison, compared_on = compare(seed, best, candidates=candidates), name
+            break
+    return TrainResult(
+        status=status,
+        seed=run.seed,
+        best=run.best,
+        origins=run.origins,
+        seed_val=run.seed_val,
+        best_val=run.best_val,
+        seed_test=run.seed_test if run.best_test is not None else None,
+        best_test=run.best_test if run.seed_test is not None else None,
+        comparison=comparison,
+        compared_on=compared_on,
+        steps=tuple(run.steps),
+        usage=used.by_purpose,
+        seconds=seconds,
+        openings=_openings(run),
+        overlaps=run.overlaps,
+        controls=run.controls,
+        front=front_of(run.objective, run.objective.texts_of(run.seed)),
+        shortage=run.shortage,
+        untested=_untested(run, status),
+        terms=terms_of(run.objective, run.seed_val, run.best_val),
+        idle=run.idle,
+    )
+
+
+def _openings(run: Run) -> int:
+    """How often the test set was opened, before the run was resumed too."""
+    now = 0 if run.test is None else run.test.openings
+    return now if run.earlier is None else now + run.earlier.openings
+
+
+def _untested(run: Run, status: Status) -> str:
+    """Why the budget left the test set, or a part of it, unrun."""
+    if status == "interrupted" or run.test is None or run.seed_val is None:
+        return ""
+    why = f"{run.ending.shortage or 'other calls took a part of it'}; raise it, or test fewer examples"
+    if run.seed_test is not None and run.best_test is not None:
+        some, every = len(run.best_test), len(run.test)
+        drawn = f"the budget had room for {some} of {every} test examples, drawn at random: {why}"
+        return drawn if some < every else ""
+    if run.test.openings:
+        return "the budget was spent before both prompts were run on the test set"
+    return f"the budget had no room for the test set: {why}"
