@@ -22,6 +22,7 @@ from textgrad_engine.train.events import Event
 
 WATCHED = (
     "train/run.py",
+    "train/concluding.py",
     "train/result.py",
     "train/interrupt.py",
     "cli/train.py",
