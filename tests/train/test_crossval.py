@@ -176,7 +176,7 @@ def test_a_budget_without_room_for_a_call_of_each_run_says_so(task: SimulatedTas
 
 
 def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTask, tmp_path: Path) -> None:
-    """One folder for each run; a run that ended in the third fold goes on there."""
+    """One folder for each run; what ended half-way goes on there."""
     asked: list[Request] = []
 
     def model(most: int) -> FunctionModel:
@@ -191,12 +191,13 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
     def found(most: int, run_dir: Path, **settings: Any) -> Any:
         asked.clear()
         with tg.use_models(forward=model(most)):
-            return cross_validate(start_of(task), task.loss, task.train, trainer=Trainer(run_dir=run_dir, **settings))
+            trainer = Trainer(run_dir=run_dir, **settings)
+            return cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=trainer)
 
     whole = found(10**9, tmp_path / "whole")
     every = len(asked)
     assert sorted(each.name for each in (tmp_path / "whole").iterdir()) == [
-        "final", "fold-1", "fold-2", "fold-3", "fold-4", "fold-5", "folds.json",
+        "final", "fold-1", "fold-2", "fold-3", "folds.json",
     ]  # fmt: skip
     with pytest.raises(KeyError):
         found(every // 2, tmp_path / "cut")
@@ -216,16 +217,16 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
 
     with tg.use_models(forward=model(0)):
         trainer = Trainer(run_dir=tmp_path / "cut", resume="anyway")
-        assert str(cross_validate(changed, task.loss, task.train, trainer=trainer)) == str(whole)
+        assert str(cross_validate(changed, task.loss, task.train, folds=3, trainer=trainer)) == str(whole)
     with pytest.raises(RunError, match="there is something in this folder"):
         found(10**9, tmp_path / "cut")
     trainer = Trainer(run_dir=tmp_path / "cut", resume=True)
-    with pytest.raises(RunError, match="of 5 folds of 50 examples, and this one of 4 folds of 50; put them back"):
+    with pytest.raises(RunError, match="of 3 folds of 50 examples, and this one of 4 folds of 50; put them back"):
         cross_validate(start_of(task), task.loss, task.train, folds=4, trainer=trainer)
-    with pytest.raises(RunError, match="of 50 examples, and this one of 5 folds of 40; put them back"):
-        cross_validate(start_of(task), task.loss, task.train[:40], trainer=trainer)
-    with pytest.raises(RunError, match="and this one of 5 folds of 50 others, or in another order; put them back"):
-        cross_validate(start_of(task), task.loss, task.train[::-1], trainer=trainer)
+    with pytest.raises(RunError, match="of 50 examples, and this one of 3 folds of 40; put them back"):
+        cross_validate(start_of(task), task.loss, task.train[:40], folds=3, trainer=trainer)
+    with pytest.raises(RunError, match="and this one of 3 folds of 50 others, or in another order; put them back"):
+        cross_validate(start_of(task), task.loss, task.train[::-1], folds=3, trainer=trainer)
 
 
 def test_between_two_runs_nobody_else_goes_on_with_it(task: SimulatedTask, tmp_path: Path) -> None:
@@ -236,15 +237,15 @@ def test_between_two_runs_nobody_else_goes_on_with_it(task: SimulatedTask, tmp_p
     def start() -> Any:
         if list(tmp_path.glob("fold-*")):
             with pytest.raises(RunError) as error:
-                cross_validate(make, task.loss, task.train, trainer=Trainer(run_dir=tmp_path, resume=True))
+                cross_validate(make, task.loss, task.train, folds=2, trainer=Trainer(run_dir=tmp_path, resume=True))
             refused.append(str(error.value))
         return make()
 
     with tg.use_models(forward=task.model):
-        cross_validate(start, task.loss, task.train, trainer=Trainer(run_dir=tmp_path))
-        assert len(refused) == 5
+        cross_validate(start, task.loss, task.train, folds=2, trainer=Trainer(run_dir=tmp_path))
+        assert len(refused) == 2
         assert all(said.startswith(f"{tmp_path}: process ") and "is at work" in said for said in refused)
-        cross_validate(make, task.loss, task.train, trainer=Trainer(run_dir=tmp_path, resume=True))
+        cross_validate(make, task.loss, task.train, folds=2, trainer=Trainer(run_dir=tmp_path, resume=True))
 
 
 def test_a_run_that_a_budget_ended_is_given_back_what_it_had(task: SimulatedTask, tmp_path: Path) -> None:

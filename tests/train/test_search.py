@@ -70,7 +70,7 @@ class Listener:
 
 
 def test_the_journal_does_not_depend_on_the_order_of_answers(task: SimulatedTask, tmp_path: Path) -> None:
-    """Answers overtake each other in four orders, all at once or few at a time: the folders are equal to the byte."""
+    """Answers overtake each other in three orders, all at once or few at a time: the folders are equal to the byte."""
 
     def shuffled(order: int) -> Any:
         turn = 0
@@ -84,7 +84,7 @@ def test_the_journal_does_not_depend_on_the_order_of_answers(task: SimulatedTask
         return lambda request: wait()
 
     runs = {}
-    for order, concurrency in ((0, None), (1, None), (5, 7), (11, 1)):
+    for order, concurrency in ((1, None), (5, 7), (11, 1)):
         path = tmp_path / f"{order}"
         result, _, _ = fit(
             task,
@@ -98,8 +98,8 @@ def test_the_journal_does_not_depend_on_the_order_of_answers(task: SimulatedTask
     kinds = Counter(step.kind for step in result.steps)
     assert {"patch", "ablation"} <= set(kinds)
     assert any("put together" in step.why for step in result.steps)
-    assert {"events.jsonl", "completions.jsonl", "result.json", "best_prompt.txt"} <= set(runs[0])
-    assert runs[0] == runs[1] == runs[5] == runs[11]
+    assert {"events.jsonl", "completions.jsonl", "result.json", "best_prompt.txt"} <= set(runs[1])
+    assert runs[1] == runs[5] == runs[11]
 
 
 def test_decisions_are_journalled(task: SimulatedTask) -> None:
