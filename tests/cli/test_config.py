@@ -130,6 +130,10 @@ PROBLEMS = {
         change("forward =", "foward ="),
         r"^\S+:17: \[models\] has no key 'foward'; did you mean 'forward'\?$",
     ),
+    "proposer": (
+        change('name = "TGD"', 'name = "TGD"\nproposer = "human"'),
+        r"\[optimizer\] has no key 'proposer'; mode says .* such as proposers.Human, is set in Python",
+    ),
     "list without an entry": (
         GOOD + "[optimizer.contracts]\nrequires = []\n",
         r":31: \[optimizer\.contracts\] requires = \[\]: should have at least 1, and has 0",

@@ -175,6 +175,7 @@ def test_controls_are_tested_on_the_part_that_the_prompts_were_tested_on(tmp_pat
                 results.append(trainer.fit(program, tg.nn.ExactMatch(), search, words[:8], words[8:20], words[20:]))
     for result, size in zip(results, (80, 75)):
         assert result.status == "finished"
+        assert "no room for controls" not in str(result)
         assert result.best_test is not None
         assert result.controls is not None
         tested = [made.test for made in result.controls.each]
@@ -245,6 +246,7 @@ def test_the_test_of_controls_comes_out_of_the_part_for_tests() -> None:
     assert result.best_test is not None
     assert len(result.best_test) == 476 // 2 // 4
     assert result.controls.calls == 24 + (476 - 4 * 59 - 2 * (24 + 24)) // 3
+    assert "all 80 with two prompts and those of the controls take about 320 calls" in result.untested
     tested = [made.test for made in result.controls.each]
     assert [each.ids for each in tested if each is not None] == [result.best_test.ids] * 2
     assert spent.spent.calls <= 500

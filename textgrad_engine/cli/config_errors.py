@@ -26,6 +26,15 @@ _EXAMPLES = {
 }
 
 
+_SET_OTHERWISE: dict[tuple[str, ...], str] = {
+    ("optimizer", "proposer"): (
+        "mode says how new texts are written; another proposer, such as proposers.Human, is set in Python: "
+        'name = "module:function" names a function that takes the prompts and gives an optimizer'
+    ),
+}
+"""Keys that there are not, and what to write for what they would mean."""
+
+
 def _tables(root: type[BaseModel], tag: str) -> Iterator[tuple[str, type[BaseModel]]]:
     """The tables by name; of a table of several kinds the kind that is named, else all one after the other.
 
@@ -128,6 +137,8 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
         if loc[:2] in _NAMED and isinstance(error["input"], dict):
             return f'{what}; a name with dots stands in quotes: [{".".join(loc[:2])}."{".".join(loc[2:])}"]'
         homes = [home for home, keys in names.items() if key in keys]
+        if otherwise := _SET_OTHERWISE.get(tuple(loc)):
+            return f"{what}; {otherwise}"
         if near := suggest(key, known):
             return what + near
         if homes:

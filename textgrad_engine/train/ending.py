@@ -95,7 +95,8 @@ class Ending(Reserve):
                 self.tests = self._that_fit(self._seed, half)
         if self.tests < self._every:
             every = _in_words(self._test(self._seed, self._every), half)
-            self.shortage = f"all {self._every} with two prompts take about {every}"
+            prompts = "two prompts and those of the controls" if self.controls else "two prompts"
+            self.shortage = f"all {self._every} with {prompts} take about {every}"
 
     def keep_for(self, best: int, missing: int) -> None:
         """Keep what the end takes as of now; nothing as long as it is not known what an example takes.
