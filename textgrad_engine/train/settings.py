@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine.data import DataLoader
-from textgrad_engine.optim import Optimizer
-
 if TYPE_CHECKING:
+    from textgrad_engine.data.dataloader import DataLoader
+    from textgrad_engine.optim.optimizer import Optimizer
     from textgrad_engine.train.trainer import Trainer
 
 Setting = str | int | float | bool | None
