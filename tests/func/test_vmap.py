@@ -89,6 +89,8 @@ def nothing_has_run() -> None:
         (None, (["a"],), r"at least one batched argument, and in_dims names none"),
         (0, (["a", "b"], ["c"]), r"batches of one size, got sizes \[2, 1\]"),
         (0, ([],), r"the batch is empty"),
+        (0, (tg.Variable([]),), r"the batch is empty"),
+        (0, (tg.Variable([]), ["a"]), r"batches of one size, got sizes \[0, 1\]"),
         (0, ("text",), r"argument 0: in_dims says it is a batch, and it is str 'text'.*pass None in in_dims"),
         (0, (tg.Variable("text"),), r"argument 0: in_dims says it is a batch, and its data is str 'text'"),
         (({"a": 0},), ({"b": ["x"]},), r"argument 0: in_dims has the shape \{'a': 0\}, and the argument is \{'b'"),

@@ -262,8 +262,9 @@ class Call(Step):
             thrown: BaseException | None = None
             try:
                 yield waits_for
-            except GeneratorExit:
+            except GeneratorExit as error:  # this is closed, or what it waited for failed with one
                 work.close()
+                self._fail(error)
                 raise
             except BaseException as error:
                 thrown = error

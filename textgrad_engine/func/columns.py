@@ -57,6 +57,8 @@ def size_of_columns(columns: tuple[Any, ...], call: str) -> int:
 
 def unbound(value: Any, size: int, call: str) -> list[Variable]:
     """The entries of a batch as Variables of their own; feedback on them becomes one list of feedback on the batch."""
+    if not size:
+        return []
     entries = Unbind.apply(value, size, call)
     return list(entries) if isinstance(entries, tuple) else [entries]
 
