@@ -41,7 +41,7 @@ _OURS = {
     "concurrency": ("num_threads", "num_workers", "max_workers"),
     "max_epochs": ("epochs", "num_epochs"),
     "run_dir": ("output_dir", "log_dir", "ckpt_path", "default_root_dir"),
-    "proposals": ("max_metric_calls", "num_candidates", "num_trials"),
+    "proposals": ("num_candidates", "num_trials"),
     "bootstrapped": ("max_bootstrapped_demos", "bootstrap_shots"),
     "labelled": ("max_labeled_demos", "raw_shots", "k"),
     "seed": ("random_state", "generator", "manual_seed"),

@@ -110,6 +110,7 @@ def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
     assert done.exit_code == 0
     assert "runs/a: 5 folds of 50 examples" in done.stdout
     assert "on all folds" in done.stdout
+    assert done.stderr.count("validate, too") == 2  # once of the folds, and once of the last run, which nothing tests
     assert "The prompt to use: runs/a/final/best_prompt.txt" in done.stdout
     said = " ".join(done.stdout.split())
     assert "It is trained on all 50 examples, and no example tests it. What speaks for it: the folds' prompts" in said

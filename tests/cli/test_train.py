@@ -387,13 +387,19 @@ def test_a_program_of_a_class_is_trained(cli: Any, small: Any, tmp_path: Path) -
     [
         ("ticket", "", 2, "has nothing to train; make a prompt of it an nn.Parameter"),
         ("**fields", "", 2, "config.toml:5: [program] class = 'program:Sorter': a value of type Sorter takes **fields"),
+        (
+            "**fields",
+            "nn.Parameter('Sort.'); self.slots = 'ticket'",
+            2,
+            "'program:Sorter': the slots of Sorter are the text",
+        ),
         ("ticket", "nn.Parameter('Sort.')", 1, "a tuple, a list or a dataclass; this one returned None"),
     ],
 )
 def test_a_program_that_cannot_be_trained_is_told_of_in_words(
     cli: Any, small: Any, taken: str, prompt: str, code: int, said: str
 ) -> None:
-    """A class that forgot its nn.Parameter, one that names no column, and one without a return."""
+    """A class that forgot its nn.Parameter, one that names no column or a text of them, and one without a return."""
     folder = small()
     (folder / "program.py").write_text(
         "from textgrad_engine import nn\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import json
 from collections.abc import Callable
@@ -45,6 +46,23 @@ def without(path: Path, unwanted: Callable[[dict[str, Any]], bool]) -> int:
     kept = [line for line in lines if not unwanted(json.loads(line))]
     path.write_text("".join([first, *kept]), encoding="utf-8")
     return len(lines) - len(kept)
+
+
+class Looker:
+    """An object that is a tool, without a name of its own."""
+
+    def __call__(self) -> str:
+        """Look it up."""
+        return "found"
+
+
+@pytest.mark.parametrize("tool", [functools.partial(Looker().__call__), Looker()])
+def test_tools_without_a_name_of_their_own_have_a_place(tool: Callable[..., Any], tmp_path: Path) -> None:
+    """A partial and an object: what is recorded and trained counts conversations, and failed there."""
+    with tg.use_models(forward=FunctionModel(acting)), llm.record(tmp_path / "cassette"):
+        assert ask("a", tool).data == "found"
+    with numbering_places(), in_place((tool,)):
+        assert call_place.get() == (0, 0, 0)
 
 
 class Parts:

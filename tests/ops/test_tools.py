@@ -8,6 +8,7 @@ import json
 import logging
 import pickle
 import sys
+import traceback
 from typing import Any, Literal
 
 import pytest
@@ -537,6 +538,16 @@ def test_what_an_inner_partial_settles_is_not_for_the_model_where_that_has_a_nam
     inner.__name__ = "in_dollars"  # type: ignore[attr-defined]
     (described,) = described_of(functools.partial(inner, most=2))
     assert (described["name"], [*described["parameters"]["properties"]]) == ("in_dollars", ["item"])
+
+
+@pytest.mark.parametrize(
+    "wrong", [functools.partial(times, token="swordfish"), functools.partial(lambda: 1, "swordfish")]
+)
+def test_what_a_partial_settles_stands_in_no_error(wrong: Any) -> None:
+    """It may be a key, and Python's own words show it."""
+    with pytest.raises(TypeError, match=r"does not say what its arguments are|has no name for the model") as caught:
+        ask(ScriptedModel([]), tools=[wrong])
+    assert "swordfish" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_object_that_can_be_called_is_told_by_its_class_or_its_own_name() -> None:

@@ -164,6 +164,17 @@ def test_proposals_of_one_round_are_not_enough() -> None:
     assert not vain.over
 
 
+def test_a_round_whose_last_one_is_lost_counts() -> None:
+    """And one of which all are lost does not."""
+    vain = Vain()
+    for number in range(16):
+        vain.count("it breaks a contract" if number < 4 else None, more=number % 4 < 3)
+    assert vain.rounds == 1
+    for number in range(8):
+        vain.count(None if number % 4 == 3 else "it breaks a contract", more=number % 4 < 3)
+    assert (vain.rounds, vain.over) == (3, True)
+
+
 def test_what_is_paid_for_of_a_round_is_tried() -> None:
     """Eight in a row may be full amid a round, which was asked for as a whole."""
     vain = Vain()

@@ -200,6 +200,8 @@ def carry_out_folds(
         say("\n".join(textwrap.wrap(sentence, 80)), quiet or not sentence)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
 
+    told: set[str] = set()
+
     def fit(part: Part) -> TrainResult:
         say("\nall examples" if part.test is None else f"\n{part.name.replace('-', ' ')} of {folds}", quiet)
         with checking():
@@ -216,7 +218,7 @@ def carry_out_folds(
                 if finished is not None
                 else _folder_of(config, path / part.name, part, way, before, begun, anyway)
             )
-        with progress_for(quiet) as progress, refusing_changes(folder):
+        with progress_for(quiet, told) as progress, refusing_changes(folder):
             trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 

@@ -37,18 +37,17 @@ class Lines:
 
     Args:
         write: takes a line, without its line break.
+        told: what was said of the data already; it is added to.
     """
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], told: set[str] | None = None) -> None:
         self._write = write
-        self._told: set[str] = set()
+        self._told = set[str]() if told is None else told
         self.tally = Tally()
 
     def for_run(self) -> Lines:
         """One with counts of its own; see `train.events.Callback`."""
-        other = Lines(self._write)
-        other._told = self._told
-        return other
+        return Lines(self._write, self._told)
 
     def on_event(self, event: Event) -> None:
         """Write a line when there is something to say."""
@@ -62,14 +61,15 @@ class Bars:
 
     Args:
         console: of stderr.
+        told: what was said of the data already; it is added to.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, told: set[str] | None = None) -> None:
         from rich.live import Live  # heavy, and wanted only in a terminal
         from rich.progress import BarColumn, Progress, TextColumn
 
         self.tally = Tally()
-        self._told: set[str] = set()
+        self._told = set[str]() if told is None else told
         self.notice = ""
         self._bars = Progress(
             TextColumn("{task.description:<9}"),
@@ -208,16 +208,21 @@ def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:
 
 
 @contextlib.contextmanager
-def progress_for(quiet: bool) -> Iterator[tuple[Callback, ...]]:
-    """The callbacks that show how a run goes on: none when it shall be quiet, bars in a terminal, else lines."""
+def progress_for(quiet: bool, told: set[str] | None = None) -> Iterator[tuple[Callback, ...]]:
+    """The callbacks that show how a run goes on: none when it shall be quiet, bars in a terminal, else lines.
+
+    Args:
+        quiet: show nothing.
+        told: of runs that share their data, what was said of it already; it is added to.
+    """
     if quiet:
         yield ()
         return
     console = _terminal()
     if console is None:
-        yield (Lines(complain),)
+        yield (Lines(complain, told),)
         return
-    bars = Bars(console)
+    bars = Bars(console, told)
     try:
         with bars.live, _log_above(console), telling(bars.on_interrupt):
             yield (bars,)

@@ -23,6 +23,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 
+from textgrad_engine.callables import name_of
 from textgrad_engine.llm.usage import call_item, call_place
 from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
@@ -77,7 +78,7 @@ def in_place(functions: Functions, example: str = "") -> Iterator[None]:
     if places is None:
         yield
         return
-    names = tuple([function.__name__ for function in functions])
+    names = tuple([name_of(function) for function in functions])
     with setting(call_place, (_number_of(_texts.get()), *places.next((example, call_item.get(), names), functions))):
         yield
 

@@ -40,7 +40,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.late import finding_inputs, may_find_inputs
 from textgrad_engine.callables import called_by, name_of, signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
-from textgrad_engine.kinds import is_whole
+from textgrad_engine.kinds import is_whole, told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
@@ -202,7 +202,7 @@ def tools_of(
         )
     names = [*map(name_of, functions)]
     if wrong := [function for function, name in zip(functions, names) if not name.isidentifier()]:
-        raise TypeError(f"{call}: the tool {wrong[0]!r:.60} has no name for the model; give a function made with def")
+        raise TypeError(f"{call}: the tool, {told(wrong[0])}, has no name for the model; give a function made with def")
     if unfit := [name for function, name in zip(functions, names) if not isinstance(function, Hashable)]:
         raise TypeError(f"{call}: the tool {unfit[0]!r} is an object without a hash; make its dataclass with eq=False")
     if twice := [name for name in names if names.count(name) > 1]:
@@ -302,9 +302,11 @@ def _form_of(function: Callable[..., Any]) -> _Form:
     except (NameError, SyntaxError) as error:
         raise TypeError(f"the tool {name!r} has a type that is not known where it is defined: {error}") from error
     except (TypeError, ValueError) as error:  # a builtin, an object that can be called
+        partial = isinstance(function, functools.partial)  # Python shows what it settles, which may be a key
+        why = "its function does not, or the partial settles one that it does not have" if partial else error
         raise TypeError(
-            f"the tool {name!r} does not say what its arguments are: {error}; give a function made with def"
-        ) from error
+            f"the tool {name!r} does not say what its arguments are: {why}; give a function made with def"
+        ) from (None if partial else error)
     fields: dict[str, Any] = {}
     names: dict[str, str] = {}
     settled = _settled(function)

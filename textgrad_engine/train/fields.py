@@ -101,8 +101,9 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
     """Refuse a program that names no field and would be called with nothing, or that wants one by place.
 
     Raises:
-        TypeError: it is one.
+        TypeError: it is one, or its slots are one text instead of names.
     """
+    _slots_of(program)
     called, held = _called_first(program)
     named = signature_of(getattr(called, "forward", called)).parameters
     parameters = [named[name] for name in named if name not in held]

@@ -41,6 +41,7 @@ class Vain:
         earlier: how many there were before those in a row.
         useful: how many could be tried.
         more: whether more of the round of the last one follow, which are paid for.
+        begun: whether one of those in a row is of this round.
         refused: the texts that were refused before anything could be tried, by their digests, each once.
 
     Example:
@@ -57,6 +58,7 @@ class Vain:
     earlier: int = 0
     useful: int = 0
     more: bool = False
+    begun: bool = False
     refused: list[str] = field(default_factory=list)
 
     def count(self, why: str | None, *, more: bool = False, refused: Sequence[str] = ()) -> None:
@@ -68,18 +70,16 @@ class Vain:
             refused: of each text that it is about the one that was proposed and broke its contract; "" for none.
         """
         self.more = more
-        if why is None:
-            return
         if why:
-            self.proposals, self.why = self.proposals + 1, why
+            self.proposals, self.why, self.begun = self.proposals + 1, why, True
             if not self.useful and any(refused) and (told := digest(list(refused))) not in self.refused:
                 self.refused.append(told)
-        else:
+        elif why is not None:
             self.earlier, self.useful = self.earlier + self.proposals, self.useful + 1
-            self.proposals = self.rounds = 0
+            self.proposals, self.rounds, self.begun = 0, 0, False
             self.refused.clear()
-        if not more and self.proposals:
-            self.rounds += 1
+        if self.begun and not more:  # also where its last one was lost
+            self.rounds, self.begun = self.rounds + 1, False
 
     @property
     def over(self) -> bool:
