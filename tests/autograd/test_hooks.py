@@ -533,7 +533,7 @@ def test_a_function_that_waits_is_no_function_to_transform():
         return text
 
     for transform in (func.grad, func.vmap):
-        with pytest.raises(AutogradError, match="Transforms take a plain def"):
+        with pytest.raises(AutogradError, match="Transforms and their twins take a plain def"):
             transform(program)(["x"] if transform is func.vmap else "x")
 
 

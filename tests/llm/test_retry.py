@@ -34,6 +34,7 @@ from textgrad_engine.llm import (
     budget,
     meter,
     observe,
+    on_token,
     resolve,
 )
 from textgrad_engine.llm.charged import mark, usage_of
@@ -295,6 +296,18 @@ def test_calls_that_nobody_answers_are_told_of(run, ask, caplog):
         "after 100 s (call_deadline of RetryPolicy, or under [models] in a config), and Ctrl-C ends the run"
         for seconds in (30, 60)
     ]
+
+
+def test_an_answer_that_is_seen_as_it_comes_is_no_silence(run, ask, caplog):
+    """However long it takes."""
+    model = Deadline(FunctionModel(lambda request: "late", latency=90, name="slow"), 100)
+
+    async def main():
+        with on_token(lambda request, piece: None):
+            return (await model.complete(ask())).text
+
+    assert run(main()) == "late"
+    assert not caplog.records
 
 
 def test_who_answers_now_and_then_is_not_told_of(run, ask, caplog):

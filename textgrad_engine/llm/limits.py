@@ -245,13 +245,14 @@ class _Gate:
         self._pauses = 0
         self._refused = False
         self._absent_since = None
-        self._heard()
+        now = self.now()
+        self._silent_since, self._answered_at = None, now  # `_heard`, written out: it is so for each answer
         if self._pace:
             self._paced -= 1
             if not self._paced:
                 self._pace = 0.0
         self._usual_output += 0.1 * (completion.usage.output_tokens - self._usual_output)
-        self.window.succeeded(purpose, self.now() - sent, full=self.in_flight >= self.window.room)
+        self.window.succeeded(purpose, now - sent, full=self.in_flight >= self.window.room)
 
     def failed(self, error: ModelError, sent: float, name: str) -> None:
         if isinstance(error, QuotaExhausted) and quota_may_wait.get() and error.is_back_within(self._max_quota_wait):

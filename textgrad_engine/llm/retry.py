@@ -32,6 +32,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.silence import Silence
 from textgrad_engine.llm.stop import unless_stopped
+from textgrad_engine.llm.stream import listeners
 from textgrad_engine.llm.turns import Turns
 
 _SILENCE = 30.0
@@ -185,7 +186,8 @@ class Deadline(Wrapper):
     answering is waited for, however many calls it was sent at once. A call that hangs beside others that are answered
     is given up as many seconds after the last one that was sent before it.
 
-    That is long, so the log tells of calls that are waited for while none is answered for half a minute.
+    That is long, so the log tells of calls that are waited for while none is answered for half a minute, but for those
+    whose answers are seen as they come (`on_token`).
 
     Args:
         inner: the model that is wrapped.
@@ -217,25 +219,29 @@ class Deadline(Wrapper):
         turns, silence = self._calls.get()
         turn = turns.begin(began)
         timer: asyncio.TimerHandle | None = None
-        loop = asyncio.get_running_loop()
+        loop, streamed = asyncio.get_running_loop(), bool(listeners())
+
+        def tell_of_silence() -> None:
+            lasts, waiting = loop.time() - turns.silent_since, turns.under_way
+            silence.tell(
+                lasts,
+                "%r%s has said nothing for %.0f s, and %d %s for it; one is given up after %g s (call_deadline of "
+                "RetryPolicy, or under [models] in a config), and Ctrl-C ends the run",
+                self.name,
+                self._where,
+                lasts,
+                waiting,
+                "call waits" if waiting == 1 else "calls wait",
+                self.seconds,
+            )
 
         def look() -> None:
             nonlocal timer
             due = turns.since(turn) + self.seconds
             if due > loop.time():
-                since, waiting = turns.silent_since, turns.under_way
-                silence.tell(
-                    loop.time() - since,
-                    "%r%s has said nothing for %.0f s, and %d %s for it; one is given up after %g s (call_deadline of "
-                    "RetryPolicy, or under [models] in a config), and Ctrl-C ends the run",
-                    self.name,
-                    self._where,
-                    loop.time() - since,
-                    waiting,
-                    "call waits" if waiting == 1 else "calls wait",
-                    self.seconds,
-                )
-                timer = loop.call_at(min(due, since + silence.due), look)
+                if not streamed:  # else it is heard as it comes
+                    tell_of_silence()
+                timer = loop.call_at(due if streamed else min(due, turns.silent_since + silence.due), look)
             else:
                 limit.reschedule(due)
 
