@@ -46,7 +46,7 @@ def test_the_short_prompt_is_written_beside_the_best_one(cli: Any, run: Any) -> 
     result = cli("shrink", path, "--max-tries", "6", "--allowance", "30", "--lanes", "2")
     assert result.exit_code == 0
     said = " ".join(result.stderr.split())
-    assert "Usually 609 to 2,871 runs of the program on one of its 87 examples, more where" in said
+    assert "Usually 696 to 3,393 runs of the program on one of its 87 examples, more where" in said
     assert f"and at most {most_runs(87, 1, 2):,}" in said
     assert (path / "best_prompt.txt").read_text(encoding="utf-8") == best
     short = (path / "shrunk_prompt.txt").read_text(encoding="utf-8")

@@ -41,7 +41,7 @@ ERROR = 0.05
 MARGIN = 0.05
 """A mean that is lower by less, as a share of the scores' scale, is as good, where there are examples enough."""
 
-FEWEST_FRESH, MOST_FRESH = 3, 16
+FEWEST_FRESH, MOST_FRESH = 3, 10
 """So many fresh answers of each example are had with each text, where answers change; how much, is known roughly."""
 
 POWER = 0.9
