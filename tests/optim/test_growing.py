@@ -152,3 +152,58 @@ def test_other_wordings_say_the_same_and_differ(text: str, look: int) -> None:
     wordings = [another_wording(text, each) for each in range(look + 1) if each]
     assert all(each.split() == text.split() and each != text for each in wordings)
     assert len({*wordings}) == len(wordings)
+
+
+class Shown:
+    """Tells whether texts are shown to be as good, by a function, and what it was asked."""
+
+    def __init__(self, is_shown: Callable[[str], bool]) -> None:
+        self.is_shown, self.asked = is_shown, list[str]()
+        self.without: Sequence[tuple[str, Sequence[int]]] = ()
+
+    async def __call__(self, text: str, without: Sequence[tuple[str, Sequence[int]]]) -> bool:
+        self.asked.append(text)
+        self.without = self.without or without
+        return self.is_shown(text)
+
+
+def test_a_text_that_is_not_shown_when_it_was_put_together_ends_the_search() -> None:
+    """Nothing more is paid for."""
+    world, shown = World({0: [3], 1: [7]}), Shown(lambda text: False)
+    found = world.shrunk(lines=16, is_shown=shown)
+    assert (found.text.count("\n"), found.removed, found.finished) == (15, (), True)
+    assert (len(shown.asked), len(world.tests)) == (1, 1)
+
+
+def test_where_the_shortest_is_not_shown_the_one_that_was_put_together_is_taken() -> None:
+    """It was shown before."""
+    shown = Shown(lambda text: LINES[0] in text)
+    found = World({0: [3], 1: [7]}).shrunk(lines=16, is_shown=shown)
+    assert shown.asked == ["\n".join(LINES[n] for n in (0, 3, 7)), "\n".join(LINES[n] for n in (3, 7))]
+    assert (found.text, len(found.removed)) == (shown.asked[0], 13)
+
+
+def test_what_asked_for_each_line_is_told_with_the_text_without_it() -> None:
+    """Who is to show a text knows which examples it leans on."""
+    shown = Shown(lambda text: True)
+    World({0: [3], 1: [7], 2: [7]}).shrunk(lines=16, is_shown=shown, contracts=[Requires([LINES[9]])])
+    without = {text: [*asked] for text, asked in shown.without}
+    assert without == {f"{LINES[7]}\n{LINES[9]}": [0], f"{LINES[3]}\n{LINES[9]}": [1, 2]}
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_a_search_that_is_over_takes_what_was_shown(rounds: int) -> None:
+    """Nothing, where that was before a text was put together."""
+    begun = 0
+
+    def is_over() -> bool:
+        nonlocal begun
+        begun += 1
+        return begun > rounds
+
+    shown = Shown(lambda text: True)
+    world = World({n: [n] for n in range(12)})
+    found = world.shrunk(lines=16, is_shown=shown, is_over=is_over)
+    assert not found.finished
+    assert found.text in ("\n".join(LINES[:16]), *shown.asked)
+    assert rounds or world.runs == 0

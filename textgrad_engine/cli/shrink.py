@@ -49,7 +49,7 @@ from textgrad_engine.store import Run, check_shrunk, is_folds, read_folds, read_
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train import shrink as shortened
 from textgrad_engine.train.interrupt import stopping_on_interrupt
-from textgrad_engine.train.shrinking import MARGIN, USUAL_RUNS
+from textgrad_engine.train.shrinking import USUAL_RUNS, most_runs
 
 
 @command
@@ -62,15 +62,15 @@ def shrink(
         int | None, typer.Option("--allowance", metavar="N", min=2, help="Run at most so many examples in a race.")
     ] = None,
     margin: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--margin",
             metavar="SHARE",
             min=0.001,
             max=1.0,
-            help="The mean may be lower by less than this of the scale.",
+            help="The mean may be lower by less than this of the scale: 0.05, or 6 examples where there are few.",
         ),
-    ] = MARGIN,
+    ] = None,
     lanes: Annotated[int, typer.Option("--lanes", metavar="N", min=1, help="So many races at a time.")] = 4,
     model: ModelName = None,
     base_url: BaseUrl = None,
@@ -107,10 +107,12 @@ def shrink(
         build.check_prices(config, models, budget)
         check_shrunk(found.path)
     if not (quiet or as_json):
-        fewest, most = (count(len(val) * runs) for runs in USUAL_RUNS)
+        fewest, usual = (count(len(val) * runs) for runs in USUAL_RUNS)
+        most = count(most_runs(len(val), len(found.best), lanes))
         complain(
-            f"Usually {fewest} to {most} runs of the program on one of its {plural(len(val), 'example')}, more where "
-            "most lines are needed or answers change by themselves; --budget-calls and --max-tries limit it"
+            f"Usually {fewest} to {usual} runs of the program on one of its {plural(len(val), 'example')}, more where "
+            f"most lines are needed or answers change by themselves, and at most {most}; --budget-calls and "
+            "--max-tries limit it"
         )
     began = time.monotonic()
     parameters = dict(program.named_parameters())
@@ -187,7 +189,9 @@ def _document(result: ShrinkResult, seconds: float) -> dict[str, Any]:
     body = {
         **{name: getattr(result, name) for name in ("before", "after", "tried", "ended")},
         "removed": {name: list(numbers) for name, numbers in result.removed.items()},
+        **{name: getattr(result, name) for name in ("margin", "at_worst")},
         "refused": finite(dict(result.refused)),
+        "needed": None if result.needed is None else dict(zip(("examples", "margin"), result.needed)),
         "tokens": {"before": result.tokens[0], "after": result.tokens[1]},
         "val": {"before": evaluation_as_json(result.before_val), "after": evaluation_as_json(result.after_val)},
         "comparison": finite(asdict(result.comparison)),

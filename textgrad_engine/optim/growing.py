@@ -55,6 +55,7 @@ class Growing:
         examples: the examples that may be run, in the order of running.
         kept: the units that the text begins with.
         slip: how often examples come out wrong although nothing is missing, as far as that is known.
+        go_on: called before more examples are run; it raises where no more may be.
 
     Attributes:
         kept: the units that it has now.
@@ -70,7 +71,9 @@ class Growing:
         examples: Sequence[int],
         kept: Iterable[int],
         slip: float,
+        go_on: Callable[[], None] = lambda: None,
     ) -> None:
+        self._go_on = go_on
         self._units, self._text_of, self._holds = units, text_of, holds
         self._is_not_worse, self._examples = is_not_worse, examples
         self.kept, self.asked_for = set(kept), dict[int, list[int]]()
@@ -105,6 +108,7 @@ class Growing:
         """Put in what single examples lack, until all were run with one text and none of them lacks anything."""
         waiting, begun = list(self._examples), -1
         while self._absent and (waiting or begun != len(self.kept)):
+            self._go_on()
             if not waiting:  # what was right with fewer units is looked at again
                 waiting = list(self._examples)
             if len(waiting) == len(self._examples):
@@ -159,6 +163,8 @@ def another_wording(text: str, look: int) -> str:
         >>> another_wording("Sort.\nBe brief.", 1), another_wording("Be brief.", 2), another_wording("Sort.", 1)
         ('Sort.\n\nBe brief.', 'Be   brief.', 'Sort. ')
     """
+    if not look:
+        return text
     mark = "\n" if "\n" in text else " "
     places = [run.end() for run in re.finditer(f"{mark}+", text)] or [len(text)]
     more, which = divmod(look - 1, len(places))

@@ -23,6 +23,12 @@ from textgrad_engine.optim.sentences import Place, led_as, places_of
 IsNotWorse: TypeAlias = Callable[[str, Sequence[int]], Awaitable[bool]]
 """Whether a text is good enough, and the examples where a difference is to be expected first, if any are known."""
 
+Without: TypeAlias = tuple[str, Sequence[int]]
+"""A text that was found, without one of its units, and the examples that asked for this, if any are known."""
+
+IsShown: TypeAlias = Callable[[str, Sequence[Without]], Awaitable[bool]]
+"""Whether a text that was found is shown to be good enough, by answers that did not choose it."""
+
 MOST_FIRST = 4
 """Of the examples that asked for a unit, so many are run first without it."""
 
@@ -49,13 +55,13 @@ class Shrunk:
     """What shrinking came to.
 
     Attributes:
-        text: the shortest text found that is not worse; the one that was given when there is none.
+        text: the shortest text found that is not worse, and shown to be so; the one that was given when there is none.
         removed: the numbers of what it does without, from 1, among the `sentences.places_of` the text that was given:
             its lines, where none is so long that its sentences count.
         tried: every text that was tested, in order, and the one that was given before them.
         front: those of them with a score that no other beats: by fewer tokens or a higher score, and no loss in the
             other of the two; from the longest to the shortest.
-        finished: False when `max_tries` ended it before every unit was tried alone.
+        finished: False when `max_tries` or `is_over` ended it before every unit was tried alone.
     """
 
     text: str
@@ -69,6 +75,8 @@ async def shrink(
     text: str,
     is_not_worse: IsNotWorse,
     *,
+    is_shown: IsShown | None = None,
+    is_over: Callable[[], bool] | None = None,
     holds: Holds | None = None,
     examples: Sequence[int] = (),
     slip: float = 0.01,
@@ -91,6 +99,9 @@ async def shrink(
         is_not_worse: tells whether a shorter text is good enough; it is compared with the text that was given, not with
             the last success, or small losses would add up. It is given the examples that are known to be about what is
             left out, to be run first.
+        is_shown: tells whether a text that was found may be taken. It is asked of the one that was put together, before
+            more is paid for, and of the shortest; where that is refused, the former is taken. None takes what is found.
+        is_over: tells between tests whether no more may be paid for; None never ends it.
         holds: tells whether single examples come out as well as with the given text; None where only whole texts can be
             tested.
         examples: the numbers of the examples that `holds` may be asked about, in the order of running.
@@ -117,13 +128,20 @@ async def shrink(
     lines = places_of(text)
     left = [tuple(unit) for unit in (units_of(text) if units is None else units)]
     _check_units(left, len(lines))
-    search = _Search(text, is_not_worse, tuple(contracts), lanes, max_tries)
+    search = _Search(text, is_not_worse, tuple(contracts), lanes, max_tries, is_over)
     fixed = set(range(1, len(lines) + 1)).difference(*left)
 
     def with_units(some: Iterable[tuple[int, ...]]) -> str:
         return _text_of(lines, fixed.union(*some))
 
-    parts, asked_for = min(2, len(left)), dict[tuple[int, ...], Sequence[int]]()
+    taken, parts, asked_for = left, min(2, len(left)), dict[tuple[int, ...], Sequence[int]]()
+
+    async def shown(found: Sequence[tuple[int, ...]]) -> bool:
+        if is_shown is None:
+            return True
+        alone = [(with_units(other for other in found if other != each), asked_for.get(each, ())) for each in found]
+        return await is_shown(with_units(found), [each for each in alone if search.may(each[0])])
+
     if holds is not None and examples and len(left) > 1:
         every = left
 
@@ -131,12 +149,17 @@ async def shrink(
             return with_units(every[n] for n in some)
 
         least = _least(len(every), lambda some: search.may(of(some)))
-        growing = Growing(len(every), of, holds, search.passes, examples, least, slip)
+        growing = Growing(len(every), of, holds, search.passes, examples, least, slip, search.go_on)
         with contextlib.suppress(_Spent):
             if await growing.grow() or len(growing.kept) == len(every):
                 left = [every[n] for n in sorted(growing.kept)]
                 parts = len(left)
         asked_for = {every[n]: found for n, found in growing.asked_for.items()}
+        if len(left) < len(every):
+            if await shown(left):
+                taken = left
+            else:
+                left, parts = every, 0
     turn = 0  # where the next round begins: what was needed before a success is likely to be needed after it
     while parts and not search.spent:
         cut = [left[n * len(left) // parts : (n + 1) * len(left) // parts] for n in range(parts)]
@@ -153,10 +176,11 @@ async def shrink(
             break
         else:
             parts, turn = min(parts * 2, len(left)), 0
-    shortest = with_units(left)
-    gone = sorted(set(range(1, len(lines) + 1)) - fixed.union(*left))
+    if left != taken and await shown(left):
+        taken = left
+    gone = sorted(set(range(1, len(lines) + 1)) - fixed.union(*taken))
     points = [Point(each, tokens.count(each), score_of(each) if score_of else None) for each in (text, *search.tried)]
-    return Shrunk(shortest, tuple(gone), tuple(points), tuple(pareto(points)), not search.spent)
+    return Shrunk(with_units(taken), tuple(gone), tuple(points), tuple(pareto(points)), not search.spent)
 
 
 def _text_of(places: Sequence[Place], kept: Collection[int]) -> str:
@@ -230,8 +254,15 @@ class _Search:
     """The tests: each text once, in order, and no more than allowed."""
 
     def __init__(
-        self, text: str, is_not_worse: IsNotWorse, contracts: tuple[Contract, ...], lanes: int, max_tries: int | None
+        self,
+        text: str,
+        is_not_worse: IsNotWorse,
+        contracts: tuple[Contract, ...],
+        lanes: int,
+        max_tries: int | None,
+        is_over: Callable[[], bool] | None,
     ) -> None:
+        self.is_over = is_over
         self.text, self.is_not_worse, self.contracts = text, is_not_worse, contracts
         self.lanes, self.max_tries = lanes, max_tries
         self.known: dict[str, bool] = {text: False, "": False}  # one is not shorter, the other no prompt
@@ -241,6 +272,16 @@ class _Search:
     def may(self, text: str) -> bool:
         """Whether a text keeps what it must."""
         return bool(text) and broken(self.contracts, self.text, text) is None
+
+    def go_on(self) -> None:
+        """Nothing where more may be paid for.
+
+        Raises:
+            _Spent: it is over.
+        """
+        if self.is_over is not None and self.is_over():
+            self.spent = True
+            raise _Spent
 
     async def passes(self, text: str) -> bool:
         """Whether a text is not worse.
@@ -270,6 +311,8 @@ class _Search:
 
     async def _test(self, texts: Sequence[str], firsts: Sequence[Sequence[int]]) -> bool:
         """Test the first of some texts, and those next to it in free lanes; False when no test is left."""
+        if self.is_over is not None and self.is_over():
+            return False
         room = self.lanes
         if self.max_tries is not None:
             room = min(room, self.max_tries - len(self.tried))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,8 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         "finished": "",
         "tries": "no more were allowed",
         "budget": "the budget was spent",
-        "noise": "answers change too much by themselves for so few examples to tell",
+        "runs": "that is as many runs as a search may take",
+        "noise": "these examples could not show that a shorter text is as good",
     }[result.ended]
     ended = f"; {why}, so not every line was tried" if why else ""
     parts: list[RenderableType] = [
@@ -46,9 +48,7 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         *_front(result),
         "",
     ]
-    for name, lost in result.refused.items():
-        which = "The prompt" if len(result.removed) == 1 else name
-        parts += [hanging("  ", "  ", f"{which} stays as it was: {_refusal(result, lost)}"), ""]
+    parts += [line for said in _shown(result) for line in (hanging("  ", "  ", said), "")]
     for name, numbers in result.removed.items():
         what = "the prompt" if len(result.removed) == 1 else name
         parts.append(styled(f"Left out of {what}: {plural(len(numbers), 'line') if numbers else 'nothing'}", "bold"))
@@ -58,15 +58,33 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
     return printed(parts, width, color)
 
 
-def _refusal(result: ShrinkResult, lost: float) -> str:
-    if result.ended == "budget" and lost > 1:
-        return "the budget was spent before the shorter text that was found could be compared with it once more."
-    could = f"may cost up to {lost:.2f} of the scale" if lost <= 1 else "cost answers"
-    more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
-    return (
-        f"the shorter text that was found {could}, as far as {plural(result.comparison.n, 'example')} can tell. "
-        f"{more}, a judge that is less noisy, or a larger --margin may show that it is as good."
-    )
+def _shown(result: ShrinkResult) -> Iterator[str]:
+    """What answers that chose nothing say of the texts that were found."""
+    few = plural(result.comparison.n, "example")
+    if any(result.removed.values()):
+        yield (
+            f"On other examples the short prompt may cost up to {result.at_worst:.2f} of the scale (95%), as far as "
+            f"{few} can tell; up to {result.margin:.2f} is taken."
+        )
+    for name, lost in result.refused.items():
+        which = "The prompt" if len(result.removed) == 1 else name
+        stays = "is no shorter" if result.removed[name] else "stays as it was"
+        if result.ended == "budget" and lost > 1:
+            yield f"{which} {stays}: the budget was spent before a shorter text that was found was shown to be as good."
+            continue
+        could = f"may cost up to {lost:.2f} of the scale" if lost <= 1 else "cost answers"
+        more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
+        yield (
+            f"{which} {stays}: a shorter text that was found {could}, as far as {few} can tell. {more}, a judge that "
+            "is less noisy, or a larger --margin may show that it is as good."
+        )
+    if result.needed is not None:
+        examples, margin = result.needed
+        yield (
+            f"With answers that change by themselves as these do, {few} cannot show that a text costs less than "
+            f"{result.margin:.2f} of the scale. {count(examples)} can, or a judge that is less noisy; "
+            f"--margin {math.ceil(100 * margin) / 100:.2f} needs no more."
+        )
 
 
 def _scores(result: ShrinkResult) -> RenderableType:

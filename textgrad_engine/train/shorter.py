@@ -7,7 +7,7 @@ import math
 import operator
 import random
 import statistics
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from textgrad_engine import dispatch
@@ -19,12 +19,10 @@ from textgrad_engine.optim.search.race import BATCH, Race
 from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.threshold import GUESSED
 from textgrad_engine.optim.shrink import Point, pareto
-from textgrad_engine.train.clusters import clustered_t
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import MOST_UNANSWERED
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.objective import Objective
-from textgrad_engine.train.power import minimum_detectable_effect
 
 Put: TypeAlias = Callable[[str], Texts]
 """The texts with one of them in its place."""
@@ -44,14 +42,11 @@ MOST_LOOKS = 4
 PROVEN = 0.975
 """The mean is worse when this is so probable."""
 
-PEEKS = 1, 3, 10
-"""After so many fresh answers of each example it is seen whether a text is shown to be as good."""
-
-WRONG = 0.05
-"""So often a text that is worse by the margin is taken for as good; each peek may be wrong in its part of that."""
-
 MOST_RUNS = 3
 """So often a text that looks worse on the whole is run on all examples."""
+
+MOST_RUNS_OF_EACH, MOST_RUNS_OF_FEW = 40, 4000
+"""So many runs of each example are made in search of a text, or of few examples together; what was found is taken."""
 
 
 class ShorterTexts:
@@ -67,7 +62,6 @@ class ShorterTexts:
         start: the given texts.
         before: them on the validation set.
         doubt: a text is worse when this is so probable, slips aside.
-        margin: the mean may be lower by less than this in the end, as a share of the scores' scale.
         allowance: at most so many examples in a race; None for all.
         seed: of the order of the examples.
     """
@@ -78,18 +72,18 @@ class ShorterTexts:
         start: Texts,
         before: Evaluation,
         doubt: float,
-        margin: float,
         allowance: int | None,
         seed: int,
     ) -> None:
         self.objective, self.start, self.before = objective, start, before
-        self.doubt, self.margin, self.allowance = doubt, margin, allowance
+        self.doubt, self.allowance = doubt, allowance
         self.rng = functools.partial(random.Random, operator.index(seed))
         known = {n: score for n, score in enumerate(before.scores) if score is not None}
         self.board = Board(start, (), known, limits=objective.scale)
         self.records: dict[Texts, RaceRecord] = {}
         self.refused: set[Texts] = set()
         self.spent = False
+        self._bought: set[tuple[Texts, int, int]] = set()
         self._race()  # so that a number out of range is said before anything is run
 
     async def is_not_worse(self, put: Put, text: str, first: Sequence[int]) -> bool:
@@ -100,48 +94,57 @@ class ShorterTexts:
         """Whether examples come out as well as with the given texts, up to noise."""
         return await dispatch.aside(functools.partial(self._held, put, text, examples, look))
 
-    @property
-    def in_vain(self) -> bool:
-        """Whether a text that is just as good would not be shown to be so, 4 times in 5, for the noise of answers."""
-        n, spread = len(self.board.val), math.sqrt(2 * self._noise / PEEKS[-1]) / self.board.scale
-        if not spread:
-            return False
-        return n < 2 or minimum_detectable_effect(n, sd=spread, alpha=2 * WRONG / len(PEEKS)) > self.margin
+    def fresh(self, put: Put, text: str, examples: Sequence[int], number: int) -> list[list[float | None]]:
+        """The scores of examples with the given texts and with a shorter one, in answers that chose nothing.
 
-    def shown(self, put: Put, text: str) -> float:
-        """By how much the mean may be lower with a shorter text, at worst, as a share of the scale.
+        Args:
+            put: puts the text in its place.
+            text: the text.
+            examples: the examples.
+            number: which of these answers, from 1; 0 for those that are known, where answers do not change.
 
-        Races chose the text by answers that were kind to it, so both texts are run again: more and more, until the
-        interval of the difference lies on one side of `margin`, with 95% in all. Where no answer changes by itself,
-        what is known will do.
-
-        Returns:
-            The end of the interval; 0 where nothing is lost on any example, infinite where too few answers were to be
-            had.
+        Raises:
+            BudgetExceeded: they cannot be paid for.
         """
-        every = sorted(self.board.val)
-        names = [self.objective.clusters[n] for n in every] if self.objective.clusters else every
-        rows: list[list[list[float | None]]] = []
-        worst, seen = math.inf, 0
-        for most in PEEKS if self._noise else (0, *PEEKS):
-            looks = range(MOST_LOOKS + 1 + seen, MOST_LOOKS + 1 + most) if most else (0,)
-            seen = most
-            try:
-                rows += [
-                    [self._look(self._given, self.start[0], every, look), self._look(put, text, every, look)]
-                    for look in looks
-                ]
-            except BudgetExceeded:
-                self.spent = True
-                break
-            told = self._differences(rows)
-            if len(told) < (1 - MOST_UNANSWERED) * len(every):
-                return math.inf
-            low, high = _interval(list(told.values()), [names[n] for n in told])
-            worst = max(0.0, -low / self.board.scale)
-            if worst < self.margin or -high / self.board.scale > self.margin:
-                break
-        return worst
+        look = MOST_LOOKS + number if number else 0
+        both = (self._given, self.start[0]), (put, text)
+        return [self._scores(where(another_wording(what, look)), examples, look) for where, what in both]
+
+    def losers(self, put: Put, text: str, first: Sequence[int], enough: Callable[[Collection[int]], bool]) -> list[int]:
+        """The examples that come out worse with a shorter text, slips aside.
+
+        Args:
+            put: puts the text in its place.
+            text: the text.
+            first: the examples that are run first.
+            enough: whether so many of them will do.
+
+        Raises:
+            BudgetExceeded: they cannot be paid for.
+        """
+        found: list[int] = []
+        scores = answered(functools.partial(self._both, put(text)))
+        waiting = [*dict.fromkeys([*first, *self.examples])]
+        while waiting and not enough(found):
+            some, waiting = waiting[:BATCH], waiting[BATCH:]
+            before, after = scores(some)
+            pairs = zip(some, before, self._sure(put, text, some, before, after))
+            found += [n for n, old, new in pairs if old is not None and new is not None and new < old - self._tolerance]
+        return found
+
+    def begin(self) -> None:
+        """Another text is shrunk, which may be searched for as long as the others."""
+        self._bought.clear()
+
+    @property
+    def bought(self) -> int:
+        """How many runs were made in search of the text."""
+        return len(self._bought)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether those are as many as a text may take."""
+        return self.bought >= most_searched(len(self.board.val))
 
     @functools.cached_property
     def examples(self) -> list[int]:
@@ -191,14 +194,14 @@ class ShorterTexts:
         return {n: score for n, score in zip(some, scores) if score is not None}
 
     @functools.cached_property
-    def _noise(self) -> float:
+    def noise(self) -> float:
         """The variance of one example's score between two wordings of the same texts."""
         return sum((self.board.val[n] - score) ** 2 for n, score in self._again.items()) / 2 / max(1, len(self._again))
 
     @functools.cached_property
     def _tolerance(self) -> float:
         """A change of an example's score that is not larger says nothing by itself."""
-        return min(2 * math.sqrt(self._noise), 0.45 * self.board.scale)
+        return min(2 * math.sqrt(self.noise), 0.45 * self.board.scale)
 
     @functools.cached_property
     def slip(self) -> float:
@@ -207,29 +210,28 @@ class ShorterTexts:
         changes = [score < self.board.val[n] - self._tolerance for n, score in self._again.items() if n in right]
         return min(MOST_SLIPS, (sum(changes) + 0.25) / (len(changes) + 1))
 
-    @staticmethod
-    def _differences(rows: Sequence[Sequence[Sequence[float | None]]]) -> dict[int, float]:
-        """The mean difference of each example that had all its answers, by its place."""
-        found = {}
-        for place, looks in enumerate(zip(*[zip(*row) for row in rows])):
-            changes = [new - old for old, new in looks if old is not None and new is not None]
-            if len(changes) == len(rows):
-                found[place] = statistics.mean(changes)
-        return found
-
     def _given(self, text: str) -> Texts:
         """The given texts with the first of them in other words."""
         return (text, *self.start[1:])
 
     def _look(self, put: Put, text: str, examples: Sequence[int], look: int) -> list[float | None]:
-        """The scores of some examples, each look an answer of its own; all None where too few were to be had."""
+        """The scores of some examples in search of a text, each look an answer of its own."""
+        texts = put(another_wording(text, look))
+        self._bought.update((texts, n, look) for n in examples)
+        return self._scores(texts, examples, look)
+
+    def _scores(self, texts: Texts, examples: Sequence[int], look: int) -> list[float | None]:
+        """The scores of some examples; all None where too few were to be had."""
         if not examples:
             return []
-        texts = put(another_wording(text, look) if look else text)
         try:
             return self.objective.matrix([texts], examples, repeat=look)[0]
         except UNANSWERED:
             return [None] * len(examples)
+
+    def _both(self, texts: Texts, examples: Sequence[int]) -> list[list[float | None]]:
+        self._bought.update((texts, n, 0) for n in examples)
+        return self.objective.matrix([self.start, texts], examples)
 
     def _held(self, put: Put, text: str, examples: Sequence[int], look: int) -> list[bool]:
         scores = self._look(put, text, examples, look)
@@ -255,7 +257,7 @@ class ShorterTexts:
         if self.spent:
             return False
         texts = put(text)
-        scores = answered(lambda some: self.objective.matrix([self.start, texts], some))
+        scores = answered(functools.partial(self._both, texts))
         raw: dict[int, tuple[float | None, float | None]] = {}
 
         def sure(some: Sequence[int]) -> list[list[float | None]]:
@@ -320,7 +322,7 @@ class ShorterTexts:
                 first=len(raw),
                 until="worse",
                 scale=self.board.scale,
-                noise=self._noise,
+                noise=self.noise,
                 clusters=self.objective.clusters,
             )
             for n in race.next():
@@ -332,11 +334,6 @@ class ShorterTexts:
         return race.probability <= 1 - PROVEN
 
 
-def _interval(differences: Sequence[float], names: Sequence[Hashable]) -> tuple[float, float]:
-    """The interval of a mean difference at one of the peeks; where nothing is lost, it ends there."""
-    if min(differences) >= 0:
-        return 0.0, math.inf
-    if len(set(names)) < 2:
-        return -math.inf, math.inf
-    found = clustered_t(differences, names, 1 - 2 * WRONG / len(PEEKS))
-    return found.low, found.high
+def most_searched(examples: int) -> int:
+    """So many runs are made in search of a text, or somewhat more, as it is looked at between races only."""
+    return max(MOST_RUNS_OF_EACH * examples, MOST_RUNS_OF_FEW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
@@ -17,10 +17,13 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.growing import AT_ONCE
 from textgrad_engine.optim.search.objective import Texts, tokens_of
 from textgrad_engine.optim.search.race import KEEP
+from textgrad_engine.optim.search.threshold import MOST_STEPS
 from textgrad_engine.optim.shrink import shrink as leave_out
 from textgrad_engine.optim.texts import texts_now, write_texts
+from textgrad_engine.train.asgood import ERROR, MOST_ASKED, MOST_FRESH, AsGood, usual_margin
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.fields import check_examples
@@ -28,15 +31,29 @@ from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.objective import Objective
-from textgrad_engine.train.shorter import ShorterTexts
+from textgrad_engine.train.shorter import MOST_LOOKS, ShorterTexts, most_searched
 
-USUAL_RUNS = 7, 33
-"""So many runs of each example are usual. Simulated, 20 to 150 lines of which 7 matter and 96 examples: 7 runs where
-nothing slips, 13 to 16 on the average where 2 answers of 100 do, 25 to 33 where 10 do, and 73 at most."""
+Ended: TypeAlias = Literal["finished", "tries", "budget", "noise", "runs"]
+
+USUAL_RUNS = 8, 39
+"""So many runs of each example are usual. Simulated, 20 to 150 lines of which 7 matter and 96 examples: 8 runs where
+nothing slips, 20 to 23 on the average where 2 answers of 100 do, 35 to 39 where 10 do, and 59 at most."""
 
 
-MARGIN = 0.05
-"""A mean that is lower by less, as a share of the scores' scale, is as good."""
+def most_runs(examples: int, texts: int = 1, lanes: int = 1) -> int:
+    """So many runs of the program on an example `shrink` makes at most.
+
+    Args:
+        examples: how many there are.
+        texts: how many texts are shrunk.
+        lanes: so many races at a time.
+    """
+    # A search is looked at between races and rounds, so one of those may have begun. Then it is asked what single
+    # examples keep, and both texts are shown.
+    race = 1 + MOST_LOOKS
+    begun = max(lanes * race * examples, examples + AT_ONCE * (1 + MOST_STEPS))
+    shown = MOST_ASKED + race + 3 * MOST_FRESH
+    return examples * (race + MOST_FRESH) + texts * (examples * (1 + shown) + most_searched(examples) + begun)
 
 
 @dataclass(frozen=True)
@@ -56,12 +73,16 @@ class ShrinkResult:
         front: the given texts and all that were raced and that guards did not refuse, those that no other beats by
             fewer tokens or a higher score without losing in the other, longest first. Where a race ended early, the
             score is what it leads to expect.
-        refused: for each short text that was found, and not shown to be as good, by how much the mean may be lower with
-            it, as a share of the scores' scale: its 95% interval reaches beyond `margin`, and the text of before stays.
-            Infinite where answers were lost with it, or the budget was spent before that was known.
-        ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`), ``"budget"``, or
-            ``"noise"``: answers change so much by themselves that these examples could not show, 4 times in 5, that a
-            text is just as good, so nothing was looked for.
+        margin: the mean may be lower by less than this, as a share of the scores' scale.
+        at_worst: by how much it may be lower with the short texts, but for 5%; 0 where nothing was left out.
+        refused: for each text of which a shorter one was found than it has now, by how much the mean may be lower with
+            that: by more than `margin`; infinite where too few answers were to be had, or the budget was spent before
+            that was known.
+        needed: where nothing was looked for (``"noise"``), how many examples would do, and which margin; else None.
+        ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`), ``"budget"``,
+            ``"runs"`` (as many as a search may take: `most_runs`), or ``"noise"``: these examples, and answers that
+            change so much by themselves, could not show 9 times in 10 that a text is just as good, so nothing was
+            looked for.
         usage: what it used.
     """
 
@@ -74,8 +95,11 @@ class ShrinkResult:
     comparison: Comparison
     tried: int
     front: tuple[FrontPoint, ...]
+    margin: float
+    at_worst: float
     refused: dict[str, float]
-    ended: Literal["finished", "tries", "budget", "noise"]
+    needed: tuple[int, float] | None
+    ended: Ended
     usage: Usage
 
 
@@ -92,7 +116,7 @@ def shrink(
     guards: Guards | None = None,
     clusters: str | None = None,
     doubt: float = KEEP,
-    margin: float = MARGIN,
+    margin: float | None = None,
     allowance: int | None = None,
     max_tries: int | None = None,
     lanes: int = 1,
@@ -108,9 +132,12 @@ def shrink(
     is measured before that, and an example that got worse is looked at again (`train.shorter`). Several texts are
     shrunk one after the other.
 
-    Of simulated prompts of 150 lines, of which 7 matter, 96 examples leave these 7 after some 700 calls; after 2,500
-    where 10 answers of 100 go wrong by themselves. A line that one of these examples needs may be lost then. One
-    that makes all answers better, and that no example by itself tells of, takes some 3,500 calls.
+    What is found is shown to be as good by answers that chose nothing (`train.asgood`): the text that was put together,
+    and the shortest; the first text of these that is not shown ends it with what was shown before.
+
+    Of simulated prompts of 150 lines, of which 7 matter, 96 examples leave these 7 after some 800 calls; after 2,200
+    where 2 answers of 100 go wrong by themselves, and 3,400 where 10 do. A line that makes all answers better, and that
+    no example by itself tells of, takes 1,700 to 4,700 calls.
 
     Args:
         program: the module.
@@ -126,8 +153,9 @@ def shrink(
             for independent. Races do.
         doubt: a line stays when it is this probable that the texts are worse without it, by the examples whose change
             is no slip; above 0.5. It also stays where the mean of all is worse with 97.5%.
-        margin: the short texts stay only where the mean is shown (95%) to be lower by less than this, as a share of the
-            scores' scale, in answers that chose nothing; else the text is as it was (`ShrinkResult.refused`).
+        margin: the short texts stay only where the mean is shown to be lower by less than this, as a share of the
+            scores' scale, in answers that chose nothing; of runs with texts that are worse by that, 5% take them
+            (`train.asgood`). None is 0.05, or 6 of the examples where there are fewer than 120.
         allowance: at most so many examples in a race; None for all.
         max_tries: at most so many races for each text; None sets no limit.
         lanes: so many races at a time. The result is the same; some races turn out not to have been needed.
@@ -170,21 +198,28 @@ def shrink(
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
-        races = ShorterTexts(objective, start, before, doubt, margin, allowance, seed)
-        now, finished = start, True
+        races = ShorterTexts(objective, start, before, doubt, allowance, seed)
+        now, finished, over, at_worst, error = start, True, False, 0.0, 0.0
+        margin = usual_margin(objective, before, ERROR / len(start)) if margin is None else margin
         removed: dict[str, tuple[int, ...]] = {}
         refused: dict[str, float] = {}
-        noisy = False
+        needed = None
         for number, name in enumerate(objective.names):
             put = functools.partial(_put, now, number)
+            error += ERROR / len(objective.names)
+            races.begin()
+            removed[name] = ()
             try:
-                if noisy := races.in_vain:
-                    removed[name] = ()
+                proof = AsGood(races, put, margin, error)
+                if proof.fresh is None:
+                    needed = proof.needed
                     continue
                 work = functools.partial(
                     leave_out,
                     now[number],
                     functools.partial(races.is_not_worse, put),
+                    is_shown=proof.is_shown,
+                    is_over=lambda: races.is_over,
                     holds=functools.partial(races.holds, put),
                     examples=races.examples,
                     slip=races.slip,
@@ -194,15 +229,18 @@ def shrink(
                 )
                 found = dispatch.run(work, label="a shorter text")
             except BudgetExceeded:
-                races.spent, removed[name] = True, ()
+                races.spent = True
                 continue
-            finished = finished and found.finished
-            if found.removed and (lost := races.shown(put, found.text)) >= margin:
-                removed[name], refused[name] = (), lost
-            else:
-                now, removed[name] = put(found.text), found.removed
+            finished, over = finished and found.finished, over or races.is_over
+            now, removed[name] = put(found.text), found.removed
+            at_worst = at_worst if proof.at_worst is None else proof.at_worst
+            if proof.refused is not None:
+                refused[name], error = proof.refused, 0.0
         after = races.evaluation(now)
     write_texts(objective.parameters, now)
+    ended: Ended = "finished" if finished else "runs" if over else "tries"
+    if needed or races.spent:
+        ended = "noise" if needed else "budget"
     return ShrinkResult(
         before=dict(zip(objective.names, start)),
         after=dict(zip(objective.names, now)),
@@ -213,8 +251,11 @@ def shrink(
         comparison=compare(before, after),
         tried=len(races.records),
         front=races.front({now: after.mean}),
+        margin=margin,
+        at_worst=at_worst,
         refused=refused,
-        ended="noise" if noisy else "budget" if races.spent else "finished" if finished else "tries",
+        needed=needed,
+        ended=ended,
         usage=used.total,
     )
 

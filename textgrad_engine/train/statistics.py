@@ -2,8 +2,8 @@
 
 `intervals`: one mean, a paired difference, the verdict. `clusters`: examples that belong together. `repeats`: several
 samples of one example. `permutation`: sign flips, and the correction for many candidates. `power`: what a comparison
-can see. `bounds`: what missing scores could change. `pseudo`: what a few scores have not shown. `distributions`:
-normal, Student's t, beta. Each names its sources.
+can see. `margin`: whether a mean is lower by less than a margin. `bounds`: what missing scores could change. `pseudo`:
+what a few scores have not shown. `distributions`: normal, Student's t, beta. Each names its sources.
 """
 
 from textgrad_engine.train.bounds import item_bounds, worst_case_difference, worst_case_mean
@@ -23,6 +23,7 @@ from textgrad_engine.train.intervals import (
     verdict,
     wilson_interval,
 )
+from textgrad_engine.train.margin import lowest_mean, needed_for_margin, shown_margin
 from textgrad_engine.train.permutation import max_t, sign_flip
 from textgrad_engine.train.power import mcnemar_power, minimum_detectable_effect, needed_n
 from textgrad_engine.train.repeats import Spread, item_means, variance_split
@@ -38,15 +39,18 @@ __all__ = [
     "incomplete_beta",
     "item_bounds",
     "item_means",
+    "lowest_mean",
     "max_t",
     "mcnemar",
     "mcnemar_power",
     "mean_interval",
     "minimum_detectable_effect",
+    "needed_for_margin",
     "needed_n",
     "normal_cdf",
     "normal_quantile",
     "paired_difference",
+    "shown_margin",
     "sign_flip",
     "t_cdf",
     "t_quantile",

@@ -7,6 +7,9 @@ import itertools
 GUESSED = 0.05
 """So often an example comes out right without what it needs."""
 
+MOST_STEPS = 24
+"""A threshold that so many runs do not find is not found."""
+
 SURE = 0.9
 """A threshold is found when it is this probable."""
 
@@ -32,7 +35,7 @@ class Threshold:
         37
     """
 
-    def __init__(self, parts: int, slip: float, most: int = 24) -> None:
+    def __init__(self, parts: int, slip: float, most: int = MOST_STEPS) -> None:
         self._slip, self._left = slip, most
         # That nothing is needed, and the one wrong answer was a slip, is as probable as all else before that answer.
         every = slip + 1 - GUESSED
