@@ -15,8 +15,6 @@ What is not:
   reports that scores on the training set flatter. The best is the best of those that guards do not refuse. The test set
   stays sealed, and the final choice is the Trainer's.
 - Where tokens or seconds have a price, the scores that are shown and ranked by are those that are left when it is paid.
-- Where the texts that are shown have most of their lines in common, these are shown once, and stand in the texts by
-  numbers (`optim.search.in_common`): the paper's texts are a line each, and whole prompts take several times as much.
 - Scores of any scale are shown as the paper shows accuracies, from 0 to 100, where the loss names its scale.
 """
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,28 +33,15 @@ def tried_in(user: str) -> Tried | None:
     texts: list[str] = []
     tasks: list[tuple[str, str]] = []
     inputs: list[str] = []
-    lines: list[str] = []
     for _, label, content in blocks(user):
-        if label == "lines":
-            lines = [line.partition("] ")[2] for line in content.split("\n")]
-        elif label == "tried":
-            texts.append(_written_out(content, lines))
+        if label == "tried":
+            texts.append(content)
         elif label == "input":
             inputs.append(content)
         elif label == "target":
             tasks.append(("\n".join(inputs), content))
             inputs = []
     return Tried(tuple(texts), tuple(tasks)) if texts else None
-
-
-def _written_out(text: str, lines: Sequence[str]) -> str:
-    """A text with the lines that numbers stand for in it."""
-
-    def meant(found: re.Match[str]) -> str:
-        first, last = int(found[1]), int(found[2] or found[1])
-        return "\n".join(lines[first - 1 : last])
-
-    return re.sub(r"^\[(\d+)(?:-(\d+))?\]$", meant, text, flags=re.MULTILINE) if lines else text
 
 
 def better_than_tried(tried: Tried, seed: int) -> dict[str, Any]:

@@ -7,19 +7,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from textgrad_engine.checks import at_least, check
-from textgrad_engine.errors import ContractError
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.proposers.base import ask_for_text, shared_slots
-from textgrad_engine.optim.search.in_common import in_common, listed, refers
 
 
 @dataclass(frozen=True)
 class ByScores:
     """Asks a model for a new text, from `Brief.others` with their scores, ascending, and from `Brief.demos`.
-
-    Where these texts have much in common, their lines are shown once, and stand in them by numbers.
 
     Args:
         max_tokens: at most so many tokens of texts that were tried; those with the lowest scores are left out first.
@@ -44,18 +40,13 @@ class ByScores:
         while len(ranked) > 1 and sum(tokens.count(text) for text, _ in ranked) > self.max_tokens:
             del ranked[0]
         scores = shown_scores([score for _, score in ranked], self.limits)
-        lines, short = in_common([text for text, _ in ranked])
         shared = shared_slots(brief, problem)
         slots = {
-            "lines": "\n".join(listed(lines)),
-            "tried": [{"text": text, "score": score, "of": of} for text, (score, of) in zip(short, scores)],
+            "tried": [{"text": text, "score": score, "of": of} for (text, _), (score, of) in zip(ranked, scores)],
             "demos": [asdict(demo) for demo in brief.demos],
             **{name: shared[name] for name in ("role", "constraints", "problem", "refused")},
         }
-        made = await ask_for_text(model, "optimizer_scores", slots, brief)
-        if lines and (found := refers(made.text)):
-            raise ContractError(f"the text has `{found}`, which stands for lines of the texts above; write them out")
-        return made
+        return await ask_for_text(model, "optimizer_scores", slots, brief)
 
 
 def shown_scores(scores: Sequence[float], limits: tuple[float, float] | None = None) -> list[tuple[str, str]]:
