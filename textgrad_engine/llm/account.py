@@ -131,8 +131,10 @@ class Budget:
     def free(self) -> Amount:
         """What is neither spent nor reserved, in whole numbers; vast where there is no limit."""
         with self._lock:
-            used = self._used()
-            return self._most.by(lambda most, taken: most if most >= UNLIMITED else most - taken, used)
+            free = Amount()
+            free.add(self._most)
+            free.add(self._used(), -1)
+            return free
 
     @property
     def remaining(self) -> Remaining:
