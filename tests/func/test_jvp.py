@@ -762,6 +762,16 @@ def test_an_edit_that_is_edited_says_what_it_is_an_edit_of() -> None:
     assert change_of_edit.role == "edit of the edit of the draft"
 
 
+def test_places_that_are_called_alike_keep_each_its_edit() -> None:
+    """Names of nested values are joined by dots, so two may be equal; one may be empty."""
+
+    def program(first: tg.Variable, second: tg.Variable) -> tg.Variable:
+        return Compute.apply(str, {"a.b": first, "a": {"b": second}, "": first}, "text")
+
+    _, change = func.jvp(program, ("x", "y"), ("E1", "E2"))
+    assert change.data == "In a.b: E1\nIn a.b: E2\nIn : E1"
+
+
 def test_an_edit_of_edits_names_the_parts_that_they_edit() -> None:
     """And not their numbers among the parts that are edited, which differ from example to example."""
 

@@ -361,6 +361,31 @@ def test_words_of_another_version_make_no_other_run(tmp_path: Path) -> None:
     assert run(unasked) == first
 
 
+def test_examples_without_ids_and_controls_of_a_folder_of_before_are_the_same(tmp_path: Path) -> None:
+    """It has no digests of examples, and says of no controls that there was no room for them."""
+
+    task = simulated_task(rules=4, train=12, val=8, test=6, seed=1)
+    sets = [[{n: v for n, v in row.items() if n != "id"} for row in rows] for rows in (task.train, task.val, task.test)]
+
+    def run(model: Any) -> Any:
+        program = task.program()
+        with tg.use_models(forward=model):
+            trainer = tg.Trainer(max_steps=1, batch_size=2, controls=True, run_dir=tmp_path / "run", resume=True)
+            return trainer.fit(program, task.loss, optim.TGD(program.parameters()), *sets)
+
+    def of_before(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: of_before(each) for name, each in value.items() if name != "contents"}
+        return [of_before(each) for each in value] if isinstance(value, list) else value
+
+    first = run(task.model)
+    file = tmp_path / "run" / "result.json"
+    body = of_before(json.loads(file.read_text(encoding="utf-8")))
+    assert body["controls"].pop("problem") == ""
+    file.write_text(json.dumps(body), encoding="utf-8")
+    assert run(FunctionModel(unasked, name=task.model.name)) == first
+
+
 def test_looks_of_before_stay_counted(tmp_path: Path, fit: Any) -> None:
     """A run that opened the test set for other texts before it was resumed."""
     path = tmp_path / "run"

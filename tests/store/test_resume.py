@@ -776,6 +776,15 @@ def test_a_run_that_is_set_to_something_else_is_refused_before_it_pays(
     assert fit(RunFolder(path, resume=True, anyway=True), **other).status == "finished"
 
 
+def test_a_limit_that_came_of_other_texts_is_not_what_is_told(tmp_path: Path, fit: Any) -> None:
+    """The program is still the trained one, say: `max_tokens`, which nobody has set, goes by its length."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8, prompt="Repeat it. " * 1000)
+    with pytest.raises(RunError) as caught:
+        fit(RunFolder(path, resume=True), model=unasked, prompt="Repeat this. " * 1200)
+    assert "max_tokens" not in str(caught.value)
+
+
 def test_how_far_it_goes_is_no_other_setting(tmp_path: Path, fit: Any) -> None:
     """More steps, and another limit of calls at a time, ask first what was asked before."""
     path = tmp_path / "run"

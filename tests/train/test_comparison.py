@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import nn
+from textgrad_engine.data.contents import contents_of
 from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
 
@@ -278,3 +279,11 @@ def test_what_is_made_anew_for_each_set_does_not_make_examples_other_ones() -> N
     """An object tells of itself by its address."""
     first, again = ([{"text": "b", "extra": [object()], "target": "b"} for _ in range(2)] for _ in range(2))
     assert compare(found_on(first), found_on(again)).n == 2
+
+
+def test_what_nobody_can_write_down_makes_examples_no_other_ones() -> None:
+    """Such as a tree whose branches know it; no example is refused for it."""
+    tree: dict[str, Any] = {"leaf": "x"}
+    tree["tree"] = tree
+    rows = [{"text": "a", "target": "a", "tree": tree}, {"text": "b", "target": "a", "tree": 10**5000}]
+    assert set(contents_of(rows)) == {"text", "target"}

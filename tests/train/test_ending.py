@@ -206,13 +206,13 @@ def test_controls_that_a_budget_has_no_room_for_are_missing_with_a_word(
     task: SimulatedTask, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The search has all of it then; it is said as soon as it is known, before the rest is spent."""
-    with tg.budget(calls=160):
+    with tg.budget(calls=210):
         result = fit(task, controls=True)
     assert result.controls is not None
     assert result.controls.each == ()
     assert result.controls.calls > 24
     why = (
-        "the budget had no room for controls: shared with them it would have left the search 14 calls, and the first "
+        "the budget had no room for controls: shared with them it would have left the search 4 calls, and the first "
         "validation alone took 24; raise it"
     )
     assert why in caplog.messages
@@ -222,6 +222,28 @@ def test_controls_that_a_budget_has_no_room_for_are_missing_with_a_word(
     assert shown.controls == (), "a table of the optimizer beside nothing"
     assert report.as_json(result)["controls"]["problem"] == why
     assert result.compared_on == "test"
+
+
+def test_a_budget_too_small_to_test_the_texts_of_controls_says_that() -> None:
+    """Not that the search would have had less than the first validation took, where it would have had more."""
+    with tg.budget(calls=145):
+        ending = Ending(100, 1, 80, controls=2)
+        ending.learn(llm.Usage(calls=5), 5)
+    assert (ending.controls, ending.tests) == (0, 36)
+    assert ending.no_controls == (
+        "the budget had no room for controls: 20 test examples with their texts, too, take about 80 calls, more than "
+        "half of what was left after the first validation; raise it"
+    )
+
+
+def test_controls_that_a_search_which_ended_by_itself_left_room_for_are_no_problem() -> None:
+    """No part was kept for them, and they were run all the same."""
+    task = simulated_task(rules=6, train=4, val=24, test=20, seed=3)
+    with tg.budget(calls=200):
+        result = fit(task, "BootstrapDemos", max_steps=1, controls=True)
+    assert result.controls is not None
+    assert [made.compared_on for made in result.controls.each] == ["test", "test"]
+    assert (result.status, result.controls.problem) == ("finished", "")
 
 
 @pytest.mark.parametrize("optimizer", ["ParetoSearch", "OPRO", "TGD"])

@@ -39,6 +39,33 @@ def test_each_group_tells_of_itself() -> None:
     assert "TGD.max_edits" not in found
 
 
+def test_a_key_that_an_optimizer_of_ones_own_takes_is_none() -> None:
+    """Settings are written down; numbers of its own are, and texts that ours takes, too."""
+
+    class Remote(TGD):
+        def __init__(self, params: Any, secret: str, retries: int) -> None:
+            super().__init__(params, mode="rewrite")
+            self.secret, self.retries = secret, retries
+
+    class Appending(Optimizer):
+        def __init__(self, params: Any, **defaults: Any) -> None:
+            super().__init__(params, defaults)
+
+        def step(self, closure: Any = None) -> None:
+            """Changes nothing."""
+
+    key = "swordfish-42-swordfish"
+    found = settings(Remote([Parameter("x")], key, 3))
+    assert (found["optimizer"], found["Remote.mode"], found["Remote.retries"]) == ("Remote", "rewrite", 3)
+    assert key not in found.values()
+    assert key not in settings(Appending([Parameter("x")], secret=key)).values()
+
+
+def test_the_lanes_of_a_search_are_told() -> None:
+    """As many proposals are asked for before the first one is settled, so they hear other things."""
+    assert settings(PatchSearch([Parameter("x")], lanes=2))["PatchSearch.lanes"] == 2
+
+
 def test_what_only_says_how_far_or_how_fast_is_left_out() -> None:
     plain = settings(TGD([Parameter("x")]))
     assert settings(TGD([Parameter("x")]), max_epochs=9, max_steps=3, patience=1, concurrency=2, controls=True) == plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -28,8 +29,11 @@ def contents_of(dataset: Examples[Mapping[str, Any]]) -> dict[str, str]:
     rows = list(itertools.takewhile(lambda row: isinstance(row, Mapping), examples_of(dataset)))
     if len(rows) < len(dataset) or all("id" in row for row in rows):
         return {}
-    names = sorted({name for row in rows for name in row if isinstance(name, str)})
-    return {name: _digest([row.get(name) for row in rows]) for name in names}
+    found = {}
+    for name in sorted({name for row in rows for name in row if isinstance(name, str)}):
+        with contextlib.suppress(RecursionError, ValueError):  # a list in itself, or a number longer than Python writes
+            found[name] = _digest([row.get(name) for row in rows])
+    return found
 
 
 def _digest(values: list[Any]) -> str:

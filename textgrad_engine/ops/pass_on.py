@@ -99,7 +99,11 @@ def edit_of_parts(parts: Sequence[tuple[str, Any, Variable | None]]) -> Variable
         return None
     places = [(place, value.detach() if isinstance(value, Variable) else None) for place, value, _ in edited]
     unnamed = [value for _, value in places if value is not None and value._role is None]  # known when they are there
-    edits: dict[str, Any] = {place: edit for place, _, edit in edited}  # for an edit of them, too, these are the places
+    edits: dict[str, Any] = {}  # for an edit of them, too, these are the places
+    for place, _, edit in edited:
+        while not place or place in edits:  # as of {"a.b": …, "a": {"b": …}}
+            place += " "
+        edits[place] = edit
     result: Variable = Compute.apply(
         lambda data: _in_places([_named(*each) for each in places], [data[place] for place in edits]),
         {**edits, "": unnamed},

@@ -168,7 +168,7 @@ class PatchSearch(BoardSearcher):
         counts = at_least(1, "lanes", "batch_size", "max_edits", "feedback_batch_size", "pool")
         tries = at_least(1, "allowance", "most_tries", "ablate_every")
         check(PatchSearch.__init__, locals(), counts, tries, at_least(0, "momentum"))
-        self.batch_size, self.max_edits, self.momentum = batch_size, max_edits, momentum
+        self.lanes, self.batch_size, self.max_edits, self.momentum = lanes, batch_size, max_edits, momentum
         self.feedback_batch_size, self.pool = feedback_batch_size, pool
         self.most_tries, self.ablate_every, self.seed = most_tries, ablate_every, operator.index(seed)
         self._lanes: Lanes[Found] = Lanes(lanes, ahead=AHEAD if lanes > 1 else 1)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
@@ -21,7 +22,7 @@ from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_asi
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import RunStarted, current_phase
-from textgrad_engine.train.settings import Setting, differing
+from textgrad_engine.train.settings import differing
 
 
 class Earlier:
@@ -47,7 +48,7 @@ class Earlier:
         self._looks: list[set[bytes]] = []
         run = read_run(folder)
         self.reach = run.reach
-        self._settings = {} if anyway else _settings_of(run)
+        self._begun = {} if anyway else _begun(run)
         self._other_settings = ""
         validated = None if anyway else _has_validated(run)
         self.player = Resumption(
@@ -67,10 +68,13 @@ class Earlier:
     def check_begun(self, event: RunStarted) -> None:
         """Check that what begins is set to what the run of before was set to.
 
+        Other texts are told of by what they ask: a limit may have been made for their length, and nobody has set it.
+
         Raises:
             RunError: it is not, so that it would ask for other things than are on record.
         """
-        self._other_settings = differing(event.settings, self._settings)
+        if event.parameters == self._begun.get("parameters"):
+            self._other_settings = differing(event.settings, self._begun.get("settings", {}))
         if self._other_settings:
             raise RunError(
                 f"{self.folder}: the run is to go on with {self._other_settings}, so what was paid for would be paid "
@@ -176,13 +180,10 @@ def _has(run: Run, *what: object) -> bool:
     return any(event[: len(what)] == what for event in events)
 
 
-def _settings_of(run: Run) -> Mapping[str, Setting]:
-    """What the run was set to when it was last begun; nothing where no event tells."""
-    found: Mapping[str, Setting] = {}
-    for event in (*run.earlier, *run.events):
-        if event.get("event") == "RunStarted":
-            found = event.get("settings", found)
-    return found
+def _begun(run: Run) -> Mapping[str, Any]:
+    """What the last event says with which the run was begun; nothing where there is none."""
+    begun = [event for event in (*run.earlier, *run.events) if event.get("event") == "RunStarted"]
+    return begun[-1] if begun else {}
 
 
 def _has_validated(run: Run) -> bool:

@@ -43,6 +43,7 @@ def run_controls(run: Run) -> None:
         tested = _tested(run, run.controls.each)
         each = [replace(made, test=tested.get(_key(made.best))) for made in run.controls.each]
         run.controls = replace(run.controls, each=tuple(_beside(run, made) for made in each))
+    run.controls = replace(run.controls, problem="")  # a search that ends early may leave them room all the same
 
 
 def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, str]], Evaluation]:

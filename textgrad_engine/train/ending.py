@@ -13,7 +13,8 @@ NOTE [The end is paid for first]
     Whoever asks for controls wants them beside a search of as many calls, and gets nothing of a search that took all
     there was. So where they are asked for, each keeps as much as the search and all before it may take, and what its
     texts take on the validation and the test set: of what all ends leave, the search has an equal part. Where that is
-    less than the first validation took, no room is kept for them: the search has it, and the result says so.
+    less than the first validation took, or a test of all texts has no room, nothing is kept for them: the search has
+    it, and the result says so.
 
     What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid; for
     longer texts as many tokens more as they are longer. Tokens and money vary, so a part more is kept of them, and the
@@ -90,7 +91,7 @@ class Ending(Reserve):
         half = Amount(free.calls // 2, free.tokens // 2, free.pico // 2)
         self.tests = self._that_fit(self._seed, half)
         if self.controls:
-            self._share_with_controls(examples)
+            self._share_with_controls(examples, half)
             if not self.controls:
                 self.tests = self._that_fit(self._seed, half)
         if self.tests < self._every:
@@ -120,9 +121,14 @@ class Ending(Reserve):
         room.add(self._searches, -1)
         return self._that_fit(best, room)
 
-    def _share_with_controls(self, val: int) -> None:
+    def _share_with_controls(self, val: int, half: Amount) -> None:
         """Give the search and each control as much of what is left, or where that is too little, the controls none."""
         assert self._cost is not None
+        fewest = min(self._every, _FEWEST)
+        if self.tests < fewest:
+            takes = _in_words(self._test(self._seed, fewest), half)
+            self._leave_controls_out(f"{fewest} test examples with their texts, too, take about {takes}")
+            return
         before, tested = self._cost.of(val), self._test(self._seed, self.tests)
         validated = self._with_margin(before)
         share, searches = Amount(UNLIMITED, UNLIMITED, UNLIMITED), Amount()
@@ -132,18 +138,19 @@ class Ending(Reserve):
             first, later = getattr(before, name), getattr(validated, name)
             rest = left - getattr(tested, name) - self.controls * (first + later)
             part = -(-rest // (self.controls + 1))  # rounded up
-            if part < first or self.tests < min(self._every, _FEWEST):
+            if part < first:
                 word, unit = _SORTS[name]
-                self.no_controls = (
-                    f"the budget had no room for controls: shared with them it would have left the search "
-                    f"{max(0, part) / unit:,.6g} {word}, and the first validation alone took {first / unit:,.6g}; "
-                    "raise it"
+                self._leave_controls_out(
+                    f"shared with them it would have left the search {max(0, part) / unit:,.6g} {word}, and the first "
+                    f"validation alone took {first / unit:,.6g}"
                 )
-                self.controls = 0
                 return
             setattr(share, name, first + part)
             setattr(searches, name, self.controls * (first + part + later))
         self.share, self._searches = share, searches
+
+    def _leave_controls_out(self, why: str) -> None:
+        self.controls, self.no_controls = 0, f"the budget had no room for controls: {why}; raise it"
 
     def _that_fit(self, best: int | None, room: Amount) -> int:
         """So many test examples fit: all, or a part that is large enough to tell something, or none."""

@@ -17,6 +17,7 @@ _OF_TRAINER = (
     *("seed", "target", "feedback_batch_size", "feedback_images"),
     *("clusters", "tokens_weight", "latency_weight"),
 )
+_OURS = __name__.partition(".")[0] + "."
 _HOW_FAR = ("allowance", "proposals", "rounds", "sets")
 """Arguments of optimizers that say when to end: with more of these a run asks first what it asked before."""
 
@@ -24,15 +25,21 @@ _HOW_FAR = ("allowance", "proposals", "rounds", "sets")
 def settings_of(trainer: Trainer, optimizer: Optimizer, loader: DataLoader[Any]) -> dict[str, Setting]:
     """The settings by name, those of the optimizer behind its class; only what is a text, a number or None.
 
-    How far a run goes (epochs, steps, rounds, budgets, controls, a test set) is none of them, nor is concurrency.
+    How far a run goes (epochs, steps, rounds, budgets, controls, a test set) is none of them, nor is concurrency, nor a
+    text that only an optimizer of one's own takes: it is written down, and may be a key.
     """
-    found: dict[str, Any] = {"optimizer": type(optimizer).__name__, "batch_size": loader.batch_size}
+    kind = type(optimizer)
+    found: dict[str, Any] = {"optimizer": kind.__name__, "batch_size": loader.batch_size}
     found |= {name: getattr(trainer, name) for name in _OF_TRAINER}
-    own = [name for name in inspect.signature(type(optimizer)).parameters if name not in _HOW_FAR and name != "model"]
-    found |= {f"{found['optimizer']}.{name}": getattr(optimizer, name) for name in own if hasattr(optimizer, name)}
-    for number, group in enumerate(optimizer.param_groups):
-        place = found["optimizer"] if len(optimizer.param_groups) == 1 else f"param_groups[{number}]"
-        found |= {f"{place}.{name}": value for name, value in group.items()}
+    ours = next(each for each in kind.__mro__ if each.__module__.startswith(_OURS))
+    plain = {**found, **inspect.signature(ours).parameters}
+    own = [name for name in inspect.signature(kind).parameters if name not in _HOW_FAR and name != "model"]
+    groups = optimizer.param_groups
+    told = [(kind.__name__, {name: vars(optimizer)[name] for name in own if name in vars(optimizer)})]
+    told += [(kind.__name__ if len(groups) == 1 else f"param_groups[{n}]", group) for n, group in enumerate(groups)]
+    for place, values in told:
+        kept = {name: value for name, value in values.items() if name in plain or not isinstance(value, str)}
+        found |= {f"{place}.{name}": value for name, value in kept.items()}
     return {name: value for name, value in found.items() if value is None or isinstance(value, str | int | float)}
 
 
