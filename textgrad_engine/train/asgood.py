@@ -53,11 +53,15 @@ MOST_ASKED = 15
 ROOM = 3.0
 """Beyond what rare losses need that nobody saw, so many examples' worth is left for what changes by itself."""
 
+MOST_MARGIN = 0.25
+"""A margin that few examples ask for leaves no more room than this, as any text would be as good by a larger one."""
+
 
 def usual_margin(objective: Objective, before: Evaluation, error: float) -> float:
-    """`MARGIN`, or more where so few examples, or clusters, could not show it."""
-    every = [n for n, score in enumerate(before.scores) if score is not None]
-    return min(1.0, max(MARGIN, (ROOM - math.log(error)) / len(set(_names(objective, every)))))
+    """`MARGIN`, or more where so few examples, or clusters, could not show it; of the fewest none may lose."""
+    groups = len(set(_names(objective, [n for n, score in enumerate(before.scores) if score is not None])))
+    none_lost = shown_margin(groups, sd=0.0, error=error, power=POWER)
+    return min(1.0, max(MARGIN, min((ROOM - math.log(error)) / groups, max(MOST_MARGIN, none_lost))))
 
 
 class AsGood:

@@ -155,7 +155,8 @@ def shrink(
             is no slip; above 0.5. It also stays where the mean of all is worse with 97.5%.
         margin: the short texts stay only where the mean is shown to be lower by less than this, as a share of the
             scores' scale, in answers that chose nothing; of runs with texts that are worse by that, 5% take them
-            (`train.asgood`). None is 0.05, or 6 of the examples where there are fewer than 120.
+            (`train.asgood`). None is 0.05, or 6 of the examples where there are fewer than 120; of fewer than 24 it
+            is 0.25, or, of fewer than 11, what is shown where none of them loses.
         allowance: at most so many examples in a race; None for all.
         max_tries: at most so many races for each text; None sets no limit.
         lanes: so many races at a time. The result is the same; some races turn out not to have been needed.
