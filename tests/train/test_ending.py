@@ -321,6 +321,19 @@ def test_a_run_with_controls_and_a_budget_goes_on_where_it_was_killed(task: Simu
         assert (again.best, again.best_test, again.total) == (whole.best, whole.best_test, whole.total)
 
 
+def test_a_larger_budget_gives_the_search_more_than_it_had(task: SimulatedTask, tmp_path: Any) -> None:
+    """What is on record of test and controls is what room is kept for, so that is not taken from the search twice."""
+    with tg.budget(calls=500):
+        first = fit(task, "ParetoSearch", max_epochs=50, controls=True, run_dir=tmp_path)
+    with tg.budget(calls=900):
+        again = fit(task, "ParetoSearch", max_epochs=50, controls=True, run_dir=tmp_path, resume=True)
+    with tg.budget(calls=900):
+        whole = fit(task, "ParetoSearch", max_epochs=50, controls=True)
+    calls = [0 if each.controls is None else each.controls.calls for each in (first, again, whole)]
+    assert 0 < calls[0] < calls[1] <= calls[2]
+    assert again.total.calls <= 900
+
+
 def test_answers_from_the_cache_count_for_what_an_example_takes(task: SimulatedTask, tmp_path: Any) -> None:
     """A run that is made again pays nothing for its first validation, and still keeps enough for its end."""
     model = tg.testing.FunctionModel(task.model.complete)
@@ -382,6 +395,18 @@ def test_a_call_that_needs_what_is_kept_is_refused_and_the_message_says_what_for
             with pytest.raises(BudgetExceeded):
                 reply(chat)
         assert reply(chat) == "yes"
+
+
+@pytest.mark.parametrize(("paid", "kept"), [(False, 7), (True, 4)])
+def test_what_was_paid_for_is_not_kept_beside_what_it_is_kept_for(chat: tg.nn.Module, paid: bool, kept: int) -> None:
+    """Of a run that goes on, the larger of both is kept; of other blocks each keeps its part."""
+    with tg.budget(calls=10), Reserve(paid=paid) as outer, Reserve() as inner:
+        outer.keep(Amount(calls=3))
+        inner.keep(Amount(calls=4))
+        for _ in range(10 - kept):
+            reply(chat)
+        with pytest.raises(BudgetExceeded, match=f"{kept} kept"):
+            reply(chat)
 
 
 def test_a_reserve_is_of_the_budgets_around_it_only(chat: tg.nn.Module) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -96,7 +96,7 @@ class Budget:
         self._spent = Usage()
         self._settled, self._reserved, self._unknown = Amount(), Amount(), Amount()
         self._largest = Amount()
-        self._queue: deque[tuple[asyncio.Future[bool], Amount, Sequence[Amount]]] = deque()
+        self._queue: deque[tuple[asyncio.Future[bool], Amount, Callable[[], Amount]]] = deque()
 
     @property
     def spent(self) -> Usage:
@@ -147,14 +147,14 @@ class Budget:
                 tokens=None if self.tokens is None else max(0, self.tokens - used.tokens),
             )
 
-    def reserve(self, amount: Amount, kept: Sequence[Amount] = ()) -> bool:
+    def reserve(self, amount: Amount, kept: Callable[[], Amount] = Amount) -> bool:
         """Set an amount aside if it fits; False means that it may fit when calls in flight have been settled.
 
         It also means to `queue` up behind those that wait already, so that a large call is not starved by small ones.
 
         Args:
             amount: of one call.
-            kept: what this call may not use, as it is kept for later ones; see `Reserve`.
+            kept: gives what this call may not use, as it is kept for later ones; see `Reserve`.
 
         Raises:
             BudgetExceeded: it does not fit, and waiting cannot change that.
@@ -163,17 +163,15 @@ class Budget:
             used, most = self._used(), self._largest
             if not amount.within(most):
                 self._largest = most.by(max, amount)
-            later = Amount()  # read once: it may change while this runs
-            for part in kept:
-                later.add(part)
-            if self._fits(amount, used, [later]):
+            later = kept()  # read once: it may change while this runs
+            if self._fits(amount, used, later):
                 if self._queue:  # those at its head are being served: what they waited for has been settled just now
                     return False
                 self._reserved.add(amount)
                 return True
-            if self._reserved.calls and self._fits(amount, self._committed(), [later]):
+            if self._reserved.calls and self._fits(amount, self._committed(), later):
                 return False
-            too_small = used == Amount() and not self._fits(amount, used, [])
+            too_small = used == Amount() and not self._fits(amount, used, Amount())
             error = BudgetExceeded(self._shortage(amount, used, Amount() if too_small else later))
             error.too_small, error.refused_by = too_small, id(self)
             raise error
@@ -204,7 +202,7 @@ class Budget:
                 self._unknown.add(amount)
         self.serve()
 
-    def queue(self, amount: Amount, kept: Sequence[Amount] = ()) -> asyncio.Future[bool]:
+    def queue(self, amount: Amount, kept: Callable[[], Amount] = Amount) -> asyncio.Future[bool]:
         """Wait for room; True says that the amount has been set aside, False that it never will fit.
 
         Who no longer wants it gives it back with `give_up`.
@@ -233,8 +231,9 @@ class Budget:
             while self._queue:
                 future, amount, kept = self._queue[0]
                 if not future.done():
-                    fits = self._fits(amount, self._used(), kept)
-                    if not fits and self._reserved.calls and self._fits(amount, self._committed(), kept):
+                    later = kept()
+                    fits = self._fits(amount, self._used(), later)
+                    if not fits and self._reserved.calls and self._fits(amount, self._committed(), later):
                         break
                     if fits:
                         self._reserved.add(amount)
@@ -271,11 +270,9 @@ class Budget:
         committed.add(self._unknown)
         return committed
 
-    def _fits(self, amount: Amount, used: Amount, kept: Sequence[Amount]) -> bool:
-        calls, tokens, pico = used.calls + amount.calls, used.tokens + amount.tokens, used.pico + amount.pico
-        for part in kept:
-            calls, tokens, pico = calls + part.calls, tokens + part.tokens, pico + part.pico
-        most = self._most
+    def _fits(self, amount: Amount, used: Amount, kept: Amount) -> bool:
+        calls, tokens = used.calls + amount.calls + kept.calls, used.tokens + amount.tokens + kept.tokens
+        pico, most = used.pico + amount.pico + kept.pico, self._most
         return calls <= most.calls and tokens <= most.tokens and pico <= most.pico
 
     def _shortage(self, amount: Amount, used: Amount, kept: Amount) -> str:

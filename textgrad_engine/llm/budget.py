@@ -7,7 +7,7 @@ import functools
 import logging
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from decimal import Decimal
 from typing import Any, Self
@@ -90,6 +90,10 @@ class Reserve:
 
     That holds for a call of the block whenever it is sent, also when the block is left by then.
 
+    Args:
+        paid: whether it was paid for before the block, by a run that goes on in it. That is mostly what blocks inside
+            keep as well, for what comes after them, so the larger of the two is kept.
+
     Attributes:
         kept: how much; set it with `keep`.
 
@@ -102,8 +106,8 @@ class Reserve:
         100
     """
 
-    def __init__(self) -> None:
-        self.kept = Amount()
+    def __init__(self, *, paid: bool = False) -> None:
+        self.kept, self.paid = Amount(), paid
         self._budgets = _budgets.get()
         self._token: Token[tuple[Reserve, ...]] | None = None
 
@@ -345,9 +349,17 @@ async def _refuser(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], a
     return None
 
 
-def _kept_of(given: Budget, reserves: tuple[Reserve, ...]) -> list[Amount]:
+def _kept_of(given: Budget, reserves: tuple[Reserve, ...]) -> Callable[[], Amount]:
     """What a call in these blocks may not use of a budget."""
-    return [each.kept for each in reserves if each.of(given)]
+    held = [each for each in reserves if each.of(given)]
+    return functools.partial(_kept, held) if held else Amount
+
+
+def _kept(reserves: Sequence[Reserve]) -> Amount:
+    later, paid = Amount(), Amount()
+    for each in reserves:
+        (paid if each.paid else later).add(each.kept)
+    return later.by(max, paid)
 
 
 _reserves: ContextVar[tuple[Reserve, ...]] = ContextVar("textgrad_engine_reserves", default=())

@@ -100,7 +100,7 @@ class Resumption:
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
         """Inside the block, it answers calls, and keeps what it holds from the budgets around the block."""
-        with Reserve() as self._reserve, playing(self):
+        with Reserve(paid=True) as self._reserve, playing(self):
             everything = Amount()
             for each in self._answers.waiting():
                 everything.add(_amount_of(each))
