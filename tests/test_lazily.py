@@ -60,6 +60,21 @@ assert {"TGD", "cells", "__doc__"} <= set(dir(optim))
     assert in_new_process(code, tmp_path) == "module 'textgrad_engine.optim' has no attribute 'Nothing'"
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_it_is_pickled_by_its_name(package: str, tmp_path: Path) -> None:
+    """What pickles functions by value does that with modules of Python's own class, and goes by this for others."""
+    code = f"""
+import copy, pickle, textgrad_engine.{package} as package
+print(pickle.loads(pickle.dumps(package)) is package, copy.deepcopy({{"of": package}})["of"] is package)
+"""
+    assert in_new_process(code, tmp_path) == "True True"
+
+
+def test_a_name_that_is_none_is_not_there(tmp_path: Path) -> None:
+    """Neither is a module looked for in one that is nowhere, which has an error of its own."""
+    assert in_new_process("import textgrad_engine.llm as llm; print(hasattr(llm, 'no.such'))", tmp_path) == "False"
+
+
 @pytest.mark.parametrize(
     ("args", "most"),
     [("['--version']", 40), ("['--help']", 40), ("['show', 'run']", 150), ("['diff', 'run']", 150)],

@@ -19,7 +19,7 @@ class _LazyPackage(ModuleType):
     _modules_too: Collection[str]
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") or name == "__all__":
+        if name == "__all__" or (name.isidentifier() and not name.startswith("_")):
             module = f"{self.__name__}.{name}"
             if name not in self._modules_too and importlib.util.find_spec(module) is not None:
                 return importlib.import_module(module)
@@ -33,6 +33,9 @@ class _LazyPackage(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in self._modules_too and isinstance(value, ModuleType)):  # Python's own, when that is imported
             super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # what pickles functions by value knows modules by their exact type
+        return importlib.import_module, (self.__name__,)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__all__})
