@@ -97,6 +97,22 @@ def test_without_a_limit_there_are_no_shares() -> None:
     assert seen[0].calls == seen[0].tokens == seen[0].pico > 10**15
 
 
+def test_what_is_not_limited_stays_so_when_some_of_it_was_used() -> None:
+    """A limit in tokens, however vast, would have requests sent with `max_tokens`, and money refuse unknown prices."""
+    model = tg.testing.FunctionModel(lambda request: "yes")
+    chat, given = tg.nn.ChatCompletion("{x}", model=model), list[Amount]()
+
+    def fit(part: Part) -> Any:
+        given.append(Reserve().free)
+        assert chat(x=part.name).data == "yes"
+        return SimpleNamespace(status="finished", shortage="")
+
+    with tg.budget(calls=8):
+        fit_parts(PARTS, fit)
+    assert [(each.tokens, each.pico) for each in given] == [(UNLIMITED, UNLIMITED)] * 4
+    assert {request.config.max_tokens for request in model.requests} == {None}
+
+
 def test_what_is_given_is_written_down_before_the_run() -> None:
     """Who is killed goes on with the same."""
     folder = Kept({})

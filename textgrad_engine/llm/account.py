@@ -129,12 +129,9 @@ class Budget:
 
     @property
     def free(self) -> Amount:
-        """What is neither spent nor reserved, in whole numbers; vast where there is no limit."""
+        """What is neither spent nor reserved, in whole numbers; `UNLIMITED` where there is no limit."""
         with self._lock:
-            free = Amount()
-            free.add(self._most)
-            free.add(self._used(), -1)
-            return free
+            return self._most.by(lambda most, used: most if most >= UNLIMITED else most - used, self._used())
 
     @property
     def remaining(self) -> Remaining:

@@ -133,7 +133,7 @@ class Ending(Reserve):
         validated = self._with_margin(before)
         share, searches = Amount(UNLIMITED, UNLIMITED, UNLIMITED), Amount()
         for name, left in vars(self.free).items():
-            if left > UNLIMITED // 2:  # no limit, less what was used
+            if left >= UNLIMITED:
                 continue
             first, later = getattr(before, name), getattr(validated, name)
             rest = left - getattr(tested, name) - self.controls * (first + later)
