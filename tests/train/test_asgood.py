@@ -275,3 +275,16 @@ def test_a_search_takes_no_more_runs_than_is_said(lanes: int, monkeypatch: pytes
     assert found.ended == "runs"
     assert found.usage.calls <= shrinking.most_runs(40, 1, lanes)
     assert "as many runs as a search may take" in " ".join(render_shrunk(found).split())
+
+
+def test_where_no_margin_would_do_none_is_advised() -> None:
+    """A single example shows nothing, not even by the whole scale."""
+    system = nn.Parameter("Be kind.\nBe good.", role="system prompt")
+    made = nn.ChatCompletion("{word}", system=system, model=FunctionModel(lambda request: request.messages[-1].text))
+    found = shrink(made, nn.ExactMatch(), [{"word": "one", "target": "one"}])
+    assert found.ended == "noise"
+    assert found.needed is not None
+    assert found.needed[1] > 1
+    said = " ".join(render_shrunk(found).split())
+    assert "2 can, or a judge" in said
+    assert "--margin" not in said

@@ -81,9 +81,9 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
     if result.needed is not None:
         examples, margin = result.needed
         yield (
-            f"With answers that change by themselves as these do, {few} cannot show that a text costs less than "
-            f"{result.margin:.2f} of the scale. {count(examples)} can, or a judge that is less noisy; "
-            f"--margin {math.ceil(100 * margin) / 100:.2f} needs no more."
+            f"So few examples ({result.comparison.n}), or answers that change by themselves so much, cannot show that "
+            f"a text costs less than {result.margin:.2f} of the scale. {count(examples)} can, or a judge that is less "
+            + (f"noisy; --margin {math.ceil(100 * margin) / 100:.2f} needs no more." if margin <= 1 else "noisy.")
         )
 
 

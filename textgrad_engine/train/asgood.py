@@ -103,10 +103,13 @@ class AsGood:
 
     @property
     def needed(self) -> tuple[int, float]:
-        """How many examples would do, and which margin, where these cannot show the one that is wanted."""
+        """How many examples would do, and which margin, where these cannot show the one that is wanted.
+
+        The margin is above 1, the whole scale, where none would do.
+        """
         sd = self._spread / math.sqrt(MOST_FRESH)
         groups = needed_for_margin(self._margin, sd=sd, error=self._error, power=POWER)
-        return math.ceil(groups * len(self._every) / self._groups), min(1.0, self._least(MOST_FRESH))
+        return math.ceil(groups * len(self._every) / self._groups), self._least(MOST_FRESH)
 
     async def is_shown(self, text: str, without: Sequence[Without] = ()) -> bool:
         """Whether a text is shown to be as good; False also where the budget does not allow to know.

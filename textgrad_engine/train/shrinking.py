@@ -78,7 +78,8 @@ class ShrinkResult:
         refused: for each text of which a shorter one was found than it has now, by how much the mean may be lower with
             that: by more than `margin`; infinite where too few answers were to be had, or the budget was spent before
             that was known.
-        needed: where nothing was looked for (``"noise"``), how many examples would do, and which margin; else None.
+        needed: where a text was not begun with, as nothing could be shown of it (``"noise"``), how many examples would
+            do, and which margin, above 1 where none would; else None.
         ended: ``"finished"``, or what ended it before every line was tried: ``"tries"`` (`max_tries`), ``"budget"``,
             ``"runs"`` (as many as a search may take: `most_runs`), or ``"noise"``: these examples, and answers that
             change so much by themselves, could not show 9 times in 10 that a text is just as good, so nothing was
@@ -241,7 +242,7 @@ def shrink(
     write_texts(objective.parameters, now)
     ended: Ended = "finished" if finished else "runs" if over else "tries"
     if needed or races.spent:
-        ended = "noise" if needed else "budget"
+        ended = "budget" if races.spent else "noise"
     return ShrinkResult(
         before=dict(zip(objective.names, start)),
         after=dict(zip(objective.names, now)),
