@@ -121,6 +121,17 @@ def test_a_text_that_is_as_good_is_mostly_shown_to_be_so() -> None:
     assert sum(each.shown for each in tests) >= 19
 
 
+@pytest.mark.parametrize(("kept", "shown"), [(1, True), (6, False)])
+def test_what_kept_lines_of_another_prompt_counts_as_lost_beside_this_one(kept: int, shown: bool) -> None:
+    """The texts of all prompts are taken together, so what others would lose by all of them is added up."""
+    case = Case(0.0, 0.0, 0)
+    alone = Case(0.0, 0.0, 0)
+    proof = AsGood(case.races, lambda text: (text,), case.margin, ERROR, dict.fromkeys(range(kept), -1.0))
+    assert alone.shown
+    assert asyncio.run(proof.is_shown("Be kind.")) == shown
+    assert ((proof.at_worst or 1.0) if shown else (proof.refused or 0.0)) > (alone.proof.at_worst or 1.0)
+
+
 def test_what_does_not_change_by_itself_is_not_run_again() -> None:
     """The races have run it all; what rare losses nobody saw is said."""
     steady = Case(0.0, 0.0, 0)
@@ -244,8 +255,8 @@ def test_the_prompts_of_a_program_share_the_error(monkeypatch: pytest.MonkeyPatc
     errors: list[float] = []
 
     class Noted(AsGood):
-        def __init__(self, races: ShorterTexts, put: Any, margin: float, error: float) -> None:
-            super().__init__(races, put, margin, error)
+        def __init__(self, races: ShorterTexts, put: Any, margin: float, error: float, kept_by: Any) -> None:
+            super().__init__(races, put, margin, error, kept_by)
             errors.append(error)
 
         async def is_shown(self, text: str, without: Any = ()) -> bool:

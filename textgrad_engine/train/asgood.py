@@ -72,18 +72,22 @@ class AsGood:
         put: puts the text in its place.
         margin: the mean may be lower by less than this, as a share of the scale.
         error: so often a text that is worse by the margin is taken for as good.
+        kept_by: the examples that kept lines of the texts of other prompts, which stand beside this one.
 
     Attributes:
+        kept_by: the examples without which a line would have gone, and what they lose then, as a share of the scale.
         at_worst: by how much the mean may be lower with the last text that was shown to be as good; None before that.
         refused: the same of the last one that was not; infinite where too few answers were to be had, or the
             budget was spent before that was known.
     """
 
-    def __init__(self, races: ShorterTexts, put: Put, margin: float, error: float) -> None:
+    def __init__(
+        self, races: ShorterTexts, put: Put, margin: float, error: float, kept_by: Mapping[int, float] | None = None
+    ) -> None:
         self._races, self._put, self._margin, self._error = races, put, margin, error
         self._every = sorted(races.board.val)
         self._name_of = dict(zip(self._every, _names(races.objective, self._every)))
-        self._kept_by: dict[int, float] | None = None
+        self.kept_by, self._looked = dict(kept_by or {}), False
         self._groups = len(set(self._name_of.values()))
         # As `shown_margin` has it, whose examples stand for themselves.
         self._spread = math.sqrt(2 * races.noise * self._groups / len(self._every)) / races.board.scale
@@ -146,8 +150,10 @@ class AsGood:
     def _shown(self, text: str, without: Sequence[Without]) -> bool:
         self.refused = None
         try:
-            if self._kept_by is None:
-                self._kept_by = self._keepers(without)
+            if not self._looked:
+                for n, change in self._keepers(without).items():
+                    self.kept_by[n] = min(change, self.kept_by.get(n, 0.0))
+                self._looked = True
                 if (bound := self._bound(dict.fromkeys(self._every, 0.0))) >= self._margin:
                     self.refused = bound  # whatever fresh answers say
                     return False
@@ -164,8 +170,7 @@ class AsGood:
 
     def _bound(self, told: Mapping[int, float]) -> float:
         """By how much the mean may be lower, by the differences of examples."""
-        kept_by = self._kept_by or {}
-        changes = [min(change, kept_by.get(n, math.inf)) for n, change in told.items()]
+        changes = [min(change, self.kept_by.get(n, math.inf)) for n, change in told.items()]
         return -lowest_mean(changes, min(-1.0, *changes), [self._name_of[n] for n in told], self._error)
 
     def _differences(self, text: str, examples: Sequence[int]) -> dict[int, float]:

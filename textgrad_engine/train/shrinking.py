@@ -205,14 +205,14 @@ def shrink(
         margin = usual_margin(objective, before, ERROR / len(start)) if margin is None else margin
         removed: dict[str, tuple[int, ...]] = {}
         refused: dict[str, float] = {}
-        needed = None
+        needed, kept_by = None, dict[int, float]()
         for number, name in enumerate(objective.names):
             put = functools.partial(_put, now, number)
             error += ERROR / len(objective.names)
             races.begin()
             removed[name] = ()
             try:
-                proof = AsGood(races, put, margin, error)
+                proof = AsGood(races, put, margin, error, kept_by)
                 if proof.fresh is None:
                     needed = proof.needed
                     continue
@@ -235,7 +235,8 @@ def shrink(
                 continue
             finished, over = finished and found.finished, over or races.is_over
             now, removed[name] = put(found.text), found.removed
-            at_worst = at_worst if proof.at_worst is None else proof.at_worst
+            if proof.at_worst is not None:
+                at_worst, kept_by = proof.at_worst, proof.kept_by
             if proof.refused is not None:
                 refused[name], error = proof.refused, 0.0
         after = races.evaluation(now)
