@@ -1,4 +1,4 @@
-"""The run folder: what happened, what was paid for, and the best texts. Importing this lets the Trainer write one."""
+"""The run folder: what happened, what was paid for, and the best texts."""
 
 from typing import TYPE_CHECKING
 
