@@ -110,12 +110,12 @@ def shrink(
     if not (quiet or as_json):
         fewest, usual = (count(len(val) * runs) for runs in USUAL_RUNS)
         most = count(most_runs(len(val), len(found.best), lanes))
-        said = (
+        beforehand = (
             f"Usually {fewest} to {usual} runs of the program on one of its {plural(len(val), 'example')}, more where "
             f"most lines are needed or answers change by themselves, and at most {most}; --budget-calls and "
             "--max-tries limit it"
         )
-        complain("\n".join(textwrap.wrap(said, 80)))
+        complain("\n".join(textwrap.wrap(beforehand, 80)))
     began = time.monotonic()
     parameters = dict(program.named_parameters())
     with (
