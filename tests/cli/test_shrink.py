@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine.cli import shrink
+from textgrad_engine.cli import shrink as shrink_command
+from textgrad_engine.cli import shrinking
 from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim import NoCopying
@@ -116,7 +117,7 @@ def test_what_can_be_written_no_longer_is_printed(cli: Any, run: Any, monkeypatc
     def write(folder: Path, texts: Any, about: Any) -> Path:
         raise RunError("the run folder cannot be written: no space left")
 
-    monkeypatch.setattr(shrink, "write_shrunk", write)
+    monkeypatch.setattr(shrink_command, "write_shrunk", write)
     result = cli("shrink", run(), "--max-tries", "1", "--allowance", "10")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["after"].keys() == {"system"}
@@ -129,7 +130,7 @@ def test_an_interruption_leaves_the_folder_as_it_was(cli: Any, run: Any, monkeyp
     def interrupted(*args: Any, **kwargs: Any) -> Any:
         raise Stopped("interrupted")
 
-    monkeypatch.setattr(shrink, "shortened", interrupted)
+    monkeypatch.setattr(shrinking, "shrink", interrupted)
     path = run()
     before = sorted(path.rglob("*"))
     result = cli("shrink", path, "--json")
@@ -148,13 +149,13 @@ def test_a_short_prompt_may_copy_no_more_than_the_long_one_might(
     config["config"]["optimizer"]["contracts"]["no_copying"] = True
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     asked: dict[str, Any] = {}
-    shortened = shrink.shortened
+    shrink = shrinking.shrink
 
     def noting(*args: Any, **kwargs: Any) -> Any:
         asked.update(kwargs)
-        return shortened(*args, **kwargs)
+        return shrink(*args, **kwargs)
 
-    monkeypatch.setattr(shrink, "shortened", noting)
+    monkeypatch.setattr(shrinking, "shrink", noting)
     assert cli("shrink", path, "--max-tries", "1", "--allowance", "10").exit_code == 0
     (copying,) = [each for each in asked["contracts"]["system"] if isinstance(each, NoCopying)]
     ticket = json.loads((TICKETS / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])["ticket"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,8 +16,8 @@ from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.view import remark_on
-from textgrad_engine.store.folds import Folds, is_folds, read_folds
-from textgrad_engine.store.reader import read_run
+from textgrad_engine.store.folds import is_folds, read_folds
+from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train.result import TrainResult
 
 
@@ -53,65 +56,73 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
-    folds: Folds | None = None
-    explained: tuple[dict[str, Any], str] | None = None
     with checking():
-        if line is not None and step is not None:
-            raise RunError("--line N explains a line and --step N a step: give one of them")
-        if parameter is not None and line is None and step is None:
-            raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
-        if is_folds(run):
-            if line is not None or step is not None:
-                raise RunError(f"{run}: these are several runs, and a line or step is of one; name {run / 'final'}")
-            folds = read_folds(run)
-            _ = folds.found  # or it is damaged
-        else:
-            found = read_run(run)
-        if folds is None and (line is not None or step is not None):
-            if found.result is None:
-                what = "a line" if step is None else "a step"
-                ended = way_on.how_it_ended(found)
-                raise RunError(f"{run} has no result, as the run {ended}; only finished runs can explain {what}")
-            explained = _explained(found.result, line, step, parameter)
-    if folds is not None:
-        show_folds(folds, as_json=as_json)
-        return
-    if explained is not None:
-        body, shown = explained
-        if as_json:
-            write_json(body)
-        else:
-            write(shown)
-        return
-    for note in found.notes:
+        say = _what_says_it(run, line, step, parameter, as_json=as_json)
+    say()
+
+
+def _what_says_it(
+    path: Path, line: int | None, step: int | None, parameter: str | None, *, as_json: bool
+) -> Callable[[], None]:
+    """What prints that which is asked for.
+
+    Raises:
+        RunError: the options do not go together, or the folder has no such thing.
+    """
+    explains = line is not None or step is not None
+    if line is not None and step is not None:
+        raise RunError("--line N explains a line and --step N a step: give one of them")
+    if parameter is not None and not explains:
+        raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
+    if is_folds(path):
+        if explains:
+            raise RunError(f"{path}: these are several runs, and a line or step is of one; name {path / 'final'}")
+        folds = read_folds(path)
+        _ = folds.found  # or it is damaged
+        return functools.partial(show_folds, folds, as_json=as_json)
+    run = read_run(path)
+    if not explains:
+        return functools.partial(_show_run, run, str(path), as_json=as_json)
+    if run.result is None:
+        what = "a line" if step is None else "a step"
+        ended = way_on.how_it_ended(run)
+        raise RunError(f"{path} has no result, as the run {ended}; only finished runs can explain {what}")
+    body, shown = _explained(run.result, line, step, parameter)
+    return functools.partial(write_json, body) if as_json else functools.partial(write, shown)
+
+
+def _show_run(run: Run, title: str, *, as_json: bool) -> None:
+    """Print the report of a run.
+
+    Raises:
+        typer.Exit: it has no result.
+    """
+    for note in run.notes:
         complain(f"note: {note}")
-    if found.result is None:
+    if run.result is None:
         if as_json:
-            write_json({"run": str(run), "status": None, "error": found.error or None, "best": found.best})
+            write_json({"run": title, "status": None, "error": run.error or None, "best": run.best})
         else:
-            remark = "" if found.locked else way_on.goes_on(found)
-            write(report.render_unfinished(found, remark=remark, width=width(), color=colors()))
+            remark = "" if run.locked else way_on.goes_on(run)
+            write(report.render_unfinished(run, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
+    openings, tools = run_data.openings(run), report.tools_of(run.tools())
     if as_json:
-        tools = report.tools_of(found.tools())
-        document = report.as_json(found.result, run_data.openings(found), before=found.looks_before, tools=tools)
-        write_json({"run": str(run), **document})
-    else:
-        remark = remark_on(found.config)
-        openings = run_data.openings(found)
-        shown = report.render(
-            found.result,
-            title=str(run),
-            remark=remark,
-            openings=openings,
-            before=found.looks_before,
-            tools=report.tools_of(found.tools()),
-            width=width(),
-            color=colors(),
-        )
-        write("\n" + shown)
-        if found.result.status != "finished" and not found.locked:
-            complain(way_on.goes_on(found))
+        write_json({"run": title, **report.as_json(run.result, openings, before=run.looks_before, tools=tools)})
+        return
+    shown = report.render(
+        run.result,
+        title=title,
+        remark=remark_on(run.config),
+        openings=openings,
+        before=run.looks_before,
+        tools=tools,
+        width=width(),
+        color=colors(),
+    )
+    write("\n" + shown)
+    if run.result.status != "finished" and not run.locked:
+        complain(way_on.goes_on(run))
 
 
 def _explained(
