@@ -14,8 +14,11 @@ import re
 import shutil
 import signal
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from textgrad_engine.llm.vocabulary import NO_FETCH
@@ -48,13 +51,42 @@ with contextlib.suppress(ImportError, AttributeError):
     providers._get_local_constants = lambda: _NONE
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Have the garbage collector leave alone what thousands of tests consist of: nothing of it goes before the end.
 
-    To look through it each time took most of the time of many tests, and a second where one collects by itself.
+    To look through it each time took half of the time of making the tests, and then most of that of many of them.
     """
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, Any]:
+    """Have every second worker begin with the last files, so that two of them rewrite the assertions of half of them.
+
+    What the other one has rewritten takes a fifth of the time to load.
+    """
+    report = yield
+    if isinstance(collector, pytest.Directory) and _worker(collector.config)[-1] in "13579":
+        report.result.reverse()
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give all workers the same order, as xdist wants."""
+    if _worker(config) != "none":
+        items.sort(key=lambda item: item.path.parts)
+
+
+def _worker(config: pytest.Config) -> str:
+    return getattr(config, "workerinput", {"workerid": "none"})["workerid"]
 
 
 def timeless(path: Path) -> dict[str, str]:
