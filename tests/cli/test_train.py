@@ -284,16 +284,20 @@ def test_without_feedback_it_does_clearly_worse(cli: Any, trained: tuple[Path, A
 
 
 def test_the_whole_command_over_http_gives_the_same_scores(
-    cli: Any, trained: tuple[Path, Any], figures: Any, monkeypatch: pytest.MonkeyPatch
+    cli: Any, small: Any, figures: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The adapter, the wire and the limits change nothing; and the key is in no file and no output."""
+    folder = small(rows=36)
+    assert cli("train", folder, "--run-dir", tmp_path / "here").exit_code == 0
     canary = "sk-canary-" + "7Q" * 12
     monkeypatch.setenv("OPENAI_API_KEY", canary)
-    path = trained[0].parent / "http"
+    path = tmp_path / "http"
     with LoopbackServer(TicketsModel(seed=0), script=[Fault(500)], api_key=canary) as server:
-        result = cli("train", TICKETS, "--base-url", server.base_url, "--run-dir", path)
+        result = cli("train", folder, "--base-url", server.base_url, "--run-dir", path)
     assert result.exit_code == 0, result.output
-    assert figures(path) == figures(trained[0])
+    assert figures(path) == figures(tmp_path / "here")
+    assert (path / "best_prompt.txt").read_text() == (tmp_path / "here/best_prompt.txt").read_text()
+    assert (path / "best_prompt.txt").read_text() != (path / "seed/system.txt").read_text()
     assert canary not in result.output
     for file in path.rglob("*"):
         if file.is_file():

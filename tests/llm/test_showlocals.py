@@ -9,7 +9,7 @@ from pathlib import Path
 KEY = "canary/without.any=known+form0123"
 
 RUN = """
-import asyncio, contextlib, math, os
+import asyncio, contextlib, gc, math, os
 
 import pytest
 
@@ -17,6 +17,8 @@ from textgrad_engine.llm import (
     Completion, GenerateConfig, Message, OpenAIModel, Request, ResponseFormat, innermost, on_token, resolve
 )
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
+
+gc.disable()  # what pytest makes of sixty tracebacks is all kept, and to look through it takes a quarter of the time
 
 SSE = {"content-type": "text/event-stream"}
 FORMAT = ResponseFormat(name="A", json_schema={"type": "object"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import random
 from collections.abc import Sequence
@@ -44,6 +45,13 @@ def rows(count: int) -> list[dict[str, str]]:
 LOSS = nn.Metric(lambda got, _: float(got), "grade", scale=(0, 1))
 
 
+@functools.cache
+def measured(noise: float, examples: int, task: int) -> tuple[Objective, Any]:
+    """What was asked of a model before, and the whole text's answers; many draws may share it."""
+    objective = Objective(program(grades(noise, task)), LOSS, rows(examples))
+    return objective, objective.evaluation((WHOLE,))
+
+
 class Case:
     """A text to be shown as good, whose fresh answers are drawn here, as thousands of runs would take long.
 
@@ -55,6 +63,7 @@ class Case:
         margin: the margin; None for the usual one.
         spent: in which of the fresh answers the budget is spent; None for none.
         lost: how many of the fresh answers with the short text are not to be had.
+        task: which grades the objective has; those of its own seed where none is given.
     """
 
     def __init__(
@@ -67,9 +76,9 @@ class Case:
         margin: float | None = None,
         spent: int | None = None,
         lost: int = 0,
+        task: int | None = None,
     ) -> None:
-        objective = Objective(program(grades(noise, seed)), LOSS, rows(examples))
-        before = objective.evaluation((WHOLE,))
+        objective, before = measured(noise, examples, seed if task is None else task)
         self.races = ShorterTexts(objective, (WHOLE,), before, 0.6, None, seed)
         margin = usual_margin(objective, before, ERROR) if margin is None else margin
         self.margin = margin
@@ -110,13 +119,13 @@ def test_a_text_that_loses_most_answers_is_refused() -> None:
 def test_a_text_that_is_worse_by_the_margin_is_seldom_shown_to_be_as_good(examples: int, noise: float) -> None:
     """Law: in 5% of the runs at most, also where few examples lose much, and some of these sets show none."""
     margin = Case(0.0, noise, 0, examples=examples).margin
-    passed = sum(Case(margin, noise, seed, examples=examples).shown for seed in range(60))
+    passed = sum(Case(margin, noise, seed, examples=examples, task=seed % 12).shown for seed in range(60))
     assert passed <= 8  # of 60 at 5%, more come in 4 of 1,000 such tests
 
 
 def test_a_text_that_is_as_good_is_mostly_shown_to_be_so() -> None:
     """9 times in 10, where that can be done at all."""
-    tests = [Case(0.0, 0.3, seed, examples=60) for seed in range(30)]
+    tests = [Case(0.0, 0.3, seed, examples=60, task=seed % 12) for seed in range(30)]
     assert all(each.proof.fresh for each in tests)
     assert sum(each.shown for each in tests) >= 19
 
