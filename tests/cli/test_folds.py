@@ -34,7 +34,7 @@ def begin(folder: Path) -> None:
     (folder / "config.toml").write_text(
         f"[program]\nsystem = {json.dumps(PROMPT)}\nuser = '{{parcel}}'\n"
         "[data]\ntrain = 'train.jsonl'\nval = 'val.jsonl'\ntest = 'test.jsonl'\n"
-        "[models]\nforward = 'parcels:model'\n"
+        "[models]\nforward = 'parcels:model'\n[train]\nmax_epochs = 1\n"
     )
 
 
@@ -49,7 +49,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 BROKEN = """
 from parcels import model as inner
 class Broken:
-    name, left = inner.name, 700
+    name, left = inner.name, 420
     async def complete(self, request):
         Broken.left -= 1
         if not Broken.left:
@@ -199,10 +199,10 @@ def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(
 def test_what_finished_folds_took_is_not_shared_out_again(cli: Any, home: Path, cut: Result) -> None:
     """A limit that is named when it goes on holds for the whole; two folds had used more than a quarter of this one."""
     used = json.loads(cli("show", "runs/cut", "--json").stdout)["total"]["calls"]
-    again = json.loads(cli("resume", "runs/cut", "--budget-calls", used + 500, "--json").stdout)
-    assert used / 2 > (used + 500) / 4
+    again = json.loads(cli("resume", "runs/cut", "--budget-calls", used + 250, "--json").stdout)
+    assert used / 2 > (used + 250) / 4
     assert (again["status"], len(again["folds"])) == ("budget", 3)
-    assert again["total"]["calls"] <= used + 500
+    assert again["total"]["calls"] <= used + 250
 
 
 def test_what_is_in_the_folder_and_does_not_fit_is_said(cli: Any, home: Path, cut: Result) -> None:
@@ -335,7 +335,7 @@ def test_what_it_costs_is_told_beforehand(cli: Any, home: Path) -> None:
     assert (one["runs"], all_of_them["runs"]) == (1, 5)
     assert all_of_them["calls"]["forward"]["usual"] > 4 * one["calls"]["forward"]["usual"]
     shown = cli("estimate", home, "--folds", 4)
-    assert "5 runs together, at most 30 steps on parcels:model" in shown.stdout
+    assert "5 runs together, at most 10 steps on parcels:model" in shown.stdout
     assert "50 examples together show a true difference of 0.18" in shown.stdout
     assert max(map(len, shown.stdout.split("\n"))) <= 80
     assert not shown.stderr
