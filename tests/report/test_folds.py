@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,20 +31,31 @@ def answers(request: Any) -> Any:
     return "yes" if "say yes" in request.messages[0].text else "no"
 
 
-def made(path: Path, *, right: bool = True) -> Folds:
-    """A cross-validation of 24 examples; with `right`, a change helps."""
-    rows = [{"id": f"<b>{n}</b>", "q": f"{n}?", "target": "yes" if right else "maybe"} for n in range(24)]
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Folds]:
+    """Gives the folder of a cross-validation of 24 examples, in which a change helps, or is not right."""
 
-    def start() -> Any:
-        program = nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
-        return program, optim.TGD(program.parameters())
+    @functools.cache
+    def trained(right: bool) -> Path:
+        path = tmp_path_factory.mktemp("folds") / "run"
+        rows = [{"id": f"<b>{n}</b>", "q": f"{n}?", "target": "yes" if right else "maybe"} for n in range(24)]
 
-    with tg.use_models(forward=FunctionModel(answers)):
-        cross_validate(start, nn.ExactMatch(), rows, folds=3, trainer=Trainer(run_dir=path))
-    return read_folds(path)
+        def start() -> Any:
+            program = nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
+            return program, optim.TGD(program.parameters())
+
+        with tg.use_models(forward=FunctionModel(answers)):
+            cross_validate(start, nn.ExactMatch(), rows, folds=3, trainer=Trainer(run_dir=path))
+        return path
+
+    def copy(path: Path, *, right: bool = True) -> Folds:
+        shutil.copytree(trained(right), path)
+        return read_folds(path)
+
+    return copy
 
 
-def test_what_others_wrote_is_text(tmp_path: Path) -> None:
+def test_what_others_wrote_is_text(made: Any, tmp_path: Path) -> None:
     """In a page and at a terminal."""
     folds = made(tmp_path / "<i>run")
     page = page_of_folds(folds)
@@ -51,7 +65,7 @@ def test_what_others_wrote_is_text(tmp_path: Path) -> None:
     assert "\x1b" not in page + render_folds(folds, title=str(folds.path))
 
 
-def test_where_folds_are_better_the_final_prompt_is_named_with_what_is_known_of_it(tmp_path: Path) -> None:
+def test_where_folds_are_better_the_final_prompt_is_named_with_what_is_known_of_it(made: Any, tmp_path: Path) -> None:
     """And with what is not."""
     folds = made(tmp_path / "run")
     said = " ".join(render_folds(folds, width=400).split())
@@ -62,7 +76,7 @@ def test_where_folds_are_better_the_final_prompt_is_named_with_what_is_known_of_
     assert folds_as_json(folds)["use"] == "final"
 
 
-def test_where_nothing_was_found_the_seed_prompt_stays(tmp_path: Path) -> None:
+def test_where_nothing_was_found_the_seed_prompt_stays(made: Any, tmp_path: Path) -> None:
     """Nobody is told to use what was not shown to be better."""
     folds = made(tmp_path / "run", right=False)
     said = " ".join(render_folds(folds).split())
@@ -71,7 +85,7 @@ def test_where_nothing_was_found_the_seed_prompt_stays(tmp_path: Path) -> None:
     assert folds_as_json(folds)["use"] == "seed"
 
 
-def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(made: Any, tmp_path: Path) -> None:
     """It is no reason to keep the seed prompt, where the folds are better."""
     folds = made(tmp_path / "run")
     assert folds.found.final is not None
@@ -84,7 +98,7 @@ def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(tmp
     assert "prompt as a whole" not in page_of_folds(folds)
 
 
-def test_the_page_has_the_final_prompt_once_as_a_whole_and_the_words_of_the_terminal(tmp_path: Path) -> None:
+def test_the_page_has_the_final_prompt_once_as_a_whole_and_the_words_of_the_terminal(made: Any, tmp_path: Path) -> None:
     """A reader who finds it twice looks for the difference."""
     folds = made(tmp_path / "run")
     first, second, third = folds.found.folds  # the second one has found nothing
@@ -98,7 +112,7 @@ def test_the_page_has_the_final_prompt_once_as_a_whole_and_the_words_of_the_term
 
 @pytest.mark.parametrize(("wins", "losses", "use"), [(1, 0, None), (0, 1, "seed"), (1, 1, "seed"), (20, 0, "final")])
 def test_what_the_examples_do_not_tell_is_left_to_the_reader(
-    tmp_path: Path, wins: int, losses: int, use: str | None
+    made: Any, tmp_path: Path, wins: int, losses: int, use: str | None
 ) -> None:
     """Of thirty examples a gain of 0.2 shows seldom, and to keep the seed prompt for that gives it away."""
     folds = made(tmp_path / "run")
@@ -115,7 +129,7 @@ def test_what_the_examples_do_not_tell_is_left_to_the_reader(
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_the_table_fits(tmp_path: Path, width: int) -> None:
+def test_the_table_fits(made: Any, tmp_path: Path, width: int) -> None:
     """A row that is broken belongs to nothing: where there is no room for it, it becomes a list, and loses no cell."""
     folds = made(tmp_path / "run")
     first, second, third = folds.found.folds  # the second one has found nothing

@@ -253,10 +253,10 @@ def test_a_run_that_a_budget_ended_is_given_back_what_it_had(task: SimulatedTask
 
     def found(calls: int, **settings: Any) -> Any:
         with tg.use_models(forward=task.model), tg.budget(calls=calls):
-            trainer = Trainer(3, run_dir=tmp_path / "run", **settings)
+            trainer = Trainer(run_dir=tmp_path / "run", **settings)
             return cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=trainer)
 
-    before = found(600)
+    before = found(300)
     after = found(before.total.calls + 10, resume=True)
     assert {each.status for each in before.runs} == {"budget"}
     assert all(b.total.calls >= a.total.calls for a, b in zip(before.runs, after.runs))
@@ -271,7 +271,7 @@ def test_the_final_texts_are_to_be_used_only_where_folds_are_better(task: Simula
     """Nothing is measured of the final texts themselves, so it is the folds that speak for them."""
     flat = simulated_task(rules=4, seed=2, train=30, flat=True)
     with tg.use_models(forward=task.model):
-        found = cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=Trainer(3))
+        found = cross_validate(start_of(task), task.loss, task.train, folds=3)
         without = cross_validate(start_of(task), task.loss, task.train, folds=2, final=False)
     with tg.use_models(forward=flat.model):
         none = cross_validate(start_of(flat), flat.loss, flat.train, folds=3)

@@ -58,7 +58,7 @@ def checked(name: str, task: SimulatedTask, seed: int, trainer: Trainer, **chang
     return found, result
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 2])
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_run_keeps_to_its_estimate(name: str, seed: int) -> None:
     """Calls and tokens by purpose, on a task where there is something to be had."""
