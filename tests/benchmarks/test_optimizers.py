@@ -94,7 +94,7 @@ def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Pat
 @pytest.mark.skipif(sys.platform != "linux", reason="the clock reads from Linux what threads do")
 def test_ours_run_without_http_on_a_clock_that_only_counts_the_wait(tmp_path: Path) -> None:
     """Whatever else the machine does, time is a number of answers; runs of before are taken in from files."""
-    small = ["--virtual", "--tasks", "additive", "--first", "5", "--calls", "200", "--only", "PatchSearch"]
+    small = ["--virtual", "--tasks", "additive", "--first", "5", "--calls", "120", "--only", "PatchSearch"]
     for seeds, beside, out in (("1", [], "first"), ("0", ["--beside", tmp_path / "first" / "results.json"], "again")):
         asked = [sys.executable, SCRIPT, *small, "--seeds", seeds, *beside, "--out", tmp_path / out]
         done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)

@@ -132,35 +132,35 @@ def test_killed_while_it_is_resumed_it_is_resumed_again(cli: Any, small: Any, tm
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_the_command_itself_is_ended_and_resumed(
-    cli: Any, small: Any, tmp_path: Path, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path: Path) -> None:
     """The real process, with a real server; only what was under way is asked again."""
-    folder, whole, path = small(), tmp_path / "whole", tmp_path / "run"
+    folder, whole = small(), tmp_path / "whole"
     with LoopbackServer(TicketsModel(seed=0)) as server:
         address = ("--base-url", server.base_url)
         assert cli("train", folder, *address, "--quiet", "--run-dir", whole).exit_code == 0
-    with (
-        LoopbackServer(TicketsModel(seed=0), latency=0.05) as server,
-        start(tmp_path, "train", str(folder), "--base-url", server.base_url, "--run-dir", str(path)) as process,
-    ):
-        wait_for_line(process.stderr, "step 1/")
-        process.send_signal(sent)
-        _, stderr = process.communicate(timeout=60)
-        if sent != signal.SIGKILL:
-            assert f"`textgrad-engine resume {path}` goes on with it." in stderr
-    bought = len(list(paid_for(path)))
-    with LoopbackServer(TicketsModel(seed=0)) as server:
-        result = cli("resume", path, "--base-url", server.base_url)
-        assert result.exit_code == 0, result.stderr
-        assert server.requests == len(list(paid_for(whole))) - bought
-        kept = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
-        assert kept["models"]["base_url"] == server.base_url
-    found, expected = timeless(path), timeless(whole)
-    for name in found.keys() - {"config.json"}:  # the address is another one
-        assert found[name] == expected[name], name
-    assert found.keys() == expected.keys()
+    expected = timeless(whole)
+    for sent in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
+        path = tmp_path / sent.name
+        with (
+            LoopbackServer(TicketsModel(seed=0), latency=0.05) as server,
+            start(tmp_path, "train", str(folder), "--base-url", server.base_url, "--run-dir", str(path)) as process,
+        ):
+            wait_for_line(process.stderr, "step 1/")
+            process.send_signal(sent)
+            _, stderr = process.communicate(timeout=60)
+            if sent != signal.SIGKILL:
+                assert f"`textgrad-engine resume {path}` goes on with it." in stderr
+        bought = len(list(paid_for(path)))
+        with LoopbackServer(TicketsModel(seed=0)) as server:
+            result = cli("resume", path, "--base-url", server.base_url)
+            assert result.exit_code == 0, result.stderr
+            assert server.requests == len(list(paid_for(whole))) - bought
+            kept = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
+            assert kept["models"]["base_url"] == server.base_url
+        found = timeless(path)
+        for name in found.keys() - {"config.json"}:  # the address is another one
+            assert found[name] == expected[name], name
+        assert found.keys() == expected.keys()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
