@@ -9,7 +9,7 @@ from pathlib import Path
 KEY = "canary/without.any=known+form0123"
 
 RUN = """
-import asyncio, contextlib, gc, math, os
+import ast, asyncio, contextlib, functools, gc, math, os
 
 import pytest
 
@@ -18,7 +18,9 @@ from textgrad_engine.llm import (
 )
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
-gc.disable()  # what pytest makes of sixty tracebacks is all kept, and to look through it takes a quarter of the time
+# pytest keeps what it makes of sixty tracebacks, and parses the file of each frame anew.
+gc.disable()
+ast.parse = functools.cache(ast.parse)
 
 SSE = {"content-type": "text/event-stream"}
 FORMAT = ResponseFormat(name="A", json_schema={"type": "object"})
