@@ -93,7 +93,14 @@ def test_a_target_by_name_alone_is_needed_unless_it_has_a_default() -> None:
     assert tg.evaluate(lambda text: text, rows, nn.Metric(lambda answer, *, target=None: 1, "a")).scores == (1.0,)
 
 
+def with_inputs(answer: str, inputs: dict[str, str]) -> float:
+    return float(answer == inputs["text"])
+
+
 def test_it_can_be_given_another_function_and_pickled() -> None:
     metric = nn.Metric(operator.eq, "a")
     metric.fn = begins_with
     assert pickle.loads(pickle.dumps(metric))(tg.Variable("ab"), "abc").data == 1.0
+    metric.fn = with_inputs
+    assert metric.reads_inputs
+    assert metric(tg.Variable("ab"), None, {"text": "ab"}).data == 1.0

@@ -94,19 +94,27 @@ class Metric(OneVariable):
         check_purpose(purpose)
         check(Metric.__init__, locals() | {"scale": None})
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
-        self._called = fn, scoring(fn), takes_target(fn)
+        self._called = self._read()
 
     @property
     def reads_inputs(self) -> bool:
         """Whether the function names ``inputs``."""
-        return names_inputs(self.fn)
+        return self._function[-1]
+
+    @property
+    def _function(self) -> tuple[Callable[..., Any], Callable[..., Any], bool, bool]:
+        if self._called[0] is not self.fn:  # it was given another one since
+            self._called = self._read()
+        return self._called
+
+    def _read(self) -> tuple[Callable[..., Any], Callable[..., Any], bool, bool]:
+        """The function, how it is called, and whether with target and inputs: to look costs more than most metrics."""
+        return self.fn, scoring(self.fn), takes_target(self.fn), names_inputs(self.fn)
 
     def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score a prediction."""
-        if self._called[0] is not self.fn:  # it was given another one since
-            self._called = self.fn, scoring(self.fn), takes_target(self.fn)
-        _, fn, targeted = self._called
-        if inputs is not None and self.reads_inputs:
+        _, fn, targeted, reads_inputs = self._function
+        if inputs is not None and reads_inputs:
             texts = {name: each.data if isinstance(each, Variable) else each for name, each in inputs.items()}
             fn = functools.partial(fn, inputs=texts)
         target = target if targeted else None
