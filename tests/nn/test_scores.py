@@ -156,6 +156,20 @@ def test_each_loss_is_called_with_what_it_takes() -> None:
         tg.evaluate(program, [{"mail": "m"}], loss)
 
 
+def test_a_function_inside_gets_target_and_prediction_as_it_names_them() -> None:
+    """As one of its own does in a run; the two came to it the other way round."""
+
+    def starts(gold: str, pred: tg.Variable) -> tg.Variable:
+        return tg.Variable(float(pred.data.startswith(gold)))
+
+    def by_name(*, pred: tg.Variable, gold: str) -> tg.Variable:
+        return starts(gold, pred)
+
+    rows = [{"text": '{"label": "lately"}', "target": "late"}]
+    for loss in (starts, by_name):
+        assert tg.evaluate(lambda text: text, rows, nn.OnField(loss, "label")).scores == (1.0,)
+
+
 def test_what_each_gave_can_be_heard_of_programs_that_wait_too() -> None:
     """Those are run in threads, which hear of it as well."""
 

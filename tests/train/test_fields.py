@@ -10,8 +10,9 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, nn, optim, use_models
 from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import DataError
+from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.testing import FunctionModel, ScriptedModel
-from textgrad_engine.train.fields import check_examples, fields_named_by, inputs_and_target, target_for, with_fields
+from textgrad_engine.train.fields import check_examples, fields_named_by, inputs_and_target, target_for
 
 
 class Program(nn.Module):

@@ -16,7 +16,7 @@ from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.nn.loss import ExactMatch, needs_target
-from textgrad_engine.nn.metric_functions import names_inputs, takes_target
+from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
@@ -115,7 +115,8 @@ class OnField(OneVariable):
                 target = None
         if target is _NULL:
             target = written(None)
-        return _called(self.loss, part, target, inputs)
+        found: Variable = with_fields(self.loss)(part, target, inputs)
+        return found
 
 
 class Weighted(OneVariable):
@@ -195,7 +196,7 @@ class Weighted(OneVariable):
             ScoreError: the losses have targets of their own, and the target is no example with these fields.
         """
         parts = {
-            name: _called(loss, prediction, self._target_of(name, target), inputs)
+            name: with_fields(loss)(prediction, self._target_of(name, target), inputs)
             for name, loss in self.by_name.items()
         }
         if (heard := _HEARD.get()) is not None:
@@ -273,14 +274,6 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 _NULL = object()
-
-
-def _called(loss: Callable[..., Any], prediction: Any, target: Any, inputs: Mapping[str, Any] | None) -> Variable:
-    """What a loss gives that is called with what it takes."""
-    called = getattr(loss, "forward", loss)
-    given = (prediction, target) if takes_target(called) else (prediction,)
-    found: Variable = loss(*given, **({"inputs": inputs} if names_inputs(called) else {}))
-    return found
 
 
 def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:
