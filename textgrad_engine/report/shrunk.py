@@ -63,8 +63,8 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
     few = plural(result.comparison.n, "example")
     if any(result.removed.values()):
         yield (
-            f"On other examples the short prompt may cost up to {result.at_worst:.2f} of the scale (95%), as far as "
-            f"{few} can tell; up to {result.margin:.2f} is taken."
+            f"On other examples the short prompt may cost up to {score(result.at_worst)} of the scale (95%), as far as "
+            f"{few} can tell; up to {score(result.margin)} is taken."
         )
     for name, lost in result.refused.items():
         which = "The prompt" if len(result.removed) == 1 else name
@@ -72,7 +72,8 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
         if result.ended == "budget" and lost > 1:
             yield f"{which} {stays}: the budget was spent before a shorter text that was found was shown to be as good."
             continue
-        could = f"may cost up to {lost:.2f} of the scale" if lost <= 1 else "cost answers"
+        could = f"may cost up to {score(lost)} of the scale where up to {score(result.margin)} is taken"
+        could = could if lost <= 1 else "cost answers"
         more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
         yield (
             f"{which} {stays}: a shorter text that was found {could}, as far as {few} can tell. {more}, a judge that "
@@ -80,10 +81,11 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
         )
     if result.needed is not None:
         examples, margin = result.needed
+        wider = f"; --margin {math.ceil(100 * margin) / 100:.2f} needs no more" if margin <= 1 else ""
         yield (
             f"So few examples ({result.comparison.n}), or answers that change by themselves so much, cannot show that "
-            f"a text costs less than {result.margin:.2f} of the scale. {count(examples)} can, or a judge that is less "
-            + (f"noisy; --margin {math.ceil(100 * margin) / 100:.2f} needs no more." if margin <= 1 else "noisy.")
+            f"a text costs less than {score(result.margin)} of the scale. {count(examples)} can, or a judge that is "
+            f"less noisy{wider}."
         )
 
 
