@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textgrad_engine.optim.sentences import places_of
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.view import said
-from textgrad_engine.report.words import cost, count, interval, plural, score
+from textgrad_engine.report.words import capital, cost, count, interval, plural, score
 from textgrad_engine.train import ShrinkResult
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         "",
         hanging("  ", "  ", f"The short prompt against the whole one: {said(result.comparison)} on validation."),
         indented("It was chosen there, so its score there flatters it.", 2, "dim"),
-        *([hanging("  ", "  ", f"{remark[:1].upper()}{remark[1:]}.")] if (remark := result.comparison.remark) else []),
+        *([hanging("  ", "  ", f"{capital(remark)}.")] if (remark := result.comparison.remark) else []),
         "",
         *_front(result),
         "",
