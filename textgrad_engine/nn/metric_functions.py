@@ -1,4 +1,4 @@
-"""Functions that score, as users write them: what they are called with, by place or by name."""
+"""Losses, and functions that score, as users write them: what they are called with, by place or by name."""
 
 from __future__ import annotations
 
