@@ -246,9 +246,11 @@ def check_examples(rows: Any, argument: str, call: str) -> Sequence[dict[str, An
     if why := as_columns(rows):
         raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
     if not isinstance(rows, Collection) and not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
+        more = "; data.random_split cuts some off those that there are" if rows is None else ""
+        part = "; of a stream take a part: list(itertools.islice(stream, 500))" if isinstance(rows, Iterable) else more
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
-            f"gives; got {type(rows).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
+            f"gives; got {type(rows).__name__}{part}"
         )
     for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
