@@ -35,6 +35,16 @@ def test_a_loss_on_no_field_is_refused_where_it_is_made(wrong: tuple[Any, ...]) 
         nn.OnField(nn.ExactMatch(), *wrong)
 
 
+@pytest.mark.parametrize("wrong", [3, nn.ExactMatch])
+def test_what_is_no_loss_is_refused_where_a_loss_is_made_of_it(wrong: Any) -> None:
+    """A class would be made anew with the answer, or asked for its scale."""
+    said = {3: "got 3", nn.ExactMatch: r"got the class ExactMatch; give an instance of it: ExactMatch\(\.\.\.\)"}[wrong]
+    with pytest.raises(TypeError, match=f"OnField: its loss must be a module or a function, {said}"):
+        nn.OnField(wrong, "label")
+    with pytest.raises(TypeError, match=f"Weighted: the loss 'a' must be a module or a function, {said}"):
+        nn.Weighted({"a": wrong})
+
+
 def test_an_answer_without_the_field_is_lost_or_scored_as_the_default() -> None:
     """As `ops.field` has it; the answer is told why."""
     with pytest.raises(MalformedResponse, match="has no field lable"):
