@@ -155,6 +155,23 @@ def test_conversions_read_the_value():
     assert f"{tg.Variable(0.256):.1f} {tg.Variable('x'):>3}" == "0.3   x"
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "error"), [(int, "three", ValueError), (float, "long " * 99, ValueError), (float, [1], TypeError)]
+)
+def test_what_is_no_number_is_told_by_its_role(kind, data, error):
+    """Python's own words name neither, and show a text of any length."""
+    with pytest.raises(error, match=rf"^Variable 'answer' holds .*, and {kind.__name__}\(\) makes no number") as caught:
+        kind(tg.Variable(data, role="answer"))
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("turned", [lambda v: 1 - v, lambda v: v - 1, lambda v: -v, lambda v: 1 / v])
+def test_a_score_is_not_turned_round(turned):
+    """As in `1 - loss`, which who comes from losses that fall writes."""
+    with pytest.raises(TypeError, match=r"'score' is not taken from anything.* Let the loss itself give more"):
+        turned(tg.Variable(0.5, role="score"))
+
+
 def test_the_representation_never_waits_and_is_short():
     """A debugger may show a pending value, a failed one and a book."""
     gate = Future()

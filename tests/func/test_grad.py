@@ -100,7 +100,7 @@ def test_a_function_that_returns_no_variable_is_refused(result: Any) -> None:
 
 def test_text_is_no_loss() -> None:
     """A pass from text needs words to begin with; they are what vjp takes."""
-    with pytest.raises(AutogradError, match="needs feedback to begin with"):
+    with pytest.raises(AutogradError, match=r"needs feedback to begin with.*func\.vjp\(f, x\)"):
         func.grad(lambda text: text + "!")("x")
     _, feedback = func.vjp(lambda text: text + "!", "x")
     assert feedback("louder")[0].data == "louder"

@@ -176,6 +176,20 @@ def test_what_is_no_text_is_refused_in_place_of_a_message(texts: dict[str, Any])
         nn.ChatCompletion(**texts)
 
 
+def test_a_batch_of_batches_is_refused_where_it_is_given() -> None:
+    """It was an error of what a graph may save."""
+    with pytest.raises(
+        TypeError, match=r"entry 1 of the value of {x} is a list, and a batch has one text for each call"
+    ):
+        nn.ChatCompletion("{x}", system=nn.Parameter("Sort."))(x=["a", ["b", "c"]])
+
+
+@pytest.mark.parametrize("described", [{"type": "web_search"}, {"type": "function", "name": "web_search"}])
+def test_repr_shows_tools_however_they_are_described(described: dict[str, str]) -> None:
+    """Endpoints have forms of their own, and bring tools along."""
+    assert repr(nn.ChatCompletion("{a}", tools=[described])) == "ChatCompletion(user='{a}', tools=[web_search])"
+
+
 def test_repr_shows_what_it_asks() -> None:
     """Also the texts that are no parameters: half of a call is its user's message."""
 

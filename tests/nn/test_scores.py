@@ -35,6 +35,16 @@ def test_a_loss_on_no_field_is_refused_where_it_is_made(wrong: tuple[Any, ...]) 
         nn.OnField(nn.ExactMatch(), *wrong)
 
 
+@pytest.mark.parametrize("wrong", [3, nn.ExactMatch])
+def test_what_is_no_loss_is_refused_where_a_loss_is_made_of_it(wrong: Any) -> None:
+    """A class would be made anew with the answer, or asked for its scale."""
+    said = {3: "got 3", nn.ExactMatch: r"got the class ExactMatch; give an instance of it: ExactMatch\(\.\.\.\)"}[wrong]
+    with pytest.raises(TypeError, match=f"OnField: its loss must be a module or a function, {said}"):
+        nn.OnField(wrong, "label")
+    with pytest.raises(TypeError, match=f"Weighted: the loss 'a' must be a module or a function, {said}"):
+        nn.Weighted({"a": wrong})
+
+
 def test_an_answer_without_the_field_is_lost_or_scored_as_the_default() -> None:
     """As `ops.field` has it; the answer is told why."""
     with pytest.raises(MalformedResponse, match="has no field lable"):
@@ -154,6 +164,20 @@ def test_each_loss_is_called_with_what_it_takes() -> None:
     assert seen == {"inputs": {"mail": "m"}, "target": "lost"}
     with pytest.raises(DataError, match="no field 'target'"):
         tg.evaluate(program, [{"mail": "m"}], loss)
+
+
+def test_a_function_inside_gets_target_and_prediction_as_it_names_them() -> None:
+    """As one of its own does in a run; the two came to it the other way round."""
+
+    def starts(gold: str, pred: tg.Variable) -> tg.Variable:
+        return tg.Variable(float(pred.data.startswith(gold)))
+
+    def by_name(*, pred: tg.Variable, gold: str) -> tg.Variable:
+        return starts(gold, pred)
+
+    rows = [{"text": '{"label": "lately"}', "target": "late"}]
+    for loss in (starts, by_name):
+        assert tg.evaluate(lambda text: text, rows, nn.OnField(loss, "label")).scores == (1.0,)
 
 
 def test_what_each_gave_can_be_heard_of_programs_that_wait_too() -> None:

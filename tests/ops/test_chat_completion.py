@@ -7,7 +7,7 @@ import pydantic
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, fences, llm, ops
+from textgrad_engine import Variable, fences, llm, nn, ops
 from textgrad_engine.errors import (
     AuthenticationFailed,
     AutogradError,
@@ -78,8 +78,10 @@ def test_structured_output_is_asked_for_by_a_pydantic_model_or_a_json_schema(wan
 
 def test_a_setting_out_of_range_raises_at_once() -> None:
     """Not from the event loop, and not by the endpoint."""
-    with pytest.raises(ValueError, match="max_tokens"):
+    with pytest.raises(ValueError, match=r"^chat_completion: max_tokens: Input should be greater than 0$"):
         ops.chat_completion(ScriptedModel([]), USER, max_tokens=0)
+    with pytest.raises(ValueError, match=r"^ChatCompletion: response_format: expected a pydantic model, .*, got 3;"):
+        nn.ChatCompletion("{a}", response_format=3)
 
 
 @pytest.mark.parametrize("message", [{"role": "user"}, {"content": "x"}, {"role": "user", "content": "x", "name": "a"}])

@@ -475,7 +475,9 @@ def spread(*items: str) -> str:
         ([misspelled], TypeError, "the tool 'misspelled' has a type that is not known"),
         (price, TypeError, r"tools is a list of functions, tools=\[function, …\]"),
         ([price, price], ValueError, "two tools are called 'price'"),
-        ([price, {"type": "function"}], TypeError, "Write a function for each"),
+        ([price, {"type": "function"}], TypeError, "got price and the dict with 'type'. Write a function for each"),
+        ([{"type": "function"}, 3], TypeError, r"descriptions of tools \(dicts\), .*; got 3. Write a function"),
+        (3, TypeError, "tools is a list of functions, .*; got 3"),
     ],
 )
 def test_what_no_model_could_call_is_refused_before_anything_is_asked(tools: Any, error: Any, message: str) -> None:
@@ -548,6 +550,8 @@ def test_what_a_partial_settles_stands_in_no_error(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"does not say what its arguments are|has no name for the model") as caught:
         ask(ScriptedModel([]), tools=[wrong])
     assert "swordfish" not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(TypeError, match=r"tools is a list of functions.*; got a value of type partial") as caught:
+        ask(ScriptedModel([]), tools=wrong)
 
 
 def test_an_object_that_can_be_called_is_told_by_its_class_or_its_own_name() -> None:

@@ -46,8 +46,8 @@ def test_a_phrase_that_only_some_texts_have_is_warned_of(caplog: pytest.LogCaptu
 
 
 def test_no_parameters_says_why() -> None:
-    """The usual reason is a program without nn.Parameter."""
-    with pytest.raises(ValueError, match=r"got no parameters.*nn\.Parameter"):
+    """The usual reasons are a program without nn.Parameter, and modules where PyTorch does not look for them either."""
+    with pytest.raises(ValueError, match=r"got no parameters.*nn\.Parameter, or modules .*nn\.ModuleList"):
         TGD([])
 
 

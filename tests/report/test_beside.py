@@ -11,7 +11,7 @@ import pytest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Usage
 from textgrad_engine.report import beside_as_json, beside_of, changes_as_json, changes_of, render_beside, render_patches
-from textgrad_engine.train import TrainResult
+from textgrad_engine.train import Control, Controls, TrainResult
 from textgrad_engine.train.metric_scores import MetricScores
 
 
@@ -90,6 +90,16 @@ def test_both_runs_scores_verdict_and_cost(run_of: Any, result: TrainResult) -> 
     table = text.split("Best prompts")[0]
     assert max(len(line) for line in table.splitlines()[2:]) <= 80
     assert text.endswith("+Other.\n\\ No newline at end of file\n")
+
+
+def test_the_cost_of_controls_is_told_where_they_were_run(run_of: Any, result: TrainResult) -> None:
+    """Those that a budget had no room for cost nothing."""
+    each = Control("random edits", result.seed, None, None, None, None, 0, 0, Usage())
+    with_them = replace(result, controls=Controls("TGD", 9, Usage(), (each,)))
+    without = replace(result, controls=Controls("TGD", 9, Usage(), problem="the budget had no room for controls"))
+    text = shown(run_of(with_them, "a"), run_of(without, "b"))
+    assert "What A cost includes its controls." in text
+    assert "What B cost" not in text
 
 
 def test_large_figures_have_room(run_of: Any, result: TrainResult) -> None:

@@ -13,11 +13,12 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
+from textgrad_engine.llm import Usage
 from textgrad_engine.report import folds_as_json, page_of_folds, render_folds
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import Folds, read_folds, write_folds
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import Trainer, cross_validate
+from textgrad_engine.train import Control, Controls, Trainer, cross_validate
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m & say yes"
 
@@ -108,6 +109,18 @@ def test_the_page_has_the_final_prompt_once_as_a_whole_and_the_words_of_the_term
     rows = [row for row in page.split("<tr") if "fold " in row]
     assert ["unchanged" in row for row in rows] == [False, True, False]
     assert "unchanged" in render_folds(folds)
+
+
+def test_controls_that_the_budget_had_no_room_for_are_in_no_report(tmp_path: Path) -> None:
+    """It says so, instead of sending the reader there."""
+    folds = made(tmp_path / "run")
+    first, *others = folds.found.folds
+    none = Controls("TGD", 9, Usage(), problem="the budget had no room for controls")
+    run = Controls("TGD", 9, Usage(), (Control("random edits", first.best, None, None, None, None, 0, 0, Usage()),))
+    for each, notes in ((none, [1, 0]), (run, [0, 1])):
+        vars(folds)["found"] = replace(folds.found, final=None, folds=(replace(first, controls=each), *others))
+        said = " ".join(render_folds(folds).split())
+        assert [said.count("no room for controls in 1 of 1 run;"), said.count("What the controls found")] == notes
 
 
 @pytest.mark.parametrize(("wins", "losses", "use"), [(1, 0, None), (0, 1, "seed"), (1, 1, "seed"), (20, 0, "final")])

@@ -280,7 +280,8 @@ def _check_starts_by_itself(root: Variable) -> None:
     if isinstance(_sample(root), str):
         raise AutogradError(
             f"{label_of(root)} is text: a backward pass from it needs feedback to begin with. "
-            'Pass it in words, v.backward("too long"), or compute a loss from it first (nn.ExactMatch, nn.Judge, …).'
+            'Pass it in words, v.backward("too long") or func.vjp(f, x)[1]("too long"), or compute a loss from it '
+            "first (nn.ExactMatch, nn.Judge, …)."
         )
 
 

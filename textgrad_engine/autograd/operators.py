@@ -11,7 +11,7 @@ import numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textgrad_engine.autograd.value import Scalar, Value
+from textgrad_engine.autograd.value import Scalar, Value, label_of
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.variable import Variable
@@ -59,6 +59,17 @@ class Operators(Value):
     def __truediv__(self, divisor: float) -> Variable:
         given: object = divisor
         return Operators.scale_rule(self, 1 / divisor if isinstance(given, numbers.Real) and given != 0 else divisor)
+
+    if not TYPE_CHECKING:  # for type checkers they are not there at all
+
+        def __sub__(self, other: Any = None) -> Any:
+            raise TypeError(
+                f"{label_of(self)} is not taken from anything, nor divides it, as feedback asks for a higher score and "
+                "cannot be turned round. Let the loss itself give more for what is wanted, or count with the .data, "
+                "through which no feedback goes"
+            )
+
+        __rsub__ = __neg__ = __rtruediv__ = __sub__
 
     def __getitem__(self, key: str | int) -> Variable:
         return Operators.field_rule(self, key)

@@ -132,10 +132,20 @@ class Value:
         return format(self.data, spec)
 
     def __int__(self) -> int:
-        return int(self.data)
+        return int(self._number(int))
 
     def __float__(self) -> float:
-        return float(self.data)
+        return self._number(float)
+
+    def _number(self, kind: type[int | float]) -> float:
+        data = self.data
+        try:
+            return kind(data)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{label_of(self)} holds {excerpt(data)}, and {kind.__name__}() makes no number of that; take it out "
+                "of the .data, or ask for a field that is a number (response_format=…)"
+            ) from None
 
     def __len__(self) -> int:
         return len(self.data)

@@ -210,8 +210,8 @@ class Config(Section):
             found = self._imported(name)
         except ImportError as error:
             raise ImportError(
-                f"{error}. This names a model of your own, as module:name; a server's model of that name needs the "
-                "address: base_url in [models], or --base-url http://localhost:11434/v1"
+                f"{error} (module:name is a model of your own; a server's model of that name needs the address: "
+                "base_url in [models], or --base-url http://localhost:11434/v1)"
             ) from None
         named = isinstance(getattr(found, "name", None), str)
         if inspect.isclass(found) or not (named and callable(getattr(found, "complete", None))):

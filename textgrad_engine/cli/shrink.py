@@ -105,9 +105,7 @@ def shrink(
         write(f"{place}: {_in_short(result)}")
     else:
         write("\n" + render_shrunk(result, title=str(run), width=width(), color=colors()))
-        what = (
-            "Nothing could be left out; the prompt as it was" if result.after == result.before else "The short prompt"
-        )
+        what = "Nothing was left out; the prompt as it was" if result.after == result.before else "The short prompt"
         complain(f"{what} is in {place}")
     raise typer.Exit(BUDGET_SPENT if result.ended == "budget" else OK)
 

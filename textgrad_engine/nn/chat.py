@@ -101,7 +101,7 @@ class ChatCompletion(OneVariable):
             given["response_format"] = settings.config.response_format.name
         shown = [f"{name}={excerpt(value)}" for name, value in given.items()]
         if settings.config.tools:
-            shown.append(f"tools=[{', '.join([tool['function']['name'] for tool in settings.config.tools])}]")
+            shown.append(f"tools=[{', '.join(map(_name_of_tool, settings.config.tools))}]")
         return ", ".join(shown)
 
     def forward(self, /, *unnamed: Variable | str | list[Any], **values: Variable | str | list[Any]) -> Variable:
@@ -160,6 +160,12 @@ def _template(text: str | Variable | None) -> str | None:
         text = text._lowest()
         return str(text.data) if text.done() else None
     return text
+
+
+def _name_of_tool(described: Mapping[str, Any]) -> str:
+    """What a description calls its tool; of one that an endpoint brings along (``{"type": "web_search"}``) its kind."""
+    inner = described.get("function")
+    return str((inner if isinstance(inner, Mapping) else described).get("name") or described.get("type"))
 
 
 @functools.cache

@@ -1,11 +1,11 @@
-"""Functions that score, as users write them: what they are called with, by place or by name."""
+"""Losses, and functions that score, as users write them: what they are called with, by place or by name."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.kinds import told
@@ -14,6 +14,9 @@ _GIVEN = ("prediction", "target")
 _PREDICTIONS = frozenset({"prediction", "predicted", "pred", "answer", "output", "y_pred"})
 _TARGETS = frozenset({"target", "expected", "gold", "example", "label", "reference", "y_true"})
 _BY_PLACE = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+Score: TypeAlias = Callable[[Any, Any, Mapping[str, Any] | None], Any]
+"""A loss that is called with a prediction, the target, and the fields that the program was called with, if known."""
 
 
 def names_inputs(function: Callable[..., Any]) -> bool:
@@ -48,6 +51,33 @@ def needs_two(function: Callable[..., Any]) -> bool:
     places = [each for each in parameters if each.kind in _BY_PLACE and each.name != "inputs"]
     named = [each for each in parameters if each.name == _named(parameters).get("target")]
     return any(each.default is each.empty for each in [*places[1:2], *named])
+
+
+def with_fields(loss: Callable[..., Any]) -> Score:
+    """How a loss is called: one whose forward names ``inputs``, as nn.Judge's, is shown what the program was given.
+
+    Args:
+        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``. One that takes
+            the prediction alone, or ``inputs`` behind it, is given no target, as a function for nn.Metric.
+
+    Example:
+        >>> from textgrad_engine import Variable
+        >>> score = with_fields(lambda prediction, target, inputs: inputs)
+        >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
+        {'land': 'Italy'}
+    """
+    called = getattr(loss, "forward", loss)
+    loss = loss if called is not loss else scoring(loss)
+    targeted = takes_target(called)
+    if not names_inputs(called):
+        return lambda prediction, wanted, fields: loss(prediction, wanted) if targeted else loss(prediction)
+
+    def score(prediction: Any, wanted: Any, fields: Mapping[str, Any] | None) -> Any:
+        given = (prediction, wanted) if targeted else (prediction,)
+        known = None if fields is None else {name: value for name, value in fields.items() if value is not None}
+        return loss(*given, inputs=known)
+
+    return score
 
 
 def scoring(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.nn.loss import ExactMatch, needs_target
-from textgrad_engine.nn.metric_functions import names_inputs, takes_target
+from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
@@ -58,7 +58,7 @@ class OnField(OneVariable):
         default: stands for the field where the answer is no JSON or lacks it; see `ops.field`.
 
     Raises:
-        TypeError: no field is named, or the default is neither a text nor a number.
+        TypeError: the loss is no module or function, no field is named, or the default is neither a text nor a number.
         ValueError: the loss is a `Weighted` with targets, which are fields of the example.
 
     Example:
@@ -71,10 +71,8 @@ class OnField(OneVariable):
     @names_told
     def __init__(self, loss: Callable[..., Any], *path: str | int, default: str | float | None = None) -> None:
         super().__init__()
-        if not callable(loss):
-            raise TypeError(f"OnField: loss must be a module or a function, got {told(loss)}")
+        _check_inner("OnField: its loss", loss)
         field(Variable("{}"), *path, default="" if default is None else default)  # what cannot be read is told now
-        _refuse_inner_targets("OnField: its loss", loss)
         self.loss, self.path, self.default = loss, path, default
 
     @property
@@ -115,7 +113,8 @@ class OnField(OneVariable):
                 target = None
         if target is _NULL:
             target = written(None)
-        return _called(self.loss, part, target, inputs)
+        found: Variable = with_fields(self.loss)(part, target, inputs)
+        return found
 
 
 class Weighted(OneVariable):
@@ -135,7 +134,8 @@ class Weighted(OneVariable):
         ValueError: there are none; a weight is missing, not above 0, or of no loss; or a loss does not say from where
             to where its scores go, so nobody knows what part of that one is: nn.Metric and nn.Judge take ``scale=``.
             Or a target is of no loss, a loss that needs one has none, or a loss is itself a `Weighted` with targets.
-        TypeError: losses, weights or targets are no dict, or a name in `targets` is no text.
+        TypeError: losses, weights or targets are no dict, a loss is no module or function, or a name in `targets` is no
+            text.
 
     Example:
         >>> from textgrad_engine.nn import Metric
@@ -169,7 +169,7 @@ class Weighted(OneVariable):
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
         self.weights = {name: plain(weights[name]) for name in losses}
         for name, loss in losses.items():
-            _refuse_inner_targets(f"Weighted: the loss {name!r}", loss)
+            _check_inner(f"Weighted: the loss {name!r}", loss)
         self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
         self.by_name = dict(losses)
         self.targets = None if targets is None else _checked_targets(losses, targets)
@@ -195,7 +195,7 @@ class Weighted(OneVariable):
             ScoreError: the losses have targets of their own, and the target is no example with these fields.
         """
         parts = {
-            name: _called(loss, prediction, self._target_of(name, target), inputs)
+            name: with_fields(loss)(prediction, self._target_of(name, target), inputs)
             for name, loss in self.by_name.items()
         }
         if (heard := _HEARD.get()) is not None:
@@ -248,12 +248,16 @@ def _checked_targets(losses: Mapping[str, Callable[..., Any]], targets: Mapping[
     return dict(targets)
 
 
-def _refuse_inner_targets(which: str, loss: Callable[..., Any]) -> None:
-    """Refuse a loss that is called with the example inside of one that is called with a target.
+def _check_inner(which: str, loss: Any) -> None:
+    """Check what is to be a loss inside of another one.
 
     Raises:
-        ValueError: it is such a one.
+        TypeError: it is no module or function.
+        ValueError: it is called with the example, and the outer one with a target.
     """
+    if isinstance(loss, type) or not callable(loss):
+        instance = f"; give an instance of it: {loss.__name__}(...)" if isinstance(loss, type) else ""
+        raise TypeError(f"{which} must be a module or a function, got {told(loss)}{instance}")
     if isinstance(loss, Weighted) and loss.targets is not None:
         raise ValueError(f"{which} is a Weighted with targets; give targets= to the outermost one, for all its losses")
 
@@ -273,14 +277,6 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 _NULL = object()
-
-
-def _called(loss: Callable[..., Any], prediction: Any, target: Any, inputs: Mapping[str, Any] | None) -> Variable:
-    """What a loss gives that is called with what it takes."""
-    called = getattr(loss, "forward", loss)
-    given = (prediction, target) if takes_target(called) else (prediction,)
-    found: Variable = loss(*given, **({"inputs": inputs} if names_inputs(called) else {}))
-    return found
 
 
 def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
+from pydantic import ValidationError
+
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role
 from textgrad_engine.checks import check
@@ -148,6 +150,8 @@ def _refuse_no_text(name: str, value: Any, call: str) -> None:
         where = f"entry {number} of the value of {{{name}}}" if isinstance(value, list) else f"the value of {{{name}}}"
         if entry is None:
             raise TypeError(f"{call}: {where} is None, and would be sent as that word; give it a text, '' for none")
+        if isinstance(entry, list) and isinstance(value, list):
+            raise TypeError(f"{call}: {where} is a list, and a batch has one text for each call; join it to one")
         if is_nan(entry):
             raise ValueError(f"{call}: {where} is nan, and would be sent as that word; give it a text, '' for none")
         if why := unfit(entry):
@@ -163,8 +167,14 @@ def config_from(settings: Mapping[str, Any], function: Callable[..., Any]) -> Ge
 
     Raises:
         TypeError: a name is unknown.
+        ValueError: a setting is none of its kind, or out of its range.
     """
     known = GenerateConfig.model_fields
     if unknown := [name for name in settings if name not in known]:
         raise TypeError(unknown_setting(unknown[0], function))
-    return GenerateConfig(**settings)
+    try:
+        return GenerateConfig(**settings)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        owner = function.__qualname__.removesuffix(".__init__")
+        raise ValueError(f"{owner}: {'; '.join(wrong).replace(': Value error, ', ': ')}") from None

@@ -27,7 +27,7 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
@@ -181,25 +181,26 @@ def tools_of(
         call: the user's call, for messages.
 
     Raises:
-        TypeError: some are functions and some are not; or a function does not say what its arguments are.
+        TypeError: some are functions and some are not, or one is neither that nor a description; or a function does not
+            say what its arguments are.
         ValueError: two have one name, or `max_turns` is below 1.
     """
     if not is_whole(max_turns) or max_turns < 1:
         raise ValueError(f"{call}: max_turns is how often the model is asked at most, at least 1; got {max_turns!r}")
     if tools is None:
         return None, None
-    if callable(tools) or isinstance(tools, str | Mapping):
-        raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {tools!r:.60}")
+    if callable(tools) or isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+        raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {told(tools)}")
     tools = tuple(tools)
     functions = [tool for tool in tools if callable(tool)]
+    if other := [tool for tool in tools if not callable(tool) and (functions or not isinstance(tool, Mapping))]:
+        beside = f"{name_of(functions[0])} and " if functions else ""
+        raise TypeError(
+            f"{call}: tools are functions, which are run for the model, or descriptions of tools (dicts), whose calls "
+            f"are the answer; got {beside}{told(other[0])}. Write a function for each"
+        )
     if not functions:
         return tools, None
-    if len(functions) < len(tools):
-        other = next(tool for tool in tools if not callable(tool))
-        raise TypeError(
-            f"{call}: tools are functions, which are run for the model, or descriptions of tools, whose calls are the "
-            f"answer; got {name_of(functions[0])} and {other!r:.60}. Write a function for each"
-        )
     names = [*map(name_of, functions)]
     if wrong := [function for function, name in zip(functions, names) if not name.isidentifier()]:
         raise TypeError(f"{call}: the tool, {told(wrong[0])}, has no name for the model; give a function made with def")

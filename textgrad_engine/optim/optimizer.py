@@ -119,7 +119,8 @@ class Optimizer:
         given = list(params)
         if not given:
             raise ValueError(
-                "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter"
+                "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter, or "
+                "modules are in a plain list or dict (nn.ModuleList, nn.ModuleDict)"
             )
         for group in groups_of(given):
             self.add_param_group(group)

@@ -351,7 +351,7 @@ def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[
         looked = " and ".join(f"{plural(side.openings, 'time')} for {name}" for name, side in zip("AB", sides))
         yield f"The test split was opened {looked}, evaluations since included."
     for name, run in zip("AB", (first, second)):
-        if run.result is not None and run.result.controls is not None:
+        if run.result is not None and run.result.controls is not None and run.result.controls.each:
             yield f"What {name} cost includes its controls."
     for name, run in zip("AB", (first, second)):
         if run.result is not None:

@@ -11,7 +11,7 @@ from textgrad_engine.report.pairing import Pairing
 from textgrad_engine.report.parts import Parts, parts_table, parts_within
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled, unwrapped
 from textgrad_engine.report.view import measured, said
-from textgrad_engine.report.words import count, duration, money, plural
+from textgrad_engine.report.words import capital, count, duration, money, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -110,7 +110,7 @@ def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:
         style = {"better": "bold green", "worse": "bold red"}.get(compared.verdict, "bold")
         yield hanging("  ", "  ", f"B against A: {said(compared)} {on}, {plural(compared.n, 'example')}.", style)
         if compared.remark:
-            yield indented(f"{compared.remark[:1].upper()}{compared.remark[1:]}.", 2, "dim")
+            yield indented(f"{capital(compared.remark)}.", 2, "dim")
     yield from (indented(remark, 2) for remark in pairing.remarks)
     if pairing is last:
         yield ""

@@ -189,8 +189,11 @@ def notes_of(folds: Folds) -> list[str]:
         notes.append(f"{found.examples - tested} of {plural(found.examples, 'example')} were not tested.")
     if folds.missing:
         notes.append(f"Without a result so far, and not counted here: {', '.join(folds.missing)}.")
-    if any(each.controls for each in found.runs):
+    wanted = [each.controls for each in found.runs if each.controls is not None]
+    if any(each.each for each in wanted):
         notes.append("What the controls found in each run is in its own report.")
+    if without := sum(bool(each.problem) for each in wanted):
+        notes.append(f"The budget had no room for controls in {without} of {plural(len(wanted), 'run')}; raise it.")
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
     shortage = next((each.shortage for each in found.runs if each.shortage), "")
     if shortage:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
-from textgrad_engine.report.words import plural, score, within
+from textgrad_engine.report.words import capital, plural, score, within
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
@@ -27,13 +27,13 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     if found is not None and found.remark:
         reliably = found.detectable is not None and math.isfinite(found.detectable) and not found.lost
         often = " (found 4 times in 5)" if reliably else ""
-        notes.append(f"{found.remark[:1].upper()}{found.remark[1:]}{often}.")
+        notes.append(f"{capital(found.remark)}{often}.")
     if result.candidates:
         notes.append(
             f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
             "with the seed prompt, so its score there flatters it."
         )
-    notes += [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in result.terms]
+    notes += [f"{capital(sentence)}." for sentence in result.terms]
     notes += _too_few(result)
     notes += _all_alike(result)
     looked = result.openings
@@ -62,11 +62,11 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     if result.best_test is None and result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
     if result.idle:
-        notes.append(f"{result.idle[:1].upper()}{result.idle[1:]}.")
+        notes.append(f"{capital(result.idle)}.")
     if result.untested:
-        notes.append(f"{result.untested[:1].upper()}{result.untested[1:]}.")
+        notes.append(f"{capital(result.untested)}.")
     if result.controls is not None and result.controls.problem:
-        notes.append(f"{result.controls.problem[:1].upper()}{result.controls.problem[1:]}.")
+        notes.append(f"{capital(result.controls.problem)}.")
     elif result.status == "budget" and result.controls is not None and len(result.controls.each) < len(CONTROLS):
         missing = "all controls were" if result.controls.each else "any control was"
         notes.append(f"The budget was spent before {missing} run.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from textgrad_engine.report.words import capital
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
@@ -65,7 +66,7 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
             said = "the folders of A and B keep no digest of their data"
         if set(before.ids) != set(after.ids):
             return Pairing(on, None, f"{said}, and the examples of A and B have other ids")
-        remarks.append(f"{said[:1].upper()}{said[1:]}: that the examples are the same is taken from their ids.")
+        remarks.append(f"{capital(said)}: that the examples are the same is taken from their ids.")
     elif digests[0] == digests[1]:
         names = {each: each for each in before.ids}, {each: each for each in after.ids}
     elif not names[0] or not names[1]:

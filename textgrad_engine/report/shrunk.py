@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textgrad_engine.optim.sentences import places_of
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.view import said
-from textgrad_engine.report.words import cost, count, interval, plural, score
+from textgrad_engine.report.words import capital, cost, count, interval, plural, score
 from textgrad_engine.train import ShrinkResult
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def render_shrunk(result: ShrinkResult, *, title: str = "", width: int = 80, col
         "",
         hanging("  ", "  ", f"The short prompt against the whole one: {said(result.comparison)} on validation."),
         indented("It was chosen there, so its score there flatters it.", 2, "dim"),
-        *([hanging("  ", "  ", f"{remark[:1].upper()}{remark[1:]}.")] if (remark := result.comparison.remark) else []),
+        *([hanging("  ", "  ", f"{capital(remark)}.")] if (remark := result.comparison.remark) else []),
         "",
         *_front(result),
         "",
@@ -63,8 +63,8 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
     few = plural(result.comparison.n, "example")
     if any(result.removed.values()):
         yield (
-            f"On other examples the short prompt may cost up to {result.at_worst:.2f} of the scale (95%), as far as "
-            f"{few} can tell; up to {result.margin:.2f} is taken."
+            f"On other examples the short prompt may cost up to {score(result.at_worst)} of the scale (95%), as far as "
+            f"{few} can tell; up to {score(result.margin)} is taken."
         )
     for name, lost in result.refused.items():
         which = "The prompt" if len(result.removed) == 1 else name
@@ -72,7 +72,8 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
         if result.ended == "budget" and lost > 1:
             yield f"{which} {stays}: the budget was spent before a shorter text that was found was shown to be as good."
             continue
-        could = f"may cost up to {lost:.2f} of the scale" if lost <= 1 else "cost answers"
+        could = f"may cost up to {score(lost)} of the scale where up to {score(result.margin)} is taken"
+        could = could if lost <= 1 else "cost answers"
         more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
         yield (
             f"{which} {stays}: a shorter text that was found {could}, as far as {few} can tell. {more}, a judge that "
@@ -80,10 +81,11 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
         )
     if result.needed is not None:
         examples, margin = result.needed
+        wider = f"; --margin {math.ceil(100 * margin) / 100:.2f} needs no more" if margin <= 1 else ""
         yield (
             f"So few examples ({result.comparison.n}), or answers that change by themselves so much, cannot show that "
-            f"a text costs less than {result.margin:.2f} of the scale. {count(examples)} can, or a judge that is less "
-            + (f"noisy; --margin {math.ceil(100 * margin) / 100:.2f} needs no more." if margin <= 1 else "noisy.")
+            f"a text costs less than {score(result.margin)} of the scale. {count(examples)} can, or a judge that is "
+            f"less noisy{wider}."
         )
 
 

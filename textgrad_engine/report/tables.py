@@ -12,7 +12,7 @@ from textgrad_engine.report.printing import fitted, group, hanging, indented, op
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
-from textgrad_engine.report.words import cost, count, duration, money, plural, score, short
+from textgrad_engine.report.words import capital, cost, count, duration, money, plural, score, short
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.result import TrainResult
 
@@ -186,10 +186,9 @@ def one_line(result: TrainResult) -> str:
 def _headline(title: str, ended: str) -> list[RenderableType]:
     from rich.text import Text
 
-    text = ended[:1].upper() + ended[1:]
     # A path that is broken over two lines can be neither copied nor clicked on.
     top: list[RenderableType] = [group([Text(title, "bold", no_wrap=True, overflow="ignore")])] if title else []
-    return [*top, styled(text)]
+    return [*top, styled(capital(ended))]
 
 
 def _scores(view: View) -> RenderableType:

@@ -12,8 +12,8 @@ from textgrad_engine.errors import UNANSWERED, ScoreError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.places import numbering_places
+from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.nn.scores import hearing_parts
-from textgrad_engine.train.fields import Score
 from textgrad_engine.train.prediction import as_prediction
 
 T = TypeVar("T")

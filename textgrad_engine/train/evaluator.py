@@ -17,11 +17,12 @@ from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, Da
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
+from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.fields import check_examples, inputs_and_target, lacking, refusing_batches, with_fields
+from textgrad_engine.train.fields import check_examples, inputs_and_target, lacking, refusing_batches
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.metric_scores import MetricScores, filled

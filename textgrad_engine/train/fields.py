@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.data.dataloader import DataLoader
@@ -17,7 +17,6 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import needs_target
-from textgrad_engine.nn.metric_functions import names_inputs, scoring, takes_target
 from textgrad_engine.nn.scores import OnField, Weighted, losses_in
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
@@ -247,9 +246,11 @@ def check_examples(rows: Any, argument: str, call: str) -> Sequence[dict[str, An
     if why := as_columns(rows):
         raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
     if not isinstance(rows, Collection) and not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
+        more = "; data.random_split cuts some off those that there are" if rows is None else ""
+        part = "; of a stream take a part: list(itertools.islice(stream, 500))" if isinstance(rows, Iterable) else more
         raise TypeError(
             f"{call}: {argument} should be a sequence of examples, such as a list of dicts or what data.load(path) "
-            f"gives; got {type(rows).__name__}; of a stream take a part: list(itertools.islice(stream, 500))"
+            f"gives; got {type(rows).__name__}{part}"
         )
     for position, row in enumerate(examples_of(rows)):
         if not isinstance(row, Mapping):
@@ -363,33 +364,3 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None
         )
 
     return refuse
-
-
-Score: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
-"""A loss that is called with a prediction, the target, and the fields that the program was called with."""
-
-
-def with_fields(loss: Callable[..., Any]) -> Score:
-    """How a loss is called: one whose forward names ``inputs``, as nn.Judge's, is shown what the program was given.
-
-    Args:
-        loss: a Module or any callable; called with the prediction, the target, and maybe ``inputs=``. One that takes
-            the prediction alone, or ``inputs`` behind it, is given no target, as a function for nn.Metric.
-
-    Example:
-        >>> from textgrad_engine import Variable
-        >>> score = with_fields(lambda prediction, target, inputs: inputs)
-        >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
-        {'land': 'Italy'}
-    """
-    called = getattr(loss, "forward", loss)
-    loss = loss if called is not loss else scoring(loss)
-    targeted = takes_target(called)
-    if not names_inputs(called):
-        return lambda prediction, wanted, fields: loss(prediction, wanted) if targeted else loss(prediction)
-
-    def score(prediction: Any, wanted: Any, fields: Mapping[str, Any]) -> Any:
-        given = (prediction, wanted) if targeted else (prediction,)
-        return loss(*given, inputs={name: value for name, value in fields.items() if value is not None})
-
-    return score

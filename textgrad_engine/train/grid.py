@@ -22,9 +22,9 @@ from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Sequential, Weighted
+from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.slots import slots_of
 from textgrad_engine.train.calling import Ran, scored_by_parts
-from textgrad_engine.train.fields import Score
 
 Row = tuple[str, dict[str, Any], Any]
 """An example: its id, the program's arguments, and its target."""

@@ -10,6 +10,7 @@ from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.context import LeftOut, on_left_out
 from textgrad_engine.llm.usage import Meter
+from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
@@ -18,7 +19,7 @@ from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import as_score
 from textgrad_engine.train.events import StepEnded
-from textgrad_engine.train.fields import inputs_and_target, with_fields
+from textgrad_engine.train.fields import inputs_and_target
 from textgrad_engine.train.passes import go_backward
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of

@@ -13,11 +13,12 @@ from textgrad_engine.func import functional_call
 from textgrad_engine.llm.cachekey import repeat as sampling
 from textgrad_engine.llm.places import trying
 from textgrad_engine.nn import Module, Weighted
+from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
 from textgrad_engine.train.calling import Ran, run_on, run_scored
 from textgrad_engine.train.evaluator import Scored, scored
-from textgrad_engine.train.fields import refusing_batches, with_fields
+from textgrad_engine.train.fields import refusing_batches
 from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch
