@@ -90,12 +90,10 @@ class Reserve:
 
     That holds for a call of the block whenever it is sent, also when the block is left by then.
 
-    Args:
-        paid: whether it was paid for before the block, by a run that goes on in it. That is mostly what blocks inside
-            keep as well, for what comes after them, so the larger of the two is kept.
-
     Attributes:
         kept: how much; set it with `keep`.
+        decided: whether it is known by now what comes after the block; None leaves that to the blocks around. See
+            `Waiting`.
 
     Example:
         >>> with budget(calls=100) as b:
@@ -106,8 +104,8 @@ class Reserve:
         100
     """
 
-    def __init__(self, *, paid: bool = False) -> None:
-        self.kept, self.paid = Amount(), paid
+    def __init__(self, *, decided: bool | None = None) -> None:
+        self.kept, self.decided = Amount(), decided
         self._budgets = _budgets.get()
         self._token: Token[tuple[Reserve, ...]] | None = None
 
@@ -128,9 +126,17 @@ class Reserve:
             each.serve()
 
     @contextlib.contextmanager
-    def lifted(self) -> Iterator[None]:
-        """Inside the block, calls may use it: they are what it is kept for."""
-        with setting(_reserves, tuple(each for each in _reserves.get() if each is not self)):
+    def lifted(self, *, inside: bool = False) -> Iterator[None]:
+        """Inside the block, calls may use it: they are what it is kept for.
+
+        Args:
+            inside: they may use what the blocks inside keep, too.
+        """
+        around = _reserves.get()
+        if self in around:
+            at = around.index(self)
+            around = around[:at] if inside else around[:at] + around[at + 1 :]
+        with setting(_reserves, around):
             yield
 
     def of(self, given: Budget) -> bool:
@@ -147,6 +153,67 @@ class Reserve:
     def largest(self) -> Amount:
         """The most that a call could have needed so far: calls, tokens and money each by itself."""
         return functools.reduce(lambda most, each: most.by(max, each.largest), self._budgets, Amount())
+
+
+class Waiting(Reserve):
+    """What was paid for before the block, by a run that goes on in it, and was not asked for again yet.
+
+    Its end is mostly what blocks inside keep, too, for what comes after them. As long as it is not `decided` what that
+    is, as a search may find other texts, they share only what is asked again with any texts.
+
+    Attributes:
+        end: of what is kept, that which belongs to the end of the run.
+        certain: of that, what is asked again with any texts.
+        moved: whether a search went on behind what is on record, so that the end may ask for other things.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.end, self.certain, self.moved = Amount(), Amount(), False
+
+    def add(self, amount: Amount, certain: bool | None, sign: int = 1) -> None:
+        """Keep so much more; with ``sign=-1``, less, as it was asked for again.
+
+        Args:
+            amount: how much.
+            certain: whether it is asked again with any texts; None for what does not belong to the end of the run.
+            sign: 1 or -1.
+        """
+        if certain is not None:
+            self.end.add(amount, sign)
+        if certain:
+            self.certain.add(amount, sign)
+        left = Amount()
+        left.add(self.kept)
+        left.add(amount, sign)
+        self.keep(left)
+
+    @property
+    def useless(self) -> Amount:
+        """What will not be asked for again, as far as one can tell when the search has ended."""
+        left = Amount()
+        left.add(self.kept)
+        left.add(self.certain if self.moved else self.end, -1)
+        return left
+
+
+def decided() -> bool:
+    """Whether it is known, by the innermost block that knows, what comes after the `Reserve` blocks around."""
+    return _decided(_reserves.get())
+
+
+def moved() -> bool:
+    """Whether a search went on behind what is on record in a `Waiting` block around."""
+    return any(each.moved for each in _reserves.get() if isinstance(each, Waiting))
+
+
+def useless() -> Amount:
+    """What was paid for and will not be asked for again, of all `Waiting` blocks around."""
+    found = Amount()
+    for each in _reserves.get():
+        if isinstance(each, Waiting):
+            found.add(each.useless)
+    return found
 
 
 class Budgeted(Wrapper):
@@ -356,10 +423,22 @@ def _kept_of(given: Budget, reserves: tuple[Reserve, ...]) -> Callable[[], Amoun
 
 
 def _kept(reserves: Sequence[Reserve]) -> Amount:
-    later, paid = Amount(), Amount()
+    kept, paid, shared = Amount(), Amount(), Amount()
+    decided = _decided(reserves)
     for each in reserves:
-        (paid if each.paid else later).add(each.kept)
-    return later.by(max, paid)
+        if isinstance(each, Waiting):
+            paid.add(each.kept)
+            shared.add(each.kept if decided else each.certain)
+        else:
+            kept.add(each.kept)
+    shared = shared.by(min, kept)
+    kept.add(paid)
+    kept.add(shared, -1)
+    return kept
+
+
+def _decided(reserves: Sequence[Reserve]) -> bool:
+    return next((each.decided for each in reversed(reserves) if each.decided is not None), True)
 
 
 _reserves: ContextVar[tuple[Reserve, ...]] = ContextVar("textgrad_engine_reserves", default=())

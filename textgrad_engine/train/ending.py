@@ -27,7 +27,7 @@ import math
 from dataclasses import dataclass
 
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.budget import Reserve
+from textgrad_engine.llm.budget import Reserve, useless
 from textgrad_engine.llm.response import Usage
 
 _BESIDE = 1.25
@@ -75,7 +75,7 @@ class Ending(Reserve):
     """
 
     def __init__(self, seed: int, prompts: int, tests: int, controls: int = 0) -> None:
-        super().__init__()
+        super().__init__(decided=False)
         self._seed, self._prompts, self.controls = seed, prompts, controls
         self.share = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
         self._searches, self.no_controls = Amount(), ""
@@ -119,6 +119,7 @@ class Ending(Reserve):
             return self._every
         room = self.free
         room.add(self._searches, -1)
+        room.add(useless(), -1)
         return self._that_fit(best, room)
 
     def _share_with_controls(self, val: int, half: Amount) -> None:
