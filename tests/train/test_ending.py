@@ -12,7 +12,7 @@ import textgrad_engine as tg
 from textgrad_engine import llm, optim, report
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve, Waiting, useless
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve, Waiting
 from textgrad_engine.report import tables, view
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import SimulatedTask, feedback_for, simulated_task
@@ -463,20 +463,32 @@ def test_what_waits_is_shared_with_the_end_as_far_as_that_is_certain(
 ) -> None:
     """A search may find other texts, of which nothing is tested: then only what any texts ask for counts for both."""
     with tg.budget(calls=10), Waiting() as paid, Reserve(decided=decided) as later:
+        later.parts = {"seed": Amount(calls=1), "best": Amount(calls=2), "controls": Amount(calls=1)}
         later.keep(Amount(calls=4))
-        paid.add(Amount(calls=1), certain=True)
-        paid.add(Amount(calls=2), certain=False)
-        paid.add(Amount(calls=2), certain=None)
+        paid.add(Amount(calls=2), "seed")
+        paid.add(Amount(calls=2), "best")
+        paid.add(Amount(calls=1), None)
         for _ in range(10 - kept):
             reply(chat)
         with pytest.raises(BudgetExceeded, match=f"{kept} kept") as caught:
             reply(chat)
         assert caught.value.enough == "11 calls"
-        with Reserve(decided=True):  # as for what had failed, and is asked anew
-            assert (reply(chat) == "yes") if not decided else True
-        assert useless() == Amount(calls=2)
-        paid.moved = True
-        assert useless() == Amount(calls=4)
+        if not decided:
+            with Reserve(decided=True):  # as for what had failed, and is asked anew
+                assert reply(chat) == "yes"
+
+
+@pytest.mark.parametrize(("moved", "drawn"), [(False, 26), (True, 22)])
+def test_what_is_on_record_of_a_test_leaves_room_for_more_of_it(moved: bool, drawn: int) -> None:
+    """20 of each text are on record and 12 calls are free, one of them for nothing; other texts have none on record."""
+    with tg.budget(calls=100 if not moved else 112), Waiting() as paid:
+        ending = Ending(seed=60, prompts=1, tests=40)
+        ending.learn(llm.Usage(calls=24, input_tokens=2400), 24)
+        paid.add(Amount(calls=20), "seed")
+        paid.add(Amount(calls=20), "best")
+        paid.add(Amount(calls=48), None)
+        paid.moved = moved
+        assert ending.drawn(60) == drawn
 
 
 def test_a_reserve_is_of_the_budgets_around_it_only(chat: tg.nn.Module) -> None:

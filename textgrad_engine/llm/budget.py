@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.keywords import names_told
@@ -92,6 +92,7 @@ class Reserve:
 
     Attributes:
         kept: how much; set it with `keep`.
+        parts: of that, the parts of a run's end.
         decided: whether it is known by now what comes after the block; None leaves that to the blocks around. See
             `Waiting`.
 
@@ -106,6 +107,7 @@ class Reserve:
 
     def __init__(self, *, decided: bool | None = None) -> None:
         self.kept, self.decided = Amount(), decided
+        self.parts: dict[Part, Amount] = {}
         self._budgets = _budgets.get()
         self._token: Token[tuple[Reserve, ...]] | None = None
 
@@ -155,46 +157,41 @@ class Reserve:
         return functools.reduce(lambda most, each: most.by(max, each.largest), self._budgets, Amount())
 
 
+Part = Literal["seed", "best", "controls"]
+"""A part of a run's end: the test of its seed texts, that of its best ones, and all that its controls take."""
+
+CERTAIN: tuple[Part, ...] = ("seed", "controls")
+"""The parts that ask the same whatever texts are the best ones."""
+
+
 class Waiting(Reserve):
     """What was paid for before the block, by a run that goes on in it, and was not asked for again yet.
 
     Its end is mostly what blocks inside keep, too, for what comes after them. As long as it is not `decided` what that
-    is, as a search may find other texts, they share only what is asked again with any texts.
+    is, as a search may find other texts, they share only what is `CERTAIN`.
 
     Attributes:
-        end: of what is kept, that which belongs to the end of the run.
-        certain: of that, what is asked again with any texts.
-        moved: whether a search went on behind what is on record, so that the end may ask for other things.
+        moved: whether a search went on behind what is on record, so that its best texts may be others.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.end, self.certain, self.moved = Amount(), Amount(), False
+        self.moved = False
 
-    def add(self, amount: Amount, certain: bool | None, sign: int = 1) -> None:
+    def add(self, amount: Amount, part: Part | None, sign: int = 1) -> None:
         """Keep so much more; with ``sign=-1``, less, as it was asked for again.
 
         Args:
             amount: how much.
-            certain: whether it is asked again with any texts; None for what does not belong to the end of the run.
+            part: of the run's end; None for what does not belong to that.
             sign: 1 or -1.
         """
-        if certain is not None:
-            self.end.add(amount, sign)
-        if certain:
-            self.certain.add(amount, sign)
+        if part is not None:
+            self.parts.setdefault(part, Amount()).add(amount, sign)
         left = Amount()
         left.add(self.kept)
         left.add(amount, sign)
         self.keep(left)
-
-    @property
-    def useless(self) -> Amount:
-        """What will not be asked for again, as far as one can tell when the search has ended."""
-        left = Amount()
-        left.add(self.kept)
-        left.add(self.certain if self.moved else self.end, -1)
-        return left
 
 
 def decided() -> bool:
@@ -202,18 +199,9 @@ def decided() -> bool:
     return _decided(_reserves.get())
 
 
-def moved() -> bool:
-    """Whether a search went on behind what is on record in a `Waiting` block around."""
-    return any(each.moved for each in _reserves.get() if isinstance(each, Waiting))
-
-
-def useless() -> Amount:
-    """What was paid for and will not be asked for again, of all `Waiting` blocks around."""
-    found = Amount()
-    for each in _reserves.get():
-        if isinstance(each, Waiting):
-            found.add(each.useless)
-    return found
+def waiting() -> list[Waiting]:
+    """The `Waiting` blocks around."""
+    return [each for each in _reserves.get() if isinstance(each, Waiting)]
 
 
 class Budgeted(Wrapper):
@@ -423,18 +411,21 @@ def _kept_of(given: Budget, reserves: tuple[Reserve, ...]) -> Callable[[], Amoun
 
 
 def _kept(reserves: Sequence[Reserve]) -> Amount:
-    kept, paid, shared = Amount(), Amount(), Amount()
-    decided = _decided(reserves)
+    later, paid = Amount(), Amount()
     for each in reserves:
-        if isinstance(each, Waiting):
-            paid.add(each.kept)
-            shared.add(each.kept if decided else each.certain)
-        else:
-            kept.add(each.kept)
-    shared = shared.by(min, kept)
-    kept.add(paid)
-    kept.add(shared, -1)
-    return kept
+        (paid if isinstance(each, Waiting) else later).add(each.kept)
+    shared = paid.by(min, later)
+    if not _decided(reserves):
+        some = Amount()
+        for part in CERTAIN:
+            on_record, wanted = Amount(), Amount()
+            for each in reserves:
+                (on_record if isinstance(each, Waiting) else wanted).add(each.parts.get(part, Amount()))
+            some.add(on_record.by(min, wanted))
+        shared = shared.by(min, some)
+    later.add(paid)
+    later.add(shared, -1)
+    return later
 
 
 def _decided(reserves: Sequence[Reserve]) -> bool:

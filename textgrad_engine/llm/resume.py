@@ -43,7 +43,7 @@ from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
-from textgrad_engine.llm.budget import Budgeted, Reserve, Waiting, decided
+from textgrad_engine.llm.budget import Budgeted, Part, Reserve, Waiting, decided
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
@@ -70,8 +70,7 @@ class Resumption:
         phase: gives the number of the phase that code belongs to.
         validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
             it ask for anything.
-        ends: what belongs to the end of the run, by number of the file and line, and whether that is asked for again
-            with any texts.
+        ends: what belongs to the end of the run, by number of the file and line.
 
     Attributes:
         asked: how many calls were passed on to a model, or to a tool.
@@ -85,7 +84,7 @@ class Resumption:
         *,
         phase: Callable[[], int],
         validated: bool | None = None,
-        ends: Mapping[tuple[int, int], bool] = MappingProxyType({}),
+        ends: Mapping[tuple[int, int], Part] = MappingProxyType({}),
     ) -> None:
         self._ends = ends
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))

@@ -12,6 +12,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
+from textgrad_engine.llm.budget import Part
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
@@ -46,7 +47,7 @@ class Earlier:
         self._number = max(numbers_aside(folder), default=0) + 1
         self._names: dict[tuple[int, int], bytes] = {}
         self._looks: list[set[bytes]] = []
-        self._ends: dict[tuple[int, int], bool] = {}
+        self._ends: dict[tuple[int, int], Part] = {}
         run = read_run(folder)
         self.reach = run.reach
         self._begun = {} if anyway else _begun(run)
@@ -107,7 +108,7 @@ class Earlier:
         if not anyway:
             again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
-        self._ends |= _certain(ends, only_seed=not any(event.get("kept") for event in (*run.earlier, *run.events)))
+        self._ends |= _parts_of(ends, only_seed=not any(event.get("kept") for event in (*run.earlier, *run.events)))
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
             self._looks = [set()]
@@ -292,22 +293,24 @@ def in_order(found: list[tuple[When, Answer]]) -> list[Answer]:
     return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(sorted(found, key=lambda each: each[0]))]
 
 
-def _certain(ends: Mapping[tuple[int, int], tuple[str, int]], *, only_seed: bool) -> dict[tuple[int, int], bool]:
-    """Whether what belongs to the end of a run is asked for again whatever texts are the best ones then.
-
-    So are the controls, and the test of the seed texts, which comes behind that of others (`Run.evaluate_test`).
+def _parts_of(ends: Mapping[tuple[int, int], tuple[str, int]], *, only_seed: bool) -> dict[tuple[int, int], Part]:
+    """The parts of a run's end that its answers belong to; the best texts are tested first (`Run.evaluate_test`).
 
     Args:
-        ends: by file and line, the phase that it was asked in and its number.
-        only_seed: whether no others were kept.
+        ends: by file and line, the phase that something was asked in and its number.
+        only_seed: whether no texts but the seed texts were kept.
     """
     first: dict[int, int] = {}
     for (source, _), (phase, number) in ends.items():
         if phase == "test":
             first[source] = min(number, first.get(source, number))
-    return {
-        where: only_seed or phase == "control" or number > first[where[0]] for where, (phase, number) in ends.items()
-    }
+
+    def part(source: int, phase: str, number: int) -> Part:
+        if phase == "control":
+            return "controls"
+        return "seed" if only_seed or number > first[source] else "best"
+
+    return {where: part(where[0], *asked) for where, asked in ends.items()}
 
 
 def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:

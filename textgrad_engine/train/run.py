@@ -14,7 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
 from textgrad_engine.dispatch import current_scope, nudge
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
-from textgrad_engine.llm.budget import budgets_around, moved
+from textgrad_engine.llm.budget import budgets_around, waiting
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
@@ -233,7 +233,7 @@ class Run(abc.ABC):
                 if self.seed_val is None:
                     raise
                 status = "budget"
-                if self.earlier is not None and not moved() and error.enough:
+                if error.enough and any(not each.moved for each in waiting()):
                     _log.warning(
                         "the budget had no room for more than was on record, as what a search finds has to be tested, "
                         "too; raise it to %s or more",
