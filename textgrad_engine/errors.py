@@ -171,10 +171,12 @@ class BudgetExceeded(ModelError):
     Attributes:
         too_small: whether the budget was untouched, so that it allows no call like this one at all.
         refused_by: the `id` of the budget that refused; of nested ones, others may have room (see `Budget.refused`).
+        enough: the limit with which that budget would have had room for the call, in words; "" where that is not known.
     """
 
     too_small: bool = False
     refused_by: int | None = None
+    enough: str = ""
 
 
 class UnknownPriceError(ModelError):

@@ -1077,6 +1077,21 @@ def test_the_same_look_at_the_test_set_is_one_and_another_is_two(tmp_path: Path,
         assert fit(RunFolder(path, resume=True, anyway=True), model=model).openings == openings
 
 
+def test_a_look_at_the_test_set_that_nothing_answered_is_none(tmp_path: Path, fit: Any) -> None:
+    """The endpoint broke down as the test began: nobody has seen a score, and the look is that which comes later."""
+
+    def broken(request: Any) -> Any:
+        if request.messages[-1].text in {row["word"] for row in ROWS[5:]}:
+            raise ConnectionFailed("it broke")
+        return answer(request)
+
+    path = tmp_path / "run"
+    with pytest.raises(ConnectionFailed):
+        fit(RunFolder(path), model=once(broken))
+    assert sum("ConnectionFailed" in paid.entry.get("error", "") for paid in paid_for(path)) == 3
+    assert fit(RunFolder(path, resume=True)).openings == 1
+
+
 def _events(path: Path, fit: Any) -> list[dict[str, Any]]:
     fit(RunFolder(path))
     return [each for each in read_run(path).events if each["event"] == "PhaseStarted"]

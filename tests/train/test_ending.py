@@ -12,7 +12,7 @@ import textgrad_engine as tg
 from textgrad_engine import llm, optim, report
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve, Waiting
 from textgrad_engine.report import tables, view
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import SimulatedTask, feedback_for, simulated_task
@@ -334,6 +334,54 @@ def test_a_larger_budget_gives_the_search_more_than_it_had(task: SimulatedTask, 
     assert again.total.calls <= 900
 
 
+@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch", "ParetoSearch", "OPRO"])
+def test_a_budget_that_is_raised_in_turns_takes_nothing_back(
+    task: SimulatedTask, optimizer: str, tmp_path: Any
+) -> None:
+    """Neither a step nor a test is lost, no limit is passed, and in the end it is the result of a whole run."""
+    length: dict[str, Any] = {"max_epochs": 2} if optimizer == "TGD" else {"max_steps": 8}
+    whole = fit(task, optimizer, **length)
+    every = whole.total.calls
+    asked = 0
+
+    async def answer(request: llm.Request) -> llm.Completion:
+        nonlocal asked
+        asked += 1
+        return await task.model.complete(request)
+
+    model = tg.testing.FunctionModel(answer, name=task.model.name)
+    steps, tested, found = 0, False, None
+    shares = (0.0, 0.5, 0.51, 0.56, 0.7, 0.8, 3.0)
+    for calls in [round(share * every) + 10 for share in shares]:
+        with tg.budget(calls=calls) as spent:
+            found = fit(task, optimizer, model, **length, run_dir=tmp_path, resume=True)
+        assert asked <= calls
+        assert found.status == "finished" or found.total.calls == spent.spent.calls
+        assert len(found.steps) >= steps
+        assert found.best_test is not None or not tested
+        steps, tested = len(found.steps), found.best_test is not None
+    assert found is not None
+    assert (found.status, tested) == ("finished", True)
+    assert (found.best, found.best_test, found.total.calls) == (whole.best, whole.best_test, every)
+
+
+def test_a_larger_budget_that_gives_nothing_says_which_one_would(
+    task: SimulatedTask, tmp_path: Any, caplog: Any
+) -> None:
+    """With one call fewer nothing is asked, with that one something is."""
+    with tg.budget(calls=200):
+        first = fit(task, "ParetoSearch", run_dir=tmp_path)
+    assert not caplog.messages
+    with tg.budget(calls=201):
+        fit(task, "ParetoSearch", run_dir=tmp_path, resume=True)
+    (told,) = caplog.messages
+    enough = int(told.split("raise it to ")[1].split(" calls")[0])
+    for calls, more in ((enough - 1, 0), (enough, 1)):
+        with tg.budget(calls=calls):
+            again = fit(task, "ParetoSearch", run_dir=tmp_path, resume=True)
+        assert again.total.calls == first.total.calls + more
+
+
 def test_answers_from_the_cache_count_for_what_an_example_takes(task: SimulatedTask, tmp_path: Any) -> None:
     """A run that is made again pays nothing for its first validation, and still keeps enough for its end."""
     model = tg.testing.FunctionModel(task.model.complete)
@@ -400,13 +448,47 @@ def test_a_call_that_needs_what_is_kept_is_refused_and_the_message_says_what_for
 @pytest.mark.parametrize(("paid", "kept"), [(False, 7), (True, 4)])
 def test_what_was_paid_for_is_not_kept_beside_what_it_is_kept_for(chat: tg.nn.Module, paid: bool, kept: int) -> None:
     """Of a run that goes on, the larger of both is kept; of other blocks each keeps its part."""
-    with tg.budget(calls=10), Reserve(paid=paid) as outer, Reserve() as inner:
+    with tg.budget(calls=10), Waiting() if paid else Reserve() as outer, Reserve() as inner:
         outer.keep(Amount(calls=3))
         inner.keep(Amount(calls=4))
         for _ in range(10 - kept):
             reply(chat)
         with pytest.raises(BudgetExceeded, match=f"{kept} kept"):
             reply(chat)
+
+
+@pytest.mark.parametrize(("decided", "kept"), [(True, 5), (False, 8)])
+def test_what_waits_is_shared_with_the_end_as_far_as_that_is_certain(
+    chat: tg.nn.Module, decided: bool, kept: int
+) -> None:
+    """A search may find other texts, of which nothing is tested: then only what any texts ask for counts for both."""
+    with tg.budget(calls=10), Waiting() as paid, Reserve(decided=decided) as later:
+        later.parts = {"seed": Amount(calls=1), "best": Amount(calls=2), "controls": Amount(calls=1)}
+        later.keep(Amount(calls=4))
+        paid.add(Amount(calls=2), "seed")
+        paid.add(Amount(calls=2), "best")
+        paid.add(Amount(calls=1), None)
+        for _ in range(10 - kept):
+            reply(chat)
+        with pytest.raises(BudgetExceeded, match=f"{kept} kept") as caught:
+            reply(chat)
+        assert caught.value.enough == "11 calls"
+        if not decided:
+            with Reserve(decided=True):  # as for what had failed, and is asked anew
+                assert reply(chat) == "yes"
+
+
+@pytest.mark.parametrize(("moved", "drawn"), [(False, 26), (True, 22)])
+def test_what_is_on_record_of_a_test_leaves_room_for_more_of_it(moved: bool, drawn: int) -> None:
+    """20 of each text are on record and 12 calls are free, one of them for nothing; other texts have none on record."""
+    with tg.budget(calls=100 if not moved else 112), Waiting() as paid:
+        ending = Ending(seed=60, prompts=1, tests=40)
+        ending.learn(llm.Usage(calls=24, input_tokens=2400), 24)
+        paid.add(Amount(calls=20), "seed")
+        paid.add(Amount(calls=20), "best")
+        paid.add(Amount(calls=48), None)
+        paid.moved = moved
+        assert ending.drawn(60) == drawn
 
 
 def test_a_reserve_is_of_the_budgets_around_it_only(chat: tg.nn.Module) -> None:

@@ -6,15 +6,16 @@ import asyncio
 import functools
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
-from textgrad_engine.errors import BadRequest, ModelError
+from textgrad_engine.errors import BadRequest, ConnectionFailed, ModelError
 from textgrad_engine.optim.proposers import Rewrite
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.testing import FunctionModel, simulated_task
 
 ROWS = [{"id": word, "word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
 
@@ -236,3 +237,30 @@ def test_a_search_without_a_critic_goes_on_where_its_optimizer_gives_no_answer_n
         search = made[name](program.parameters())
         result = tg.Trainer(max_steps=6).fit(program, nn.ExactMatch(), search, ROWS, ROWS)
     assert [bool(step.problems) for step in result.steps] == [False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("down", [60, 110])
+@pytest.mark.parametrize("name", ["TGD", "PatchSearch", "ParetoSearch", "BeamSearch", "OPRO", "BootstrapDemos"])
+def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(name: str, down: int, tmp_path: Path) -> None:
+    """Were its steps lost one after the other, it would be finished, and nothing would ever ask for them again."""
+    task, asked = simulated_task(rules=6, train=48, val=16, seed=3), 0
+
+    async def answer(request: llm.Request) -> llm.Completion:
+        nonlocal asked
+        asked += 1
+        if asked > down:
+            raise ConnectionFailed("the network is down")
+        return await task.model.complete(request)
+
+    def run(model: Any, **settings: Any) -> tg.TrainResult:
+        program = task.program()
+        length = {"max_epochs": 3, "batch_size": 6} if name == "TGD" else {"max_steps": 40}
+        with tg.use_models(forward=model):
+            trainer = tg.Trainer(**length, **settings)
+            return trainer.fit(program, task.loss, getattr(optim, name)(program.parameters()), task.train, task.val)
+
+    once = llm.RetryPolicy(max_attempts=1)
+    with pytest.raises(ModelError, match=r"the network is down|no answer was to be had"):
+        run(llm.resolve(FunctionModel(answer, name=task.model.name), policy=once), run_dir=tmp_path)
+    again, whole = run(task.model, run_dir=tmp_path, resume=True), run(task.model)
+    assert (again.best, again.best_val, again.status) == (whole.best, whole.best_val, "finished")

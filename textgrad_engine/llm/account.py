@@ -169,8 +169,9 @@ class Budget:
             if self._reserved.calls and self._fits(amount, self._committed(), later):
                 return False
             too_small = used == Amount() and not self._fits(amount, used, Amount())
-            error = BudgetExceeded(self._shortage(amount, used, Amount() if too_small else later))
-            error.too_small, error.refused_by = too_small, id(self)
+            later = Amount() if too_small else later
+            error = BudgetExceeded(self._shortage(amount, used, later))
+            error.too_small, error.refused_by, error.enough = too_small, id(self), self._enough(amount, used, later)
             raise error
 
     def refused(self, error: BudgetExceeded) -> bool:
@@ -298,6 +299,20 @@ class Budget:
             + f"and the next call may need {getattr(amount, name) / unit:g}; raise budget({shown}=...)"
             + ("" if name == "calls" else " or lower max_tokens")
         )
+
+    def _enough(self, amount: Amount, used: Amount, kept: Amount) -> str:
+        """The limits with which there would have been room for an amount, of those that had none, in words."""
+        needed = Amount()
+        for part in (amount, used, kept):
+            needed.add(part)
+        most, found = self._most, []
+        if needed.calls > most.calls:
+            found.append(f"{needed.calls:,} calls")
+        if needed.tokens > most.tokens:
+            found.append(f"{needed.tokens:,} tokens")
+        if needed.pico > most.pico:
+            found.append(f"${math.ceil(needed.pico * 100 / PICO) / 100:,.2f}")
+        return " and ".join(found)
 
     def __repr__(self) -> str:
         return f"Budget(dollars={self.dollars}, calls={self.calls}, tokens={self.tokens}, remaining={self.remaining})"

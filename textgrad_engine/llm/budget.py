@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.keywords import names_told
@@ -90,12 +90,11 @@ class Reserve:
 
     That holds for a call of the block whenever it is sent, also when the block is left by then.
 
-    Args:
-        paid: whether it was paid for before the block, by a run that goes on in it. That is mostly what blocks inside
-            keep as well, for what comes after them, so the larger of the two is kept.
-
     Attributes:
         kept: how much; set it with `keep`.
+        parts: of that, the parts of a run's end.
+        decided: whether it is known by now what comes after the block; None leaves that to the blocks around. See
+            `Waiting`.
 
     Example:
         >>> with budget(calls=100) as b:
@@ -106,8 +105,9 @@ class Reserve:
         100
     """
 
-    def __init__(self, *, paid: bool = False) -> None:
-        self.kept, self.paid = Amount(), paid
+    def __init__(self, *, decided: bool | None = None) -> None:
+        self.kept, self.decided = Amount(), decided
+        self.parts: dict[Part, Amount] = {}
         self._budgets = _budgets.get()
         self._token: Token[tuple[Reserve, ...]] | None = None
 
@@ -128,9 +128,17 @@ class Reserve:
             each.serve()
 
     @contextlib.contextmanager
-    def lifted(self) -> Iterator[None]:
-        """Inside the block, calls may use it: they are what it is kept for."""
-        with setting(_reserves, tuple(each for each in _reserves.get() if each is not self)):
+    def lifted(self, *, inside: bool = False) -> Iterator[None]:
+        """Inside the block, calls may use it: they are what it is kept for.
+
+        Args:
+            inside: they may use what the blocks inside keep, too.
+        """
+        around = _reserves.get()
+        if self in around:
+            at = around.index(self)
+            around = around[:at] if inside else around[:at] + around[at + 1 :]
+        with setting(_reserves, around):
             yield
 
     def of(self, given: Budget) -> bool:
@@ -147,6 +155,53 @@ class Reserve:
     def largest(self) -> Amount:
         """The most that a call could have needed so far: calls, tokens and money each by itself."""
         return functools.reduce(lambda most, each: most.by(max, each.largest), self._budgets, Amount())
+
+
+Part = Literal["seed", "best", "controls"]
+"""A part of a run's end: the test of its seed texts, that of its best ones, and all that its controls take."""
+
+CERTAIN: tuple[Part, ...] = ("seed", "controls")
+"""The parts that ask the same whatever texts are the best ones."""
+
+
+class Waiting(Reserve):
+    """What was paid for before the block, by a run that goes on in it, and was not asked for again yet.
+
+    Its end is mostly what blocks inside keep, too, for what comes after them. As long as it is not `decided` what that
+    is, as a search may find other texts, they share only what is `CERTAIN`.
+
+    Attributes:
+        moved: whether a search went on behind what is on record, so that its best texts may be others.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moved = False
+
+    def add(self, amount: Amount, part: Part | None, sign: int = 1) -> None:
+        """Keep so much more; with ``sign=-1``, less, as it was asked for again.
+
+        Args:
+            amount: how much.
+            part: of the run's end; None for what does not belong to that.
+            sign: 1 or -1.
+        """
+        if part is not None:
+            self.parts.setdefault(part, Amount()).add(amount, sign)
+        left = Amount()
+        left.add(self.kept)
+        left.add(amount, sign)
+        self.keep(left)
+
+
+def decided() -> bool:
+    """Whether it is known, by the innermost block that knows, what comes after the `Reserve` blocks around."""
+    return _decided(_reserves.get())
+
+
+def waiting() -> list[Waiting]:
+    """The `Waiting` blocks around."""
+    return [each for each in _reserves.get() if isinstance(each, Waiting)]
 
 
 class Budgeted(Wrapper):
@@ -358,8 +413,23 @@ def _kept_of(given: Budget, reserves: tuple[Reserve, ...]) -> Callable[[], Amoun
 def _kept(reserves: Sequence[Reserve]) -> Amount:
     later, paid = Amount(), Amount()
     for each in reserves:
-        (paid if each.paid else later).add(each.kept)
-    return later.by(max, paid)
+        (paid if isinstance(each, Waiting) else later).add(each.kept)
+    shared = paid.by(min, later)
+    if not _decided(reserves):
+        some = Amount()
+        for part in CERTAIN:
+            on_record, wanted = Amount(), Amount()
+            for each in reserves:
+                (on_record if isinstance(each, Waiting) else wanted).add(each.parts.get(part, Amount()))
+            some.add(on_record.by(min, wanted))
+        shared = shared.by(min, some)
+    later.add(paid)
+    later.add(shared, -1)
+    return later
+
+
+def _decided(reserves: Sequence[Reserve]) -> bool:
+    return next((each.decided for each in reversed(reserves) if each.decided is not None), True)
 
 
 _reserves: ContextVar[tuple[Reserve, ...]] = ContextVar("textgrad_engine_reserves", default=())

@@ -35,14 +35,15 @@ import contextlib
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
-from textgrad_engine.llm.budget import Budgeted, Reserve
+from textgrad_engine.llm.budget import Budgeted, Part, Reserve, Waiting, decided
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
@@ -69,6 +70,7 @@ class Resumption:
         phase: gives the number of the phase that code belongs to.
         validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
             it ask for anything.
+        ends: what belongs to the end of the run, by number of the file and line.
 
     Attributes:
         asked: how many calls were passed on to a model, or to a tool.
@@ -82,13 +84,15 @@ class Resumption:
         *,
         phase: Callable[[], int],
         validated: bool | None = None,
+        ends: Mapping[tuple[int, int], Part] = MappingProxyType({}),
     ) -> None:
+        self._ends = ends
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))
         self.tools = ToolsOnRecord(tools)
         self.ids = self.tools.ids | {each.id for each in every if each.id and is_answer(each)}
         self._phase, self._validated, self._watching = phase, validated, validated is not None
         self._lock = threading.Lock()
-        self._reserve: Reserve | None = None
+        self._reserve: Waiting | None = None
         self._others = Counter((each.example, each.purpose) for each in every if is_answer(each) and not each.tool)
         self._anew: set[str] = set()  # examples of which something that had failed is asked or run anew
         self._first: Moment | None = None  # in which all examples ask for the first time
@@ -100,11 +104,9 @@ class Resumption:
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
         """Inside the block, it answers calls, and keeps what it holds from the budgets around the block."""
-        with Reserve(paid=True) as self._reserve, playing(self):
-            everything = Amount()
+        with Waiting() as self._reserve, playing(self):
             for each in self._answers.waiting():
-                everything.add(_amount_of(each))
-            self._reserve.keep(everything)
+                self._reserve.add(_amount_of(each), self._ends.get((each.source, each.line)))
             yield
 
     def validation_ended(self) -> None:
@@ -166,9 +168,14 @@ class Resumption:
             await self._check(entry, equal)
         with self._lock:
             self.asked += 1
-        if self.outer is not None:
-            return await self.outer.answer(model, request)
-        return await model.inner.complete(request)
+        ask = model.inner.complete if self.outer is None else functools.partial(self.outer.answer, model)
+        if known:
+            with Reserve(decided=True):
+                return await ask(request)
+        completion = await ask(request)
+        if self._reserve is not None and not decided():
+            self._reserve.moved = True
+        return completion
 
     async def tool(self, call: ToolCall) -> ToolRecord | None:
         """What a call of a tool gave; None where that is not on record.
@@ -192,12 +199,9 @@ class Resumption:
             return await self._answers.play(taken, model, request)
 
         def given() -> None:
-            left = Amount()
-            left.add(reserve.kept)
-            left.add(_amount_of(taken), -1)
-            reserve.keep(left)
+            reserve.add(_amount_of(taken), self._ends.get((taken.source, taken.line)), -1)
 
-        with reserve.lifted():
+        with reserve.lifted(inside=taken.phase == self._phase()):
             return await self._answers.play(taken, model, request, given)
 
     async def _check(self, entry: dict[str, Any], equal: Equal | None) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -184,8 +185,12 @@ class OPRO(PopulationSearcher):
             if arm in unanswered:
                 outcomes.append(lost(draft, unanswered[arm]))
                 continue
-            why = f"scores {self._marks[arm]:.3f}" if arm in self._marks else "no answer was to be had with it"
-            if arm in self._marks and self._marks[arm] > record:
+            if arm not in self._marks:
+                why = "no answer was to be had with it"
+                outcomes.append(Outcome(replace(draft, problems=(*draft.problems, why)), why, lost=True))
+                continue
+            why = f"scores {self._marks[arm]:.3f}"
+            if self._marks[arm] > record:
                 why += ", the highest so far" if arm == first else ", higher than all before"
             race = self.population.compared(arm, before, objective.clusters)
             if arm in refused:

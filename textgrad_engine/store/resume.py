@@ -12,8 +12,9 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
+from textgrad_engine.llm.budget import Part
 from textgrad_engine.llm.moving import move
-from textgrad_engine.llm.resume import Resumption
+from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.store.calls import answer_from_json, identity_of, tool_from_json
@@ -46,13 +47,18 @@ class Earlier:
         self._number = max(numbers_aside(folder), default=0) + 1
         self._names: dict[tuple[int, int], bytes] = {}
         self._looks: list[set[bytes]] = []
+        self._ends: dict[tuple[int, int], Part] = {}
         run = read_run(folder)
         self.reach = run.reach
         self._begun = {} if anyway else _begun(run)
         self._other_settings = ""
         validated = None if anyway else _has_validated(run)
         self.player = Resumption(
-            self._read(run, anyway), self._read_tools(run, anyway), phase=current_phase.get, validated=validated
+            self._read(run, anyway),
+            self._read_tools(run, anyway),
+            phase=current_phase.get,
+            validated=validated,
+            ends=self._ends,
         )
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
 
@@ -86,10 +92,14 @@ class Earlier:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[When, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
+        ends: dict[tuple[int, int], tuple[str, int]] = {}
         on_record = OnRecord()
         for paid in paid_for(self.folder, or_none=True):
             answer = answer_of(self.folder, paid, source=paid.source or self._number)
-            if paid.entry.get("phase_name") == "test":
+            belongs_to = paid.entry.get("phase_name")
+            if belongs_to in ("test", "control"):
+                ends[answer.source, paid.line] = belongs_to, answer.phase
+            if belongs_to == "test" and is_answer(answer):
                 name = self._names[answer.source, paid.line] = identity_of(paid.entry)
                 looks.setdefault(answer.source, {}).setdefault(answer.phase, set()).add(name)
             on_record.add(paid.source, answer.phase)
@@ -98,6 +108,7 @@ class Earlier:
         if not anyway:
             again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
+        self._ends |= _parts_of(ends, only_seed=not any(event.get("kept") for event in (*run.earlier, *run.events)))
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
             self._looks = [set()]
@@ -280,6 +291,26 @@ def in_order(found: list[tuple[When, Answer]]) -> list[Answer]:
         found: when each was asked for, and the answer.
     """
     return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(sorted(found, key=lambda each: each[0]))]
+
+
+def _parts_of(ends: Mapping[tuple[int, int], tuple[str, int]], *, only_seed: bool) -> dict[tuple[int, int], Part]:
+    """The parts of a run's end that its answers belong to; the best texts are tested first (`Run.evaluate_test`).
+
+    Args:
+        ends: by file and line, the phase that something was asked in and its number.
+        only_seed: whether no texts but the seed texts were kept.
+    """
+    first: dict[int, int] = {}
+    for (source, _), (phase, number) in ends.items():
+        if phase == "test":
+            first[source] = min(number, first.get(source, number))
+
+    def part(source: int, phase: str, number: int) -> Part:
+        if phase == "control":
+            return "controls"
+        return "seed" if only_seed or number > first[source] else "best"
+
+    return {where: part(where[0], *asked) for where, asked in ends.items()}
 
 
 def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:

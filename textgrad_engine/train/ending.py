@@ -24,10 +24,11 @@ NOTE [The end is paid for first]
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.budget import Reserve
+from textgrad_engine.llm.budget import Part, Reserve, waiting
 from textgrad_engine.llm.response import Usage
 
 _BESIDE = 1.25
@@ -75,7 +76,7 @@ class Ending(Reserve):
     """
 
     def __init__(self, seed: int, prompts: int, tests: int, controls: int = 0) -> None:
-        super().__init__()
+        super().__init__(decided=False)
         self._seed, self._prompts, self.controls = seed, prompts, controls
         self.share = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
         self._searches, self.no_controls = Amount(), ""
@@ -111,15 +112,36 @@ class Ending(Reserve):
         amount = self._with_margin(self._cost_of(best).of(missing))
         amount.add(self._test(best, self.tests))
         amount.add(self._searches)
+        self.parts = self._parts(best, self.tests)
+        self.parts["controls"].add(self._searches)
         self.keep(amount)
 
     def drawn(self, best: int | None) -> int:
         """How many test examples there is room for in the end; None stands for no texts but the seed texts."""
         if self._cost is None:
             return self._every
-        room = self.free
-        room.add(self._searches, -1)
-        return self._that_fit(best, room)
+        room, on_record = self.free, dict[Part, Amount]()
+        for each in waiting():
+            room.add(each.kept, -1)
+            for part, amount in each.parts.items():
+                if part != "best" or not each.moved:
+                    on_record.setdefault(part, Amount()).add(amount)
+
+        def fits(some: int, searches: Amount) -> bool:
+            parts, new = self._parts(best, some), Amount()
+            parts["controls"].add(searches)
+            for part, amount in parts.items():
+                known = on_record.get(part, Amount())
+                new.add(amount.by(lambda takes, has: max(0, takes - has), known))
+            largest = Amount() if new == Amount() else self.largest
+            return Amount(new.calls, new.tokens + largest.tokens, new.pico + largest.pico).within(room)
+
+        drawn = self._most_that(lambda some: fits(some, self._searches))
+        if (
+            drawn < self.tests
+        ):  # a search that is played back may have more than its part, and a test goes before controls
+            drawn = max(drawn, self._most_that(lambda some: some <= self.tests and fits(some, Amount())))
+        return drawn
 
     def _share_with_controls(self, val: int, half: Amount) -> None:
         """Give the search and each control as much of what is left, or where that is too little, the controls none."""
@@ -154,8 +176,12 @@ class Ending(Reserve):
 
     def _that_fit(self, best: int | None, room: Amount) -> int:
         """So many test examples fit: all, or a part that is large enough to tell something, or none."""
+        return self._most_that(lambda some: self._test(best, some).within(room))
+
+    def _most_that(self, fit: Callable[[int], bool]) -> int:
+        """The most test examples that fit: all, or a part that is large enough to tell something, or none."""
         parts = [self._every, *range(self._every - 1, _FEWEST - 1, -1)]
-        return next((some for some in parts if self._test(best, some).within(room)), 0)
+        return next(filter(fit, parts), 0)
 
     def _cost_of(self, best: int) -> _Cost:
         """What an example takes with texts of a length."""
@@ -164,6 +190,15 @@ class Ending(Reserve):
         more = max(0, best - self._seed) / _BYTES * max(1.0, cost.calls / self._prompts)
         tokens = cost.tokens + more
         return _Cost(cost.calls, tokens, cost.pico * tokens / cost.tokens if cost.tokens else cost.pico)
+
+    def _parts(self, best: int | None, tests: int) -> dict[Part, Amount]:
+        """What is kept of a test, by whose texts are run; with best texts of None, those are the seed texts."""
+        assert self._cost is not None
+        seed, others = self._cost.of(tests), self._cost_of(best or self._seed).of(tests)
+        found: dict[Part, Amount] = {"seed": seed, "best": Amount() if best is None else others, "controls": Amount()}
+        for _ in range(self.controls):
+            found["controls"].add(others)
+        return {part: _beside(amount) for part, amount in found.items()}
 
     def _test(self, best: int | None, tests: int) -> Amount:
         """What the seed texts, the best ones, if there are others, and those of controls take on test examples."""
@@ -176,12 +211,13 @@ class Ending(Reserve):
     def _with_margin(self, amount: Amount) -> Amount:
         if amount == Amount():
             return amount
-        largest = self.largest
-        return Amount(
-            amount.calls,
-            math.ceil(amount.tokens * _BESIDE) + largest.tokens,
-            math.ceil(amount.pico * _BESIDE) + largest.pico,
-        )
+        largest, amount = self.largest, _beside(amount)
+        return Amount(amount.calls, amount.tokens + largest.tokens, amount.pico + largest.pico)
+
+
+def _beside(amount: Amount) -> Amount:
+    """What is kept of an amount that is expected."""
+    return Amount(amount.calls, math.ceil(amount.tokens * _BESIDE), math.ceil(amount.pico * _BESIDE))
 
 
 def _in_words(amount: Amount, half: Amount) -> str:

@@ -29,7 +29,7 @@ from textgrad_engine.train.leaves import leaves_of, named_in
 from textgrad_engine.train.metric_scores import filled
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
-from textgrad_engine.train.passes import go_backward
+from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.trials import Trials
@@ -252,7 +252,9 @@ class Objective:
         for position, found in zip(positions, every):
             self._known.note((texts, "train", position, 0), found)
         gradients = tuple(tuple(leaf.grad) for leaf in leaves.values())
-        return FeedbackOn(tuple(found.score for found in every), gradients, tuple(problems))
+        scores = tuple(found.score for found in every)
+        problems += none_reached(len(scores), [found.failure for found in every if found.failure is not None])
+        return FeedbackOn(scores, gradients, tuple(problems))
 
     def demos(self, positions: Sequence[int]) -> list[Demo | None]:
         """Training examples to be shown, with their targets as answers; see `optim.search.objective`.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textgrad_engine.autograd import Node, Variable, backward
 from textgrad_engine.autograd.forgiving import forgiving
-from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.errors import UNANSWERED, ConnectionFailed, DeadlineExceeded, RateLimited, ServerFailed
 
 
 def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = None) -> list[str]:
@@ -32,6 +32,23 @@ def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = N
         if node.call is None
         or not node.call.failed  # of an example whose own answer was lost there is no score, either
     ]
+
+
+def none_reached(examples: int, failures: Sequence[Exception]) -> list[str]:
+    """That an endpoint was down for a whole minibatch, in words; nothing where it answered, or refused, any of it.
+
+    Args:
+        examples: in the minibatch.
+        failures: what those failed with that went unanswered.
+    """
+    if not failures or len(failures) < examples or not all(isinstance(each, _DOWN) for each in failures):
+        return []
+    first = failures[0]
+    return [f"none of the {examples} training examples was answered: {type(first).__name__}: {first}"]
+
+
+_DOWN = (ConnectionFailed, DeadlineExceeded, RateLimited, ServerFailed)
+"""What says nothing about an example: what is filtered or refused is so again."""
 
 
 def _is_lost(node: Node, error: BaseException) -> bool:

@@ -14,7 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
 from textgrad_engine.dispatch import current_scope, nudge
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
-from textgrad_engine.llm.budget import budgets_around
+from textgrad_engine.llm.budget import budgets_around, waiting
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
@@ -229,12 +229,19 @@ class Run(abc.ABC):
         with self.ending:
             try:
                 self.train(used)
-            except BudgetExceeded:
+            except BudgetExceeded as error:
                 if self.seed_val is None:
                     raise
                 status = "budget"
+                if error.enough and any(not each.moved for each in waiting()):
+                    _log.warning(
+                        "the budget had no room for more than was on record, as what a search finds has to be tested, "
+                        "too; raise it to %s or more",
+                        error.enough,
+                    )
         wait_for(used)
         self.objective.reach.tell_at_the_end()
+        self.ending.decided = True
         self.ending.keep_for(size_of(self.best), 0)  # the test goes before the rest of the validation set
         with self.ending:
             try:

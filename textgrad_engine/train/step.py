@@ -20,7 +20,7 @@ from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import as_score
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.fields import inputs_and_target
-from textgrad_engine.train.passes import go_backward
+from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
 from textgrad_engine.train.unguided import does_better
@@ -169,14 +169,16 @@ class StepRun(Run):
                     problems = go_backward(roots, stepped)
             scores: list[float | None] = []
             lost: list[str] = []
+            failures: list[Exception] = []
             for name, loss in zip(names, losses):
                 try:
                     scores.append(as_score(loss))
                 except UNANSWERED as error:
                     scores.append(None)
+                    failures.append(error)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
         self.objective.reach.refuse_if_cut_off(names, scores)
-        return scores, problems, lost
+        return scores, problems + none_reached(len(rows), failures), lost
 
     def refusal(self, found: Found) -> str:
         """Why the guards refuse texts that won their race; "" when they do not."""
