@@ -43,8 +43,8 @@ class Variable(Operators):
 
     ``answer == "yes"`` compares data with a text, a number or a list of them, and ``<`` and its like always do; two
     Variables are equal where they are one, and hash is by identity, so ``answer in {"yes"}`` (a set) is False, while
-    ``answer in ("yes",)`` compares. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``, ``==``, ``<``) of
-    a value that is still being computed waits for it.
+    ``answer in ("yes",)`` compares. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``, ``==``, ``<``)
+    of a value that is still being computed waits for it.
 
     Example:
         >>> prompt = Variable("Answer briefly.", role="system prompt", requires_grad=True)
