@@ -25,6 +25,7 @@ class Broken(Function):
     [
         ("value", "'Variable' object has no attribute 'value'; here it is .data"),
         ("role_description", "; here it is .role"),
+        ("set_role_description", "; here it is .role"),
         ("gradients", "; here it is .grad"),
         ("reset_gradients", "; here it is .grad = None"),
         ("detach_", r"; here it is \.detach\(\)"),

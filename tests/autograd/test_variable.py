@@ -116,6 +116,50 @@ def test_equality_and_hash_are_by_identity():
     assert len({one, two, one}) == 2
 
 
+def test_a_plain_value_is_compared_with_the_data():
+    """So `if answer == "yes"` and `match answer` do what they read as, instead of never."""
+    answer, score, batch = tg.Variable("yes"), tg.Variable(1), tg.Variable(["a", "b"])
+    assert answer == "yes"
+    assert answer != "no"
+    assert answer in ("no", "yes")
+    assert score == 1.0
+    assert batch == ["a", "b"]
+    assert answer != 1
+    assert answer is not None
+    assert (answer == None) is False  # noqa: E711  what a slip asks
+    match answer:
+        case "yes":
+            pass
+        case _:
+            pytest.fail("no case")
+
+
+def test_comparing_waits_and_raises_what_the_computation_raised():
+    """A comparison reads the value, so it is never decided before the value is there."""
+
+    class Later(tg.Function):
+        @staticmethod
+        async def forward(text):
+            await asyncio.sleep(0)
+            if text.data == "bad":
+                raise ValueError("no answer")
+            return tg.Variable(text.data.upper())
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    assert Later.apply(tg.Variable("yes")) == "YES"
+    with pytest.raises(ValueError, match="no answer"):
+        _ = Later.apply(tg.Variable("bad")) == "BAD"
+
+
+def test_comparing_inside_vmap_is_refused_as_reading_is():
+    """There a value is a different one for each example, so no branch could be right for all."""
+    with pytest.raises(tg.errors.AutogradError, match="pmap"):
+        func.vmap(lambda text: text + "!" if text == "yes" else text)(["yes", "no"])
+
+
 def test_values_are_ordered_by_their_data():
     """So `if score < 0.5` and `max(scores)` read what is there, and wait for what is not."""
 

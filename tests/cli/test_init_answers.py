@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import tomllib
@@ -48,8 +49,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def init(rows: list[dict[str, Any]], *args: str, name: str = "table.jsonl") -> Result:
     if name.endswith(".csv"):
-        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
-        Path(name).write_text("\n".join(lines), encoding="utf-8")
+        with Path(name).open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, rows[0])
+            table.writeheader()
+            table.writerows(rows)
     else:
         Path(name).write_text("".join([json.dumps(row) + "\n" for row in rows]), encoding="utf-8")
     return invoke("init", "task", "--data", name, "--model", "simulated/tickets", *args)
@@ -144,13 +147,58 @@ def test_a_few_of_them_go_through_folds() -> None:
     assert invoke("train", "task", "--folds", "2", "-q", "--run-dir", "run").exit_code == 0
 
 
-def test_fields_that_are_lists_are_left_out_and_said() -> None:
-    """The rest is scored."""
-    done = init([{"mail": f"m{n}", "target": {"name": f"n{n}", "tags": ["a"]}} for n in range(9)])
-    assert "The field 'tags' of the answers is a list or an object" in " ".join(done.stdout.split())
+def test_fields_that_are_lists_are_in_the_form_and_not_in_the_score() -> None:
+    """The answers of the program are to have them; what exact match cannot compare is said."""
+    rows = [
+        {"mail": f"m{n}", "target": {"name": f"n{n}", "tags": ["a"], "items": [{"sku": f"s{n}", "count": n}]}}
+        for n in range(9)
+    ]
+    done = init(rows)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "The field 'tags' of the answers is a list or an object" in said
+    assert "answers have it, and nothing scores it" in said
     found = config()
     assert found["metric"] == {"name": "exact_match", "field": "name"}
-    assert list(found["program"]["response_format"]["properties"]) == ["name"]
+    form = found["program"]["response_format"]
+    assert form["required"] == ["name", "tags", "items"]
+    assert form["properties"]["tags"] == {"type": "array", "items": {"type": "string"}}
+    assert form["properties"]["items"]["items"] == {
+        "type": "object",
+        "required": ["sku", "count"],
+        "additionalProperties": False,
+        "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}},
+    }
+    assert Path("task/prompt.txt").read_text(encoding="utf-8").endswith("- name\n- tags\n- items\n")
+    assert invoke("eval", "task", "-q").exit_code == 0
+
+
+def test_json_in_a_column_of_a_csv_is_read() -> None:
+    """A cell holds no object, so whoever labels an extraction in a spreadsheet writes it as JSON."""
+    rows = [{**row, "target": json.dumps(row["target"])} for row in objects(120)]
+    done = init(rows, name="table.csv")
+    assert done.exit_code == 0, done.output
+    assert [each["field"] for each in config()["metric"]] == ["queue", "euros"]
+    first = json.loads(Path("task/train.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert set(first["target"]) == {"queue", "euros"}
+
+
+def test_a_row_without_json_among_such_is_named() -> None:
+    """With its line, as where the table has objects."""
+    rows = [{**row, "target": json.dumps(row["target"])} for row in objects(12)]
+    rows[3]["target"] = " "
+    done = init(rows, name="table.csv")
+    assert done.exit_code == 2
+    assert "table.csv:5: column 'target', by --target, is ' ' in this row, and an object in others" in " ".join(
+        done.stderr.split()
+    )
+
+
+def test_truth_values_are_named_as_json_writes_them() -> None:
+    """The prompt asks for JSON, in which there is no True."""
+    rows = [{"mail": f"m{n}", "target": {"name": f"n{n}", "urgent": n % 2 == 0}} for n in range(9)]
+    assert init(rows).exit_code == 0
+    assert "- urgent, which is one of: false, true\n" in Path("task/prompt.txt").read_text(encoding="utf-8")
 
 
 def test_a_column_that_is_one_of_the_answers_is_left_out() -> None:
@@ -183,11 +231,10 @@ def test_labels_with_commas_are_told_apart() -> None:
     [
         (["a", "", " ", "b"], "In 2 rows the column 'kind' is empty."),
         (["a", "", "b"], "In 1 row the column 'kind' is empty."),
-        (['{"a": 1}', "{}"], "The column 'kind' has JSON objects as texts"),
     ],
 )
 def test_texts_that_are_hardly_ever_right_are_told_of(answers: list[str], said: str) -> None:
-    """A table may be half done, and a cell of a CSV holds no object."""
+    """A table may be half done."""
     assert said in " ".join(init_of_kinds(answers).stdout.split())
 
 
@@ -208,7 +255,7 @@ def test_long_answers_are_told_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "csv", "schema"),
+    ("values", "texts_alone", "schema"),
     [
         ((1, 2), False, {"type": "integer"}),
         ((1, 2.5), False, {"type": "number"}),
@@ -226,11 +273,24 @@ def test_long_answers_are_told_of() -> None:
         (("a", "b", "a", "b", None), False, {"type": ["string", "null"]}),
         (("a", "a"), False, {"type": "string"}),
         (("a", "b"), False, {"type": "string"}),
+        (([], []), False, {"type": "array", "items": {"type": "string"}}),
+        (([1], None), False, {"type": ["array", "null"], "items": {"type": "integer"}}),
+        (([1], "a"), False, {"type": ["array", "string"]}),
+        (
+            ({"a": 1}, {"a": 2, "b": [True]}),
+            False,
+            {
+                "type": "object",
+                "required": ["a"],
+                "additionalProperties": False,
+                "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "boolean"}}},
+            },
+        ),
     ],
 )
-def test_the_form_is_that_of_the_values(values: tuple[Any, ...], csv: bool, schema: dict[str, Any]) -> None:
+def test_the_form_is_that_of_the_values(values: tuple[Any, ...], texts_alone: bool, schema: dict[str, Any]) -> None:
     """A number in a CSV is a text that JSON would read as one; a choice has a few values, each more than once."""
-    assert Answer("a", "a", values).schema(texts_alone=csv) == schema
+    assert Answer("a", "a", values).schema(texts_alone=texts_alone) == schema
 
 
 def test_one_column_of_texts_is_a_text() -> None:

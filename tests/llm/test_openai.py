@@ -279,6 +279,25 @@ def test_missing_usage_is_estimated_and_says_so(api, ask, send):
     assert completion.raw["usage_estimated"] is True
 
 
+def test_zeros_in_the_place_of_usage_are_estimated(api, ask, send):
+    """Gateways that do not count send zeros: taken as they are, no limit in tokens or dollars would ever be reached."""
+    zeros = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    api.mock(return_value=httpx.Response(200, json=body(usage=zeros)))
+    completion = send(OpenAIModel("gpt-5-mini", api_key=KEY), ask("a" * 40))
+    assert completion.usage.input_tokens >= 10
+    assert completion.usage.output_tokens >= 1
+    assert completion.raw["usage_estimated"] is True
+
+
+def test_what_is_counted_of_a_usage_with_a_zero_is_kept(api, ask, send):
+    """Some servers say nothing of a prompt that they had cached, and count the answer with its thoughts."""
+    counted = {"prompt_tokens": 0, "completion_tokens": 321, "total_tokens": 321}
+    api.mock(return_value=httpx.Response(200, json=body(usage=counted)))
+    completion = send(OpenAIModel("gpt-5-mini", api_key=KEY), ask("a" * 40))
+    assert completion.usage.input_tokens >= 10
+    assert completion.usage.output_tokens == 321
+
+
 @pytest.mark.parametrize(
     ("finish_reason", "message", "kind"),
     [

@@ -121,6 +121,8 @@ def test_repr_shows_the_tree() -> None:
     assert shown.startswith("Tree(\n  (head): Parameter('head'")
     assert "\n  (left): Leaf(\n    (prompt): Parameter('left'" in shown
     assert repr(nn.ExactMatch()) == "ExactMatch()"
+    assert repr(nn.Metric(len, "length", scale=(0, 9))) == "Metric('length', scale=(0, 9))"
+    assert repr(nn.Judge("Is it polite?", scale=(1, 5))) == "Judge('Is it polite?', scale=(1, 5))"
 
 
 def test_repr_shows_what_a_module_says_of_itself() -> None:

@@ -45,6 +45,22 @@ def test_a_phrase_that_only_some_texts_have_is_warned_of(caplog: pytest.LogCaptu
     assert not warned({"params": [reader], "constraints": []}, {"params": [sorter]})
 
 
+def test_a_forgotten_init_of_the_base_is_named() -> None:
+    """As a Module says it; that there is no `param_groups` tells nobody what to do."""
+
+    class Own(optim.Optimizer):
+        def __init__(self, params: Any) -> None:
+            self.own = list(params)
+
+        def step(self, closure: Any = None) -> None:
+            pass
+
+    with pytest.raises(AttributeError, match=r"Own\.__init__ did not call super\(\)\.__init__\(params, defaults\)"):
+        Own([parameter("Sort.", "sorter")]).step()
+    with pytest.raises(AttributeError, match=r"'TGD' object has no attribute 'parameters'"):
+        _ = optim.TGD([parameter("Sort.", "sorter")]).parameters  # type: ignore[attr-defined]
+
+
 def test_no_parameters_says_why() -> None:
     """The usual reasons are a program without nn.Parameter, and modules where PyTorch does not look for them either."""
     with pytest.raises(ValueError, match=r"got no parameters.*nn\.Parameter, or modules .*nn\.ModuleList"):

@@ -9,7 +9,7 @@ from typing import Any
 
 NAMES = {
     **dict.fromkeys(("value", "text", "content", "get_value", "set_value", "item", "numpy"), "data"),
-    **dict.fromkeys(("role_description", "get_role_description", "role_desc"), "role"),
+    **dict.fromkeys(("role_description", "get_role_description", "set_role_description", "role_desc"), "role"),
     **dict.fromkeys(("gradients", "get_gradient_text", "get_gradient_and_context_text", "feedback"), "grad"),
     **dict.fromkeys(("requires_opt", "trainable"), "requires_grad"),
     **dict.fromkeys(("reset_gradients", "zero_grad"), "grad = None"),

@@ -153,6 +153,13 @@ class Value:
     def __bool__(self) -> bool:
         return bool(self.data)
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str | int | float | list):
+            return bool(self.data == other)
+        return NotImplemented  # two of them are one by identity, as in sets and among an optimizer's parameters
+
+    __hash__ = object.__hash__
+
     def __lt__(self, other: Value | Scalar) -> bool:
         return bool(self.data < _data_of(other))
 

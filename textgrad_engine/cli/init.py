@@ -15,7 +15,7 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
-from textgrad_engine.cli.init_answers import answers_of
+from textgrad_engine.cli.init_answers import answers_of, objects_read
 from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
 from textgrad_engine.cli.init_files import Task, config_of, lines_of, made, parts_of, prompt_of
 from textgrad_engine.cli.init_images import image_columns, looks_like_images
@@ -50,8 +50,8 @@ def init(
         typer.Option(
             "--target",
             metavar="COLUMN",
-            help="The column that holds the right answer: a text, or an object whose fields are scored each by itself. "
-            "Given several times, each column is a field of the answer. Default: target.",
+            help="The column that holds the right answer: a text, or an object (in a CSV as JSON) whose fields are "
+            "scored each by itself. Given several times, each column is a field of the answer. Default: target.",
             show_default=False,
         ),
     ] = None,
@@ -102,6 +102,7 @@ def init(
             raise ConfigError(f"{typed(Path(context.args[0]))}: one folder is made, and the table is that of --data")
         table = load(data)
         check_named(table, data, targets, inputs, clusters)
+        table = objects_read(table, targets)
         answers = answers_of(table, targets)
         leaks = leaking(table, answers, clusters)
         shown = shown_columns(table, data, answers, inputs, clusters, leaks)

@@ -44,7 +44,7 @@ class Answer:
     @property
     def labels(self) -> list[str]:
         """The values that it is a choice among, as far as they can be listed; empty where it is none."""
-        times = Counter(str(value) for value in self.values if value is not None)
+        times = Counter(written(value) for value in self.values if value is not None and not not_compared(value))
         if not times or len(times) > LABELS or min(times.values()) == 1:
             return []
         plain = all(label.strip() and label.isprintable() and not slots_of(label) for label in times)
@@ -69,6 +69,8 @@ class Answer:
             {'type': ['string', 'null']}
         """
         known = [value for value in self.values if value is not None]
+        if any(map(not_compared, known)):
+            return _nested(self.values)
         types = sorted({_type_of(value, texts_alone=texts_alone) for value in known})
         if types == ["integer", "number"]:
             types = ["number"]
@@ -79,6 +81,31 @@ class Answer:
         if types == ["string"] and len(labels := self.labels) > 1:
             return {"type": "string", "enum": labels}
         return {"type": types[0] if len(types) == 1 else types}
+
+
+def _nested(values: Sequence[Any]) -> dict[str, Any]:
+    """The JSON schema of lists and objects; where there are other values among them, the types alone."""
+    known = [value for value in values if value is not None]
+    kinds: dict[type, str] = {list: "array", dict: "object"}
+    if not all(isinstance(value, type(known[0])) for value in known):
+        types = sorted({kinds.get(type(value)) or _type_of(value, texts_alone=False) for value in known})
+        return {"type": [*types, "null"] if len(known) < len(values) else types}
+    if isinstance(known[0], list):
+        inside = [each for value in known for each in value]
+        found: dict[str, Any] = {"type": "array", "items": _form_of(inside)}
+    else:
+        names = list(dict.fromkeys(name for value in known for name in value))
+        found = {
+            "type": "object",
+            "required": [name for name in names if all(name in value for value in known)],
+            "additionalProperties": False,
+            "properties": {name: _form_of([value[name] for value in known if name in value]) for name in names},
+        }
+    return {**found, "type": [found["type"], "null"]} if len(known) < len(values) else found
+
+
+def _form_of(values: Sequence[Any]) -> dict[str, Any]:
+    return Answer("", "", tuple(values)).schema(texts_alone=False) if values else {"type": "string"}
 
 
 def _type_of(value: Any, *, texts_alone: bool) -> str:
@@ -98,14 +125,14 @@ class Answers:
         columns: the columns that hold it.
         each: the answers; one for a text, else one for each field of the JSON object.
         fields: whether they are fields.
-        left_out: fields that no exact match compares.
+        unscored: fields that no exact match compares: lists and objects, which are part of the form alone.
         texts_alone: whether the table has nothing but texts.
     """
 
     columns: tuple[str, ...]
     each: tuple[Answer, ...]
     fields: bool
-    left_out: tuple[str, ...] = ()
+    unscored: tuple[Answer, ...] = ()
     texts_alone: bool = False
 
     @property
@@ -114,23 +141,28 @@ class Answers:
         return len(self.columns) > 1
 
     @property
+    def all(self) -> tuple[Answer, ...]:
+        """All that an answer has, in the order of its fields where that is known."""
+        return (*self.each, *self.unscored)
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The form of the JSON object."""
         return {
             "type": "object",
-            "required": [each.name for each in self.each],
+            "required": [each.name for each in self.all],
             "additionalProperties": False,
-            "properties": {each.name: each.schema(texts_alone=self.texts_alone) for each in self.each},
+            "properties": {each.name: each.schema(texts_alone=self.texts_alone) for each in self.all},
         }
 
     def remarks(self) -> Iterator[str]:
         """What is to be known of it, in sentences."""
         if not self.fields:
             yield from _of_texts(self.each[0])
-        for name in self.left_out:
+        for field in self.unscored:
             yield (
-                f"The field {name!r} of the answers is a list or an object, which exact match does not compare: it is "
-                "left out. A [[metric]] with a function can score it (docs/config.md)."
+                f"The field {field.name!r} of the answers is a list or an object, which exact match does not compare: "
+                "answers have it, and nothing scores it. A [[metric]] with a function can (docs/config.md)."
             )
         if any(each.is_long for each in self.each):
             yield "Exact match wants an answer to the letter, and these are long: see [metric] in config.toml."
@@ -143,18 +175,36 @@ def _of_texts(answer: Answer) -> Iterator[str]:
             f"In {plural(empty, 'row')} the column {answer.column!r} is empty. No model answers with nothing, so they "
             "would never be right: write what is expected, or take them out."
         )
-    if all(isinstance(value, str) and _is_object(value) for value in answer.values):
-        yield (
-            f"The column {answer.column!r} has JSON objects as texts, which exact match compares to the letter. In a "
-            ".jsonl table they can be objects, and each field is scored by itself."
-        )
 
 
-def _is_object(text: str) -> bool:
+def objects_read(table: Dataset, columns: Sequence[str]) -> Dataset:
+    """A table whose answers are objects where it has them as texts: a cell of a CSV holds nothing else.
+
+    Args:
+        table: the table.
+        columns: that hold the answers; where there are several, or some text is no JSON object, it stays as it is.
+
+    Example:
+        >>> table = Dataset([{"mail": "a", "target": '{"n": 1}'}, {"mail": "b", "target": '{"n": 2}'}])
+        >>> [row["target"] for row in objects_read(table, ["target"])]
+        [{'n': 1}, {'n': 2}]
+    """
+    (column, *others) = columns
+    texts = [row.get(column) for row in table]
+    read = [_object_in(text) for text in texts]
+    written_out = [text for text in texts if not (isinstance(text, str) and not text.strip())]
+    if others or not any(read) or sum(each is not None for each in read) < len(written_out):
+        return table
+    rows = [row if each is None else {**row, column: each} for row, each in zip(table, read)]
+    return Dataset(rows, path=table.path, lines=table._lines)
+
+
+def _object_in(text: Any) -> dict[str, Any] | None:
     try:
-        return isinstance(json.loads(text), dict)
+        found = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
-        return False
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def answers_of(table: Dataset, columns: Sequence[str]) -> Answers:
@@ -192,7 +242,7 @@ def _of_objects(table: Dataset, column: str) -> Answers:
         if not isinstance(value, dict):
             raise DataError(
                 f"{table.where(index)}: column {column!r}, by --target, is {written(value)!r:.40} in this row, and an "
-                "object in others; write it as an object, too"
+                "object in others; write it as an object, too, or take the row out"
             )
     names = list(dict.fromkeys(name for value in rows for name in value))
     for name in names:
@@ -212,7 +262,8 @@ def _of_objects(table: Dataset, column: str) -> Answers:
     each = tuple(Answer(name, column, tuple(value[name] for value in rows)) for name in compared)
     for answer in each:
         _check_some(table, answer)
-    return Answers((column,), each, True, tuple(name for name in names if name not in compared))
+    others = [Answer(name, column, tuple(value[name] for value in rows)) for name in names if name not in compared]
+    return Answers((column,), each, True, tuple(others))
 
 
 def _check_some(table: Dataset, answer: Answer) -> None:

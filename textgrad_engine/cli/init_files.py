@@ -70,13 +70,13 @@ def prompt_of(task: Task, given: Path | None) -> str:
             raise ConfigError(f"--prompt {given}: {missing_file(given)}")
         return read_text(given)
     answers = task.answers
-    fields = [{"name": each.name, "labels": each.labels} for each in answers.each if not slots_of(each.name)]
+    fields = [{"name": each.name, "labels": each.labels} for each in answers.all if not slots_of(each.name)]
     labels = [] if answers.fields else answers.each[0].labels
     rendered = templates.load("first_prompt").render(
         inputs=list(task.shown),
         target=answers.each[0].name,
         labels=labels,
-        fields=fields if answers.fields and len(fields) == len(answers.each) else [],
+        fields=fields if answers.fields and len(fields) == len(answers.all) else [],
         is_json=answers.fields,
     )
     return f"{rendered}\n"

@@ -298,7 +298,8 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
 
     Some servers count cached tokens beside the prompt, or reasoning beside the answer (xAI); where the numbers show
     that, they are added, for `Usage` has them inside. What the total has more than its parts is output that they do not
-    name: Gemini's thoughts. What an answer cost is taken from OpenRouter and xAI, who say it.
+    name: Gemini's thoughts. What an answer cost is taken from OpenRouter and xAI, who say it. A prompt of no tokens is
+    what gateways write that do not count, or that had it cached: it is counted here, as where nothing is said.
 
     Args:
         found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
@@ -323,22 +324,23 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
     reasoning = _number(details_out.get("reasoning_tokens")) if isinstance(details_out, dict) else None
     said = _number(found.get("completion_tokens"))
     read = _with_part(_number(found["prompt_tokens"]) or 0, cached or 0)
-    output = count(text, counted_as) if said is None else said
+    uncounted = said is None or not (said or read)
+    output = count(text, counted_as) if uncounted else said or 0
     unnamed = (_number(found.get("total_tokens")) or 0) - read - output
-    if said is None or unnamed <= 0:
+    if uncounted or unnamed <= 0:
         written = _with_part(output, reasoning or 0)
     else:
         written, reasoning = output + unnamed, max(reasoning or 0, unnamed)
     return (
         Usage(
-            input_tokens=read,
+            input_tokens=read or count_request(request, counted_as),
             output_tokens=written,
             cached_tokens=cached or 0,
             reasoning_tokens=reasoning or 0,
             calls=1,
             dollars=_cost(found),
         ),
-        said is None,
+        uncounted or not read,
     )
 
 

@@ -96,6 +96,10 @@ class Metric(OneVariable):
         self.fn, self.purpose, self.success_fn, self.scale = fn, purpose, success_fn, scale
         self._called = self._read()
 
+    def extra_repr(self) -> str:
+        """The purpose, and the scale."""
+        return f"{self.purpose!r}{f', scale={self.scale}' if self.scale else ''}"
+
     @property
     def reads_inputs(self) -> bool:
         """Whether the function names ``inputs``."""
@@ -165,6 +169,10 @@ class Judge(OneVariable):
         self.instructions, self.scale, self.success_fn, self.model = instructions, scale, success_fn, model
         self.eval_mode = eval_mode
         self._settings = judge_settings(model, scale)
+
+    def extra_repr(self) -> str:
+        """The criteria, where they are no part, and the scale."""
+        return f"{f'{self.instructions!r}, ' if isinstance(self.instructions, str) else ''}scale={self.scale}"
 
     def forward(
         self, prediction: Variable, target: Variable | str | None = None, inputs: Mapping[str, Any] | None = None

@@ -10,7 +10,7 @@ import pathlib
 import uuid
 from collections.abc import Mapping
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
@@ -18,13 +18,13 @@ from textgrad_engine.fences import unfilled
 from textgrad_engine.llm.images import is_part, part_problem
 from textgrad_engine.ops.images import ContentPart
 
-_templates: WeakSet[Variable] = WeakSet()
+_templates: WeakValueDictionary[int, Variable] = WeakValueDictionary()  # by id, as a set would compare them
 
 
 def note_template(text: Any) -> None:
     """Note that the slots of a text are filled, if it is a leaf that may be trained."""
-    if isinstance(text, Variable) and text.requires_grad and text.is_leaf and text not in _templates:
-        _templates.add(text)
+    if isinstance(text, Variable) and text.requires_grad and text.is_leaf and not is_template(text):
+        _templates[id(text)] = text
 
 
 def is_template(leaf: Variable) -> bool:
@@ -36,7 +36,7 @@ def is_template(leaf: Variable) -> bool:
         >>> is_template(prompt), is_template(answer)
         (True, False)
     """
-    return leaf in _templates
+    return _templates.get(id(leaf)) is leaf
 
 
 _PLAIN = (Variable, str, int, float, list, type(None), ContentPart)

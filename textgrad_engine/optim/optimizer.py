@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
@@ -119,11 +119,21 @@ class Optimizer:
         given = list(params)
         if not given:
             raise ValueError(
-                "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter, or "
-                "modules are in a plain list or dict (nn.ModuleList, nn.ModuleDict)"
+                "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter, and "
+                "none is found in plain lists and dicts (in nn.ModuleList, nn.ParameterList and their like they are)"
             )
         for group in groups_of(given):
             self.add_param_group(group)
+
+    if not TYPE_CHECKING:  # for type checkers there are no other attributes
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("param_groups", "_pre_hooks"):
+                raise AttributeError(
+                    f"{type(self).__name__}.__init__ did not call super().__init__(params, defaults), which comes "
+                    "first in it"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Train further parameters, with settings of their own; see the class for errors."""

@@ -70,8 +70,9 @@ class Reach:
                 _log.warning(
                     "none of the first %d losses leads back to %s: no feedback on them gets there. A program that "
                     "reads the .data of an answer and goes on with what Python makes of it joins the two by "
-                    "ops.straight_through(result, answer); one that uses other prompts for these examples is as it "
-                    "should be%s",
+                    "ops.straight_through(result, answer); an f-string with a parameter in it is plain text, where "
+                    "ops.format, + and {slots} keep the way back; one that uses other prompts for these examples is as "
+                    "it should be%s",
                     len(roots),
                     " or ".join(unheard),
                     _about_tools(),
@@ -103,7 +104,8 @@ class Reach:
             waived = sum(times > 1 for each, times in self._lost.items() if each not in self._cut_off)
         repair = (
             "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
-            "or what .detach() gives, and not under no_grad(); what Python made of an answer's .data is joined to that "
+            "or what .detach() gives, and not under no_grad(); an f-string with a parameter in it is plain text, where "
+            "ops.format, + and {slots} keep the way back; what Python made of an answer's .data is joined to that "
             "by ops.straight_through(result, answer). The loss must use what it returns"
             f"{_about_tools()}"
         )

@@ -1,0 +1,65 @@
+import logging
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
+from textgrad_engine.nn.overlooked import overlooked
+from textgrad_engine.testing import simulated_task
+
+
+class Steps(nn.Module):
+    """Has its main prompt where it is found, and what `held` gives in plain containers."""
+
+    def __init__(self, main: nn.Module, **held: object) -> None:
+        super().__init__()
+        self.main = main
+        for name, value in held.items():
+            setattr(self, name, value)
+
+    def forward(self, parcel: str) -> tg.Variable:
+        return self.main(parcel=parcel)
+
+
+def prompt() -> nn.Parameter:
+    return nn.Parameter("Answer.", role="system prompt")
+
+
+def chat() -> nn.ChatCompletion:
+    return nn.ChatCompletion("{parcel}", system=prompt())
+
+
+def test_parameters_in_plain_containers_are_named() -> None:
+    """They are the usual slip of who comes from plain Python: such texts are asked, and never trained."""
+    program = Steps(chat(), drafts=[chat()], texts={"a": prompt()}, pair=(prompt(),))
+    program.drafts.append(chat())
+    assert overlooked(program) == ["drafts[0].system", "drafts[1].system", "texts['a']", "pair[0]"]
+    assert overlooked(nn.Sequential(program))[0] == "0.drafts[0].system"
+
+
+def test_what_is_found_or_frozen_or_no_parameter_is_not_named() -> None:
+    """A list beside what is registered, and texts that are meant to stay, are as they should be."""
+    main = chat()
+    frozen = prompt().requires_grad_(False)
+    program = Steps(main, again=[main, main.system], fixed=[frozen], other=[1, "a", None, tg.Variable("b")], none={})
+    program.steps = nn.ModuleList([chat()])
+    assert overlooked(program) == []
+
+
+def test_a_run_tells_of_them_before_it_asks_anybody(caplog: pytest.LogCaptureFixture) -> None:
+    """Else it is paid for, ends well, and half of the program was never looked at."""
+    task = simulated_task(rules=2, seed=3, train=8, val=8, test=8)
+    program = Steps(task.program(), drafts=[chat()])
+    with tg.use_models(forward=task.model), caplog.at_level(logging.WARNING):
+        tg.Trainer(max_steps=1).fit(program, task.loss, optim.TGD(program.parameters()), task.train, task.val)
+    (said,) = [each for each in caplog.messages if "plain lists" in each]
+    assert "(drafts[0].system): they are not trained" in said
+    assert "nn.ModuleList" in said
+
+
+def test_an_optimizer_without_parameters_says_where_none_are_found() -> None:
+    """The whole program in a list is an error at once."""
+    program = nn.Module()
+    program.steps = [chat()]
+    with pytest.raises(ValueError, match=r"none is found in plain lists and dicts \(in nn\.ModuleList"):
+        optim.TGD(program.parameters())
