@@ -141,6 +141,14 @@ def test_what_kept_lines_of_another_prompt_counts_as_lost_beside_this_one(kept: 
     assert ((proof.at_worst or 1.0) if shown else (proof.refused or 0.0)) > (alone.proof.at_worst or 1.0)
 
 
+def test_an_example_without_fresh_answers_keeps_its_line() -> None:
+    """What it loses without the line is not known, so it is taken for the worst."""
+    case = Case(0.0, 0.2, 1, lost=1)
+    case.races.losers = lambda *_: [0]  # type: ignore[method-assign]
+    asyncio.run(case.proof.is_shown("Be kind.", [("Be good.", [0])]))
+    assert case.proof.kept_by == {0: -1.0}
+
+
 def test_what_does_not_change_by_itself_is_not_run_again() -> None:
     """The races have run it all; what rare losses nobody saw is said."""
     steady = Case(0.0, 0.0, 0)
@@ -196,6 +204,43 @@ def test_where_nothing_can_be_told_the_whole_prompt_stays_and_that_is_said() -> 
     said = " ".join(render_shrunk(found).split())
     assert "these examples could not show that a shorter text is as good" in said
     assert f"{found.needed[0]} can, or a judge that is less noisy" in said
+
+
+def test_clusters_of_unlike_sizes_count_like_so_many_of_the_largest() -> None:
+    """One more like that may lose all; so a margin is said that can be shown where nothing is lost."""
+    mails = [0] * 8 + [1] * 8 + [*range(2, 34)]
+    val = [{**row, "mail": str(mail)} for row, mail in zip(rows(48), mails)]
+    objective = Objective(program(grades(0.0, 0)), LOSS, val, clusters="mail")
+    before = objective.evaluation((WHOLE,))
+    margin = usual_margin(objective, before, ERROR)
+    six = Objective(program(grades(0.0, 0)), LOSS, rows(6))
+    assert margin == usual_margin(six, six.evaluation((WHOLE,)), ERROR)
+    races = ShorterTexts(objective, (WHOLE,), before, 0.6, None, 0)
+    assert asyncio.run(AsGood(races, lambda text: (text,), margin, ERROR).is_shown("Be kind."))
+
+
+def test_what_would_do_is_what_all_prompts_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has the smallest share of the error, as nothing of it comes from one before."""
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = program(grades(0.5, 3)), program(grades(0.5, 3))
+
+        def forward(self, word: str) -> Any:
+            return self.second(word=self.first(word=word))
+
+    needed: list[tuple[int, float]] = []
+
+    class Noted(AsGood):
+        @property
+        def needed(self) -> tuple[int, float]:
+            needed.append(super().needed)
+            return needed[-1]
+
+    monkeypatch.setattr(shrinking, "AsGood", Noted)
+    found = shrink(Two(), LOSS, rows(8), margin=0.05)
+    assert found.needed == max(needed) > min(needed)
 
 
 def each_its_own(request: Request) -> str:

@@ -24,7 +24,8 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from textgrad_engine import dispatch
 from textgrad_engine.errors import BudgetExceeded
@@ -59,7 +60,7 @@ MOST_MARGIN = 0.25
 
 def usual_margin(objective: Objective, before: Evaluation, error: float) -> float:
     """`MARGIN`, or more where so few examples, or clusters, could not show it; of the fewest none may lose."""
-    groups = len(set(_names(objective, [n for n, score in enumerate(before.scores) if score is not None])))
+    groups = _groups(_names(objective, [n for n, score in enumerate(before.scores) if score is not None]))
     none_lost = shown_margin(groups, sd=0.0, error=error, power=POWER)
     return min(1.0, max(MARGIN, min((ROOM - math.log(error)) / groups, max(MOST_MARGIN, none_lost))))
 
@@ -88,7 +89,7 @@ class AsGood:
         self._every = sorted(races.board.val)
         self._name_of = dict(zip(self._every, _names(races.objective, self._every)))
         self.kept_by, self._looked = dict(kept_by or {}), False
-        self._groups = len(set(self._name_of.values()))
+        self._groups = _groups(self._name_of.values())
         # As `shown_margin` has it, whose examples stand for themselves.
         self._spread = math.sqrt(2 * races.noise * self._groups / len(self._every)) / races.board.scale
         self.at_worst: float | None = None
@@ -143,8 +144,9 @@ class AsGood:
                 continue
             losers = self._races.losers(self._put, text, asked, self._is_shared)
             if losers and not self._is_shared(losers):
-                for n, change in self._differences(text, losers).items():  # what chose them would flatter the loss
-                    found[n] = min(change, found.get(n, 0.0))
+                told = self._differences(text, losers)  # what chose them would flatter the loss
+                for n in losers:
+                    found[n] = min(told.get(n, -1.0), found.get(n, 0.0))
         return found
 
     def _shown(self, text: str, without: Sequence[Without]) -> bool:
@@ -192,3 +194,9 @@ class AsGood:
 def _names(objective: Objective, examples: Sequence[int]) -> Sequence[object]:
     """What some examples belong to: their clusters, or themselves."""
     return [objective.clusters[n] for n in examples] if objective.clusters else examples
+
+
+def _groups(names: Iterable[object]) -> int:
+    """So many clusters as large as the largest are worth what these examples show of rare losses."""
+    sizes = Counter(names).values()
+    return sum(sizes) // max(sizes)

@@ -38,12 +38,11 @@ def run_controls(run: Run) -> None:
         best = run.seed | dict(zip(objective.names, found.texts))
         made = Control(name, best, found.val, None, None, None, found.tried, found.kept, found.usage, found.problem)
         run.controls = replace(run.controls, each=(*run.controls.each, _beside(run, made)))
-    run.controls = replace(run.controls, problem="")  # as where answers from a cache left them room
+    run.controls = replace(run.controls, problem="")  # a cache, or a search that ends early, left them room
     if run.best_test is not None:
         tested = _tested(run, run.controls.each)
         each = [replace(made, test=tested.get(_key(made.best))) for made in run.controls.each]
         run.controls = replace(run.controls, each=tuple(_beside(run, made) for made in each))
-    run.controls = replace(run.controls, problem="")  # a search that ends early may leave them room all the same
 
 
 def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, str]], Evaluation]:

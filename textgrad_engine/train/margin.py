@@ -3,7 +3,9 @@
 A t-interval knows only what was seen. Of 30 examples none shows a loss that 1 in 20 has, one time in five, and it says
 then that nothing is lost. Here the worst value that there can be is taken to have been seen once more than it was, and
 the values are weighed at random (Gaffke's bound, of which the Bayesian bootstrap is the half without that value). Of
-values of two sizes it is Clopper and Pearson's bound. No case is known in which it holds less often than it says.
+values of two sizes it is Clopper and Pearson's bound. No case is known in which it holds less often than it says. The
+worst cluster is taken to be as large as the largest: with one of the mean size, bounds of simulated clusters of which
+the large ones lose more were wrong in up to 15 of 100.
 
 Sources: Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable",
 Mathematical Methods of Statistics 14 (2005); Learned-Miller and Thomas, arXiv:1905.06208; Phan, Thomas and
@@ -42,7 +44,7 @@ def lowest_mean(
         lowest: the lowest value that there can be.
         clusters: which cluster each example belongs to; None when each stands for itself.
         error: the share of such bounds that are above the true mean, at most.
-        resamples: how many times weights are drawn.
+        resamples: how many times weights are drawn, or as often as an error needs that is less than one of these.
         seed: equal seeds give equal bounds.
 
     Raises:
@@ -60,15 +62,15 @@ def lowest_mean(
     if (least := min(numbers)) < lowest:
         raise ValueError(f"the lowest value is to be {lowest}, and one is {least}")
     means, sizes = cluster_means(numbers, range(len(numbers)) if clusters is None else clusters)
-    means, weights = [*means, lowest], [*map(float, sizes), sum(sizes) / len(sizes)]
-    source = random.Random(seed)
+    means, weights = [*means, lowest], [*sizes, max(sizes)]
+    source, resamples = random.Random(seed), max(resamples, math.ceil(1 / error))
     if len(set(weights)) == 1:  # weights of equal values are drawn together
         means = sorted(means)
         shapes = {value: len([*group]) for value, group in itertools.groupby(means)}
         drawn = [_weighed([*shapes], [*shapes.values()], source) for _ in range(resamples)]
     else:
         drawn = [_weighed(means, [1] * len(means), source, weights) for _ in range(resamples)]
-    return sorted(drawn)[int(error * resamples)]
+    return sorted(drawn)[int(error * (resamples + 1)) - 1]
 
 
 def shown_margin(n: int, *, sd: float, largest: float = 1.0, error: float = 0.05, power: float = 0.8) -> float:

@@ -214,7 +214,7 @@ def shrink(
             try:
                 proof = AsGood(races, put, margin, error, kept_by)
                 if proof.fresh is None:
-                    needed = proof.needed
+                    needed = max(needed or proof.needed, proof.needed)  # that of the smallest share of the error
                     continue
                 work = functools.partial(
                     leave_out,
