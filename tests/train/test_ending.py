@@ -224,6 +224,28 @@ def test_controls_that_a_budget_has_no_room_for_are_missing_with_a_word(
     assert result.compared_on == "test"
 
 
+@pytest.mark.parametrize("optimizer", ["BeamSearch", "TGD"])
+def test_a_search_that_came_to_no_step_beside_controls_says_why(
+    task: SimulatedTask, optimizer: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without controls the same budget is enough for steps, and nothing is said."""
+    with tg.budget(calls=320):
+        result = fit(task, optimizer, controls=True)
+    assert result.controls is not None
+    assert (result.steps, len(result.controls.each)) == ((), 2)
+    why = (
+        "no step fitted into what the budget has for the search beside controls, 64 calls with the first validation; "
+        "raise it, or leave the controls out"
+    )
+    assert result.controls.problem == why
+    assert why in str(result)
+    assert why in caplog.messages
+    with tg.budget(calls=320):
+        alone = fit(task, optimizer)
+    assert alone.steps
+    assert "no step" not in str(alone)
+
+
 def test_a_budget_too_small_to_test_the_texts_of_controls_says_that() -> None:
     """Not that the search would have had less than the first validation took, where it would have had more."""
     with tg.budget(calls=145):
@@ -252,7 +274,10 @@ def test_controls_have_their_part_of_a_budget_that_a_search_would_spend(task: Si
     with tg.budget(calls=500) as spent:
         result = fit(task, optimizer, max_epochs=50, controls=True)
     assert result.controls is not None
-    assert (result.status, result.compared_on, result.controls.problem) == ("budget", "test", "")
+    assert (result.status, result.compared_on) == ("budget", "test")
+    assert (
+        bool(result.controls.problem) == (not result.steps) == (optimizer == "OPRO")
+    )  # whose steps take more
     assert result.controls.calls == 124
     assert [made.usage.calls for made in result.controls.each] == [124, 124]
     assert [made.compared_on for made in result.controls.each] == ["test", "test"]

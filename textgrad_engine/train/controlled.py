@@ -38,7 +38,8 @@ def run_controls(run: Run) -> None:
         best = run.seed | dict(zip(objective.names, found.texts))
         made = Control(name, best, found.val, None, None, None, found.tried, found.kept, found.usage, found.problem)
         run.controls = replace(run.controls, each=(*run.controls.each, _beside(run, made)))
-    run.controls = replace(run.controls, problem="")  # a cache, or a search that ends early, left them room
+    if run.ending.no_controls:  # a cache, or a search that ends early, left them room all the same
+        run.controls = replace(run.controls, problem="")
     if run.best_test is not None:
         tested = _tested(run, run.controls.each)
         each = [replace(made, test=tested.get(_key(made.best))) for made in run.controls.each]

@@ -51,7 +51,7 @@ class Controls:
         calls: how many calls it used before the test set was opened, and each control at most for its search.
         usage: what these calls of the optimizer's used.
         each: the controls.
-        problem: why a budget had no room for them beside the search, in words; else "".
+        problem: why a budget had no room for them beside the search, or none for a step beside them, in words; else "".
     """
 
     optimizer: str

@@ -14,7 +14,7 @@ NOTE [The end is paid for first]
     there was. So where they are asked for, each keeps as much as the search and all before it may take, and what its
     texts take on the validation and the test set: of what all ends leave, the search has an equal part. Where that is
     less than the first validation took, or a test of all texts has no room, nothing is kept for them: the search has
-    it, and the result says so.
+    it, and the result says so. So it does where that was too little for a step, which nobody knows before.
 
     What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid; for
     longer texts as many tokens more as they are longer. Tokens and money vary, so a part more is kept of them, and the
@@ -170,6 +170,18 @@ class Ending(Reserve):
             setattr(share, name, first + part)
             setattr(searches, name, self.controls * (first + part + later))
         self.share, self._searches = share, searches
+
+    @property
+    def no_step(self) -> str:
+        """Where a search came to no step beside controls, why, in words; "" where none are kept for."""
+        most = [f"{getattr(self.share, name) / unit:,.6g} {word}" for name, (word, unit) in _SORTS.items()]
+        limits = [said for said, each in zip(most, vars(self.share).values()) if each < UNLIMITED]
+        if not self.controls or not limits:
+            return ""
+        return (
+            f"no step fitted into what the budget has for the search beside controls, {' and '.join(limits)} with the "
+            "first validation; raise it, or leave the controls out"
+        )
 
     def _leave_controls_out(self, why: str) -> None:
         self.controls, self.no_controls = 0, f"the budget had no room for controls: {why}; raise it"

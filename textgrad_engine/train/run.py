@@ -185,11 +185,14 @@ class Run(abc.ABC):
             self.emit(self.started())
             try:
                 status = self.train_until_spent(used)
+                no_step = "" if self.steps or status != "budget" else self.ending.no_step
+                if no_step:
+                    _log.warning("%s", no_step)
                 searched = Controls(
                     type(self.optimizer).__name__,
                     used.total.calls + used.cached,
                     used.total,
-                    problem=self.ending.no_controls,
+                    problem=self.ending.no_controls or no_step,
                 )
                 if self.test is not None:
                     self.test.end_training()
