@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import nn
-from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.errors import BudgetExceeded, TruncatedResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.testing import FunctionModel
@@ -147,6 +147,20 @@ def test_an_example_without_fresh_answers_keeps_its_line() -> None:
     case.races.losers = lambda *_: [0]  # type: ignore[method-assign]
     asyncio.run(case.proof.is_shown("Be kind.", [("Be good.", [0])]))
     assert case.proof.kept_by == {0: -1.0}
+
+
+@pytest.mark.parametrize("cut", [1, 6])
+def test_an_answer_that_is_lost_without_a_line_tells_who_keeps_it(cut: int) -> None:
+    """As a wrong one does; where many are lost, the text is bad and nothing is out of order."""
+
+    def model(request: Request) -> str:
+        if "Be good." not in request.messages[0].text and int(request.messages[-1].text[1:]) < cut:
+            raise TruncatedResponse("it was cut off")
+        return "1.0"
+
+    objective = Objective(program(model), LOSS, rows(8))
+    races = ShorterTexts(objective, (WHOLE,), objective.evaluation((WHOLE,)), 0.6, None, 0)
+    assert races.losers(lambda text: (text,), "Be right.\nBe kind.", [0], lambda found: len(found) > 1) == [0]
 
 
 def test_what_does_not_change_by_itself_is_not_run_again() -> None:

@@ -116,20 +116,20 @@ class ShorterTexts:
         Args:
             put: puts the text in its place.
             text: the text.
-            first: the examples that are run first.
+            first: the examples that are run first; they asked for what it lacks, so an answer that is lost tells that.
             enough: whether so many of them will do.
 
         Raises:
             BudgetExceeded: they cannot be paid for.
         """
         found: list[int] = []
-        scores = answered(functools.partial(self._both, put(text)))
         waiting = [*dict.fromkeys([*first, *self.examples])]
         while waiting and not enough(found):
             some, waiting = waiting[:BATCH], waiting[BATCH:]
-            before, after = scores(some)
-            pairs = zip(some, before, self._sure(put, text, some, before, after))
-            found += [n for n, old, new in pairs if old is not None and new is not None and new < old - self._tolerance]
+            before, after = self._scores(self.start, some, 0), self._look(put, text, some, 0)
+            for n, old, new in zip(some, before, self._sure(put, text, some, before, after)):
+                if old is not None and (n in first if new is None else new < old - self._tolerance):
+                    found.append(n)
         return found
 
     def begin(self) -> None:
