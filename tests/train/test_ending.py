@@ -275,9 +275,7 @@ def test_controls_have_their_part_of_a_budget_that_a_search_would_spend(task: Si
         result = fit(task, optimizer, max_epochs=50, controls=True)
     assert result.controls is not None
     assert (result.status, result.compared_on) == ("budget", "test")
-    assert (
-        bool(result.controls.problem) == (not result.steps) == (optimizer == "OPRO")
-    )  # whose steps take more
+    assert bool(result.controls.problem) == (not result.steps) == (optimizer == "OPRO")  # whose steps take more
     assert result.controls.calls == 124
     assert [made.usage.calls for made in result.controls.each] == [124, 124]
     assert [made.compared_on for made in result.controls.each] == ["test", "test"]
