@@ -111,7 +111,7 @@ def test_the_page_has_the_final_prompt_once_as_a_whole_and_the_words_of_the_term
     assert "unchanged" in render_folds(folds)
 
 
-def test_controls_that_the_budget_had_no_room_for_are_in_no_report(tmp_path: Path) -> None:
+def test_controls_that_the_budget_had_no_room_for_are_in_no_report(made: Any, tmp_path: Path) -> None:
     """It says so, instead of sending the reader there."""
     folds = made(tmp_path / "run")
     first, *others = folds.found.folds
