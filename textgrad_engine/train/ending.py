@@ -137,9 +137,8 @@ class Ending(Reserve):
             return Amount(new.calls, new.tokens + largest.tokens, new.pico + largest.pico).within(room)
 
         drawn = self._most_that(lambda some: fits(some, self._searches))
-        if (
-            drawn < self.tests
-        ):  # a search that is played back may have more than its part, and a test goes before controls
+        # A search that is played back may have more than its part, and a test goes before controls.
+        if drawn < self.tests:
             drawn = max(drawn, self._most_that(lambda some: some <= self.tests and fits(some, Amount())))
         return drawn
 
