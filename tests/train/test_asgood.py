@@ -7,6 +7,7 @@ import functools
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -307,6 +308,9 @@ def test_a_short_text_for_which_the_budget_left_no_look_is_no_fault_of_the_examp
     said = " ".join(render_shrunk(found).split())
     assert "stays as it was: the budget was spent before a shorter text that was found was" in said
     assert "cost answers" not in said
+    shorter = replace(found, removed={"system": (1,)})
+    said = " ".join(render_shrunk(shorter).split())
+    assert "gets no shorter than this: the budget was spent before a still shorter text that was found was" in said
 
 
 def test_the_prompts_of_a_program_share_the_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,15 +68,17 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
         )
     for name, lost in result.refused.items():
         which = "The prompt" if len(result.removed) == 1 else name
-        stays = "is no shorter" if result.removed[name] else "stays as it was"
+        stays, text = "stays as it was", "a shorter text"
+        if result.removed[name]:
+            stays, text = "gets no shorter than this", "a still shorter text"
         if result.ended == "budget" and lost > 1:
-            yield f"{which} {stays}: the budget was spent before a shorter text that was found was shown to be as good."
+            yield f"{which} {stays}: the budget was spent before {text} that was found was shown to be as good."
             continue
         could = f"may cost up to {score(lost)} of the scale where up to {score(result.margin)} is taken"
         could = could if lost <= 1 else "cost answers"
         more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
         yield (
-            f"{which} {stays}: a shorter text that was found {could}, as far as {few} can tell. {more}, a judge that "
+            f"{which} {stays}: {text} that was found {could}, as far as {few} can tell. {more}, a judge that "
             "is less noisy, or a larger --margin may show that it is as good."
         )
     if result.needed is not None:
