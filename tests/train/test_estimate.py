@@ -107,6 +107,19 @@ def test_a_price_that_is_not_known_is_not_a_zero() -> None:
     assert estimate(tg.Trainer(), program, loss, optimizer, ROWS, ROWS, models=models).dollars is None
 
 
+def test_a_service_tier_costs_what_it_does_there() -> None:
+    """OpenAI's flex processing costs half; a limit in dollars counts by it, too."""
+    program, loss, optimizer = parts()
+
+    def least(**settings: Any) -> float:
+        models = {"forward": llm.resolve("openai/gpt-5-mini", api_key="x", **settings)}
+        found = estimate(tg.Trainer(), program, loss, optimizer, ROWS, ROWS, models=models).dollars
+        assert found is not None
+        return found.low
+
+    assert least(extra={"service_tier": "flex"}) == pytest.approx(least() / 2)
+
+
 def test_a_judge_is_counted_with_a_score_of_its_scale() -> None:
     """The rehearsal keeps to the judge's scale, and its calls are a purpose of their own."""
     program, loss, optimizer = parts(nn.Judge("Is it polite?", scale=(1, 5)))

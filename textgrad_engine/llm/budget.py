@@ -17,7 +17,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget
 from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
-from textgrad_engine.llm.prices import highest_price_of, price_of
+from textgrad_engine.llm.prices import highest_price_of, price_of, tier_of
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
@@ -319,7 +319,7 @@ class Budgeted(Wrapper):
 
     def _worst_case(self, request: Request, output: int, budgets: tuple[Budget, ...]) -> Amount:
         usage = Usage(input_tokens=most_of_request(request, self.name), output_tokens=output, calls=1)
-        dollars = highest_price_of(self.inner, usage, self._tier(request))
+        dollars = highest_price_of(self.inner, usage, tier_of(self.inner, request.config))
         if dollars is None and any(each.dollars is not None for each in budgets):
             error = UnknownPriceError(
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
@@ -329,11 +329,6 @@ class Budgeted(Wrapper):
             raise mark(error, sent=False)
         return Amount(1, usage.total_tokens, math.ceil(Decimal(str(dollars or 0.0)) * PICO))
 
-    def _tier(self, request: Request) -> str | None:
-        """The service tier that is asked for; some cost twice as much."""
-        tier = request.config.extra.get("service_tier", self._defaults.extra.get("service_tier"))
-        return tier if isinstance(tier, str) else None
-
     def _with_price(self, usage: Usage, request: Request, answer: Mapping[str, Any] | None = None) -> Usage:
         if usage.dollars:  # the endpoint said so itself
             return usage
@@ -341,7 +336,8 @@ class Budgeted(Wrapper):
             dollars: float | None = 0.0
         else:
             served = (answer or {}).get("service_tier")  # another one than was asked for, when that is full
-            dollars = price_of(self.inner, usage, served if isinstance(served, str) else self._tier(request))
+            tier = served if isinstance(served, str) else tier_of(self.inner, request.config)
+            dollars = price_of(self.inner, usage, tier)
         return usage if usage.dollars == dollars else usage.model_copy(update={"dollars": dollars})
 
     def _warn(self, usage: Usage, amount: Amount, budgets: tuple[Budget, ...]) -> None:

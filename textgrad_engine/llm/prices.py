@@ -15,9 +15,11 @@ from typing import Any
 
 from textgrad_engine.checks import check
 from textgrad_engine.llm.loading import loading
-from textgrad_engine.llm.model import Model, Wrapper, innermost, is_free, stated_price
-from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free, stated_price
+from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Price, Usage
+
+_TIER = "service_tier"
 
 _lock = threading.Lock()
 _overrides: dict[str, Price] = {}
@@ -130,6 +132,23 @@ def highest_price_of(model: Model, usage: Usage, tier: str | None) -> float | No
     return price_fresh if price_cached is None else max(price_fresh, price_cached)
 
 
+def tier_of(model: Model, config: GenerateConfig | None = None) -> str | None:
+    """The service tier that a model is asked for, as OpenAI's "flex", which costs half, or "priority", twice as much.
+
+    Args:
+        model: the model, which may fill in settings.
+        config: those of a request, which go first.
+
+    Example:
+        >>> from textgrad_engine.llm import resolve
+        >>> tier_of(resolve("openai/gpt-5-mini", api_key="x", extra={"service_tier": "flex"}))
+        'flex'
+    """
+    asked = {} if config is None else config.extra
+    tier = asked.get(_TIER, defaults_of(model).extra.get(_TIER))
+    return tier if isinstance(tier, str) else None
+
+
 def known_context(model_name: str, base_url: str = "") -> int | None:
     """The tokens that a model reads at most, as the table that genai-prices ships has it; None when it does not know.
 
@@ -188,7 +207,7 @@ def _calculated(name: str, provider: str | None, usage: Usage, tier: str | None 
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_tokens or None,
     )
-    context = None if tier is None else {"service_tier": tier}
+    context = None if tier is None else {_TIER: tier}
     return genai_prices.calc_price(tokens, name, provider_id=provider, price_context=context)
 
 

@@ -13,7 +13,7 @@ from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.prices import price_of
+from textgrad_engine.llm.prices import price_of, tier_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.roles import use_models
@@ -248,7 +248,7 @@ def dollars_of(models: Mapping[str, Model], inputs: dict[str, Range], outputs: d
             usage = Usage(
                 input_tokens=round(getattr(inputs[purpose], end)), output_tokens=round(getattr(outputs[purpose], end))
             )
-            price = price_of(model, usage)
+            price = price_of(model, usage, tier_of(model))
             if price is None:
                 return None
             sums[end] += price
