@@ -81,18 +81,27 @@ def silent(folder: Path) -> Result:
     return train(folder)
 
 
+ALL = " YYYY-MM-DD, decimal point. Book dinner as marketing. Book trade as marketing. Book parking as travel."
+
+
 def right_already(folder: Path) -> Result:
-    rules = " YYYY-MM-DD, decimal point. Book dinner as marketing. Book trade as marketing. Book parking as travel."
-    configure(folder, "", ("and office.", f"and office.{rules}"))
-    for split in ("train", "val", "test"):
+    configure(folder, "", ("and office.", f"and office.{ALL}"))
+    for split in ("train", "test"):
         keep(folder, split, lambda number, line: "th of" not in line)
     return train(folder)
 
 
+def nothing_better(folder: Path) -> Result:
+    keep(folder, "val", lambda number, line: "th of" not in line)
+    return right_already(folder)
+
+
 def hardly_wrong(folder: Path) -> Result:
-    rules = " YYYY-MM-DD, decimal point. Book dinner as marketing. Book trade as marketing."
-    configure(folder, "", ("and office.", f"and office.{rules}"))
-    for split in ("train", "val", "test"):
+    configure(folder, "", ("and office.", f"and office.{ALL.removesuffix(' Book parking as travel.')}"))
+    val = (folder / "val.jsonl").read_text(encoding="utf-8").splitlines()
+    wrong = next(number for number, line in enumerate(val) if "th of" in line)
+    keep(folder, "val", lambda number, line: number == wrong or "th of" not in line)
+    for split in ("train", "test"):
         keep(folder, split, lambda number, line: "th of" not in line)
     return train(folder)
 
@@ -132,6 +141,7 @@ TROUBLES: dict[str, tuple[Callable[[Path], Result], int]] = {
     "was asked for JSON (feedback) and answered something else": (in_prose, 1),
     "found nothing to change": (silent, 0),
     "all training answers were right, so there was nothing to learn": (right_already, 0),
+    "have the best score, 1, so it ended": (nothing_better, 0),
     "a change is kept only if it does better on 2 at least": (hardly_wrong, 0),
     "no difference would be seen reliably, however large": (few, 0),
     "there is no column 'bookings' in any row": (no_column, 2),

@@ -281,8 +281,10 @@ def test_runs_that_share_it_are_counted_apart() -> None:
         program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
         train, val = ([{"word": word, "target": word} for word in words] for words in ("abcd", "ef"))
         trainer = tg.Trainer(max_epochs=1, batch_size=2, callbacks=[Inside(), lines])
+        optimizer = optim.TGD(program.parameters())
+        optimizer.to_the_end = True
         with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
-            trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), train, val)
+            trainer.fit(program, nn.ExactMatch(), optimizer, train, val)
 
     fit(Lines(alone.append), lambda: None)
     lines = Lines(shared.append)
@@ -317,8 +319,10 @@ def test_in_python_it_is_a_callback_that_prints(capsys: pytest.CaptureFixture[st
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     train, val = ([{"word": word, "target": word}] for word in ("a", "b"))
     trainer = tg.Trainer(max_epochs=1, callbacks=[Lines(print)])
+    optimizer = optim.TGD(program.parameters())
+    optimizer.to_the_end = True
     with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
-        trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), train, val)
+        trainer.fit(program, nn.ExactMatch(), optimizer, train, val)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("step 0/1  seed prompt val 1.00 ")
     assert second.startswith("step 1/1  train 1.00  no change ")

@@ -23,7 +23,9 @@ def test_a_beam_that_gets_everything_right_asks_nobody(world: Any) -> None:
     """One decision a round, without a critic or an optimizer."""
     here = world("Repeat.")
     here.system.data = "SHOUT"
-    decided = here.steps(search(here, rounds=2))
+    optimizer = search(here, rounds=2)
+    optimizer.to_the_end = True
+    decided = here.steps(optimizer)
     assert [(each.kind, each.why) for each in decided] == [
         ("round", "no text of the beam got anything wrong on its minibatch")
     ] * 2

@@ -32,6 +32,7 @@ def answer(request: Request) -> str:
 def run(train: Any = TRAIN, val: Any = VAL, system: str = "Repeat.", **settings: Any) -> Any:
     program = nn.ChatCompletion("{word}", system=nn.Parameter(system, role="system prompt"))
     optimizer = optim.BootstrapDemos(program.parameters(), **{"sets": 2, "labelled": 3, "seed": 1, **settings})
+    optimizer.to_the_end = True
     objective = Objective(program, nn.ExactMatch(), train, val)
     model = FunctionModel(answer)
     decided = []
@@ -140,6 +141,7 @@ def test_two_prompts_of_one_call_show_sets_in_turn() -> None:
     user = nn.Parameter("Say {word}", role="user template")
     program = nn.ChatCompletion(user, system=nn.Parameter("Repeat.", role="system prompt"))
     optimizer = optim.BootstrapDemos(program.parameters(), sets=2, labelled=2)
+    optimizer.to_the_end = True
     objective = Objective(program, nn.ExactMatch(), TRAIN, VAL)
     with use_models(forward=FunctionModel(lambda request: request.messages[-1].text.split()[-1].upper())):
         decided = [found for _ in range(4) if (found := optimizer.step(objective))]
@@ -291,6 +293,7 @@ def test_a_prompt_that_asks_for_little_gets_its_demonstrations_from_the_runs_tha
 
     program = Branching()
     optimizer = optim.BootstrapDemos(program.parameters(), sets=1, bootstrapped=2, labelled=0)
+    optimizer.to_the_end = True
     rows = [{"word": word, "target": word.upper()} for word in WORDS]
     objective = Objective(program, nn.Metric(lambda said, wanted: float(said.upper() == wanted), "same"), rows)
     with use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
@@ -352,6 +355,7 @@ def test_a_search_that_is_loaded_shows_the_same_demonstrations() -> None:
     settings: dict[str, Any] = {"sets": 4, "labelled": 3, "bootstrapped": 2, "seed": 3}
     first = optim.BootstrapDemos(here.program.parameters(), **settings)
     second = optim.BootstrapDemos(there.program.parameters(), **settings)
+    first.to_the_end = second.to_the_end = True
     objective = here.objective()
     with use_models(forward=here.model):
         for _ in range(2):

@@ -51,7 +51,9 @@ def test_no_feedback_is_asked_for(world: Any) -> None:
 def test_texts_are_shown_with_their_scores_the_best_last(world: Any) -> None:
     """As the paper has them: ascending, in whole percents; and a few tasks with their answers."""
     here = world("Repeat. HALF", "Repeat. SHOUT", "Repeat loudly.", "Repeat.")
-    here.steps(search(here, rounds=2, per_round=2, examples=2))
+    optimizer = search(here, rounds=2, per_round=2, examples=2)
+    optimizer.to_the_end = True
+    here.steps(optimizer)
     first, _, third, _ = here.asked("optimizer")
     assert shown(first) == [("0", "Repeat.")]
     assert shown(third) == [("0", "Repeat."), ("50", "Repeat. HALF"), ("100", "Repeat. SHOUT")]
@@ -106,6 +108,7 @@ def test_the_highest_score_on_training_changes_the_parameters_only_if_validation
     train = [{"word": f"t{n}", "target": f"T{n}"} for n in range(4)]
     val = [{"word": f"v{n}", "target": f"V{n}"} for n in range(4)]
     optimizer = optim.OPRO(program.parameters(), rounds=1, per_round=1)
+    optimizer.to_the_end = True
     with use_models(forward=FunctionModel(model)):
         decided = optimizer.step(Objective(program, nn.ExactMatch(), train, val))
     assert decided is not None
@@ -128,6 +131,7 @@ def test_several_parameters_take_turns_each_with_its_own_texts(two: Any) -> None
 
     program = two()
     optimizer = optim.OPRO(program.parameters(), rounds=2, per_round=2)
+    optimizer.to_the_end = True
     objective = Objective(program, nn.ExactMatch(), [{"word": "a", "target": "a"}])
     with use_models(forward=FunctionModel(model)):
         roles = [decided.changes[0].variable.role for _ in range(4) if (decided := optimizer.step(objective))]

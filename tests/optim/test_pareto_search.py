@@ -49,7 +49,9 @@ def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:
     """Nothing went wrong: no critic, no optimizer, no scores on validation."""
     here = world("Repeat. SHOUT")
     here.system.data = "SHOUT"
-    decided = here.steps(search(here, proposals=3))
+    optimizer = search(here, proposals=3)
+    optimizer.to_the_end = True
+    decided = here.steps(optimizer)
     assert [each.why for each in decided] == ["all answers of its minibatch were right"] * 3
     assert here.asked("backward") == here.asked("optimizer") == []
 

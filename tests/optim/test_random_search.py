@@ -102,6 +102,7 @@ def test_of_equals_the_shorter_text_is_kept(world: Any, proposer: Any) -> None:
     here = world(removed if isinstance(proposer, Patch) else "Repeat. SHOUT")
     here.system.data = "Repeat. SHOUT\nThis line does nothing."
     search = RandomSearch(here.program.parameters(), proposer, proposals=1)
+    search.to_the_end = True
     (decided,) = here.steps(search)
     assert (decided.kept, decided.why) == (True, "no difference, and shorter")
     assert len(decided.race.examples) == 8
@@ -118,7 +119,9 @@ def test_a_shorter_text_that_is_worse_is_not_kept(world: Any) -> None:
         if request.purpose == "forward" and request.messages[-1].text == "hen" and "hen" not in request.messages[0].text
         else real(request)
     )
-    (decided,) = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=1))
+    search = RandomSearch(here.program.parameters(), Rewrite(), proposals=1)
+    search.to_the_end = True
+    (decided,) = here.steps(search)
     assert (decided.kept, decided.why, decided.race.lost) == (False, "worse", ("hen",))
     assert here.system.data.endswith("the hen.")
 

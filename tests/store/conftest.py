@@ -69,11 +69,11 @@ def fit() -> Callable[..., Any]:
         folder: RunFolder | None, model: Any = answer, callbacks: Any = (), prompt: str = "Repeat.", **settings: Any
     ) -> Any:
         program = nn.ChatCompletion("{word}", system=nn.Parameter(prompt, role="system prompt"))
+        optimizer = optim.TGD(program.parameters())
+        optimizer.to_the_end = True  # so that `max_steps` says how far it goes
         given = {"max_steps": 1, "batch_size": 2, "callbacks": (*([folder] if folder else []), *callbacks), **settings}
         with tg.use_models(forward=model if hasattr(model, "complete") else FunctionModel(model)):
-            return tg.Trainer(**given).fit(
-                program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:3], ROWS[3:5], ROWS[5:]
-            )
+            return tg.Trainer(**given).fit(program, nn.ExactMatch(), optimizer, ROWS[:3], ROWS[3:5], ROWS[5:])
 
     return run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ def task() -> SimulatedTask:
 def fit(task: SimulatedTask, optimizer: str = "PatchSearch", model: Any = None, **settings: Any) -> TrainResult:
     program = task.program()
     made = getattr(optim, optimizer)(program.parameters())
+    made.to_the_end = True
     with tg.use_models(forward=model or task.model):
         return Trainer(**settings).fit(program, task.loss, made, task.train, task.val, task.test)
 
@@ -280,6 +282,28 @@ def test_controls_have_their_part_of_a_budget_that_a_search_would_spend(task: Si
     assert [made.usage.calls for made in result.controls.each] == [124, 124]
     assert [made.compared_on for made in result.controls.each] == ["test", "test"]
     assert spent.spent.calls == result.total.calls <= 500
+
+
+def test_a_search_whose_part_beside_controls_is_spent_says_so(task: SimulatedTask) -> None:
+    """That the budget was spent would have somebody look for what took the rest; it was where controls are cut, too."""
+    with tg.budget(calls=500) as spent:
+        result = fit(task, "ParetoSearch", max_epochs=50, controls=True)
+    assert spent.remaining.calls
+    assert result.spent_its_part
+    steps = len(result.steps)
+    assert str(result).startswith(f"budget (the optimizer's part) after {steps} steps; ")
+    shown = " ".join(report.render(result, width=120).split())
+    assert f"The optimizer's part of the budget, beside the controls, was spent after {steps} steps" in shown
+    assert report.one_line(result).startswith("optimizer's part of the budget spent; ")
+    assert result.controls is not None
+    *others, last = result.controls.each
+    for cut in (others, [*others, replace(last, test=None)]):
+        found = replace(result, controls=replace(result.controls, each=tuple(cut)))
+        assert not found.spent_its_part
+        assert report.one_line(found).startswith("budget spent; ")
+        assert f"The budget was spent after {steps} steps" in " ".join(report.render(found, width=120).split())
+    assert not replace(result, status="finished").spent_its_part
+    assert not replace(result, controls=None).spent_its_part
 
 
 def test_the_test_of_controls_comes_out_of_the_part_for_tests() -> None:

@@ -85,7 +85,7 @@ def test_a_loader_that_leaves_out_examples_is_cheaper() -> None:
 
     whole, dropped, twice = of(batch_size=15), of(batch_size=15, drop_last=True), of(batch_size=15, sampler=[0] * 30)
     assert (whole.steps, dropped.steps, twice.steps) == (2, 1, 2)
-    assert dropped.calls["forward"].low < whole.calls["forward"].low < twice.calls["forward"].low
+    assert dropped.calls["forward"].high < whole.calls["forward"].high < twice.calls["forward"].high
 
 
 def test_nobody_is_asked_and_nothing_changes() -> None:
@@ -136,10 +136,10 @@ def test_the_steps_are_those_of_the_trainer() -> None:
 
 
 def test_a_run_that_may_stop_early_may_cost_little() -> None:
-    """The least is that of a run which is out of patience at once."""
+    """The least is that of a run whose seed prompt has full marks, patience or not."""
     program, loss, optimizer = parts()
     found = estimate(tg.Trainer(3, batch_size=8, patience=2), program, loss, optimizer, ROWS, ROWS)
-    assert found.calls["forward"].low == 16 + 20
+    assert found.calls["forward"].low == 20
     looked = 16 + 4 * (16 + 18) + 20  # each step of four edits, and without each of them, twice; and raced again
     assert found.calls["forward"].high == 60 + 20 + 9 * (20 + looked) + 8  # eight are run twice to measure the noise
 
@@ -174,7 +174,7 @@ def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
     """Twenty examples are twenty, in whatever minibatches."""
     program, loss, optimizer = parts()
     found = estimate(tg.Trainer(2, batch_size=8), program, loss, optimizer, ROWS, ROWS)
-    assert found.calls["forward"].low == 40 + 20
+    assert found.calls["backward"].high == 40
 
 
 @pytest.mark.parametrize(

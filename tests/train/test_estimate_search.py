@@ -210,13 +210,11 @@ def test_answers_that_are_waited_for_grow_with_fewer_lanes() -> None:
     assert one.waits is not None
     assert eight.waits is not None
     assert (one.waits.usual or 0) > 1.5 * (eight.waits.usual or 0)
-    assert one.waits.low > eight.waits.low
 
 
 def test_limits_of_decisions() -> None:
-    """The least of what the search, the trainer and its patience allow."""
-    assert Sizes(10, 10, steps=5, patience=3).decisions(8) == (5, 3)
-    assert Sizes(10, 10, patience=3).decisions(None) == (None, 3)
-    assert Sizes(10, 10).decisions(None) == (None, None)
+    """What the search and the trainer allow, and what is usual with patience."""
+    assert Sizes(10, 10, steps=5, patience=3).decisions(8) == 5
+    assert Sizes(10, 10, steps=5).decisions(3) == Sizes(10, 10).decisions(3) == 3
     assert Sizes(10, 10, patience=2).usually(100) == 8
     assert Range(1, 3, 2) + Range(1, 1, 1) == Range(2, 4, 3)

@@ -35,7 +35,9 @@ def test_a_step_says_how_much_the_critic_was_not_shown() -> None:
     model.context = 2000  # type: ignore[attr-defined]
     rows = [{"word": word, "target": "yes"} for word in ("one", "two", "three", "four")]
     program = Talk()
+    optimizer = TGD(program.parameters())
+    optimizer.to_the_end = True
     with use_models(forward=model):
-        result = Trainer(1, batch_size=2).fit(program, nn.ExactMatch(), TGD(program.parameters()), rows, rows)
+        result = Trainer(1, batch_size=2).fit(program, nn.ExactMatch(), optimizer, rows, rows)
     # About 375 tokens each: one of the four has room beside the rest of a request, for each of two examples.
     assert [(step.left_out, step.kept) for step in result.steps] == [(6, True), (0, False)]

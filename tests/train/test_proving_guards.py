@@ -200,6 +200,7 @@ def test_a_shorter_text_is_spared_too() -> None:
 
     here = World(seed="Repeat.\nBe kind.\nWhisper w20.", said=said)
     here.optimizer = Remove(here.program.parameters(), {})
+    here.optimizer.to_the_end = True
     with use_models(forward=here.model):
         result = Trainer(batch_size=12, max_steps=1, guards=GUARDS).fit(
             here.program, nn.ExactMatch(), here.optimizer, rows(*WORDS[:12]), rows(*WORDS[12:])

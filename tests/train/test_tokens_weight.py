@@ -135,6 +135,7 @@ def run(search: Any, weight: float, steps: int) -> tuple[Any, FunctionModel]:
     model = FunctionModel(answer)
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Say it.", role="system prompt"))
     made = search(program.parameters())
+    made.to_the_end = True
     with use_models(forward=model):
         objective = Objective(program, nn.ExactMatch(), ROWS[:16], ROWS[16:], tokens_weight=weight)
         for _ in range(steps):

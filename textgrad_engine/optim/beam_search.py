@@ -52,7 +52,6 @@ from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import FeedbackOn, Objective
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.vain import ROUNDS_VAIN
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
@@ -177,10 +176,8 @@ class BeamSearch(PopulationSearcher):
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         wide = self.beam * (self.gradients * self.edits + self.successors) + 1  # decisions of a round at most
-        most, least = sizes.decisions(self.rounds * wide)
-        assert most is not None
-        assert least is not None
-        rounds, fewest = min(self.rounds, most), min(self.rounds, rounded_up(least, wide), ROUNDS_VAIN)
+        most = sizes.decisions(self.rounds * wide)
+        rounds = min(self.rounds, most)
         batch = min(self.batch_size, sizes.train)
         usual = min(self.rounds, rounded_up(round(sizes.usually(most)), max(1, wide // 2)))
         wrong = min(self.gradients * self.errors, batch)
@@ -190,9 +187,9 @@ class BeamSearch(PopulationSearcher):
         extra = self.most_asked_by_transforms()
         merged = self.beam * self.gradients  # what transforms may ask a model about
         return Volume(
-            decisions=Range(least, most, min(most, usual * wide / 2)),
+            decisions=Range(0, most, min(most, usual * wide / 2)),
             examples=Range(
-                batch,
+                0,
                 rounds * (self.beam * (batch + wrong) + bandit + wide * 2 * sizes.guarded),
                 usual * (0.5 * self.beam * (batch + wrong) + 0.5 * bandit),
             ),
@@ -200,7 +197,7 @@ class BeamSearch(PopulationSearcher):
             asked=Range(0, rounds * (2 * asked + extra * merged), usual * 0.6 * (asked + bool(extra) * merged)),
             shared=min(self.errors, wrong),
             waits=(
-                Range(fewest, rounds * (2 + arms), usual * (2 + self.beam * self.successors / 4)),
+                Range(0, rounds * (2 + arms), usual * (2 + self.beam * self.successors / 4)),
                 Range(0, rounds, usual),
                 Range(0, (4 + extra) * rounds, (2 + bool(extra)) * usual),
             ),

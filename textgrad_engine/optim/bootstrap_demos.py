@@ -132,17 +132,13 @@ class BootstrapDemos(PopulationSearcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`. No model is asked for texts."""
-        most, least = sizes.decisions(self.sets + 2)
-        assert most is not None
-        assert least is not None
+        most = sizes.decisions(self.sets + 2)
         usual = sizes.usually(most)
-        taught = max(0, sizes.train - self.labelled) if least > 1 else 0
+        taught = max(0, sizes.train - self.labelled) if most > 1 else 0
         return Volume(
-            decisions=Range(least, most, usual),
-            examples=Range(
-                taught, sizes.train + most * (sizes.val + 2 * sizes.guarded), taught + 0.9 * usual * sizes.val
-            ),
-            waits=(Range(least > 1, 2 * most, usual), Range(), Range()),
+            decisions=Range(0, most, usual),
+            examples=Range(0, sizes.train + most * (sizes.val + 2 * sizes.guarded), taught + 0.9 * usual * sizes.val),
+            waits=(Range(0, 2 * most, usual), Range(), Range()),
             growth=Range(0, self.room_to_grow(), self.room_to_grow() / 4),
         )
 

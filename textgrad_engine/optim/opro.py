@@ -37,7 +37,6 @@ from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
-from textgrad_engine.optim.search.vain import FEWEST_VAIN, ROUNDS_VAIN
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 
 
@@ -119,24 +118,21 @@ class OPRO(PopulationSearcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
-        most, _ = sizes.decisions(self.rounds * self.per_round)
-        _, least = sizes.decisions(min(self.rounds * self.per_round, max(FEWEST_VAIN, ROUNDS_VAIN * self.per_round)))
-        assert most is not None
-        assert least is not None
-        rounds, fewest = rounded_up(most, self.per_round), rounded_up(least, self.per_round)
+        most = sizes.decisions(self.rounds * self.per_round)
+        rounds = rounded_up(most, self.per_round)
         scored = sizes.train if self.score_on == "train" else sizes.val
         scored = scored if self.sample is None else min(scored, self.sample)
         texts, usual = rounds * self.per_round, rounded_up(round(sizes.usually(most)), self.per_round)
         tried = self.shown * (self.room_to_grow() + 200)
         return Volume(
-            decisions=Range(least, most, sizes.usually(most)),
+            decisions=Range(0, most, sizes.usually(most)),
             examples=Range(
-                scored if self.score_on == "train" else 0,
+                0,
                 scored * (1 + texts) + rounds * (sizes.val + sizes.guarded * (1 + self.per_round)),
                 scored * (1 + 0.8 * usual * self.per_round) + min(usual, 3) * sizes.val,
             ),
-            asked=Range(fewest * self.per_round, 2 * texts, usual * self.per_round),
-            waits=(Range(1, 3 * rounds + 1, usual + 3), Range(), Range(fewest, 2 * rounds, usual)),
+            asked=Range(0, 2 * texts, usual * self.per_round),
+            waits=(Range(0, 3 * rounds + 1, usual + 3), Range(), Range(0, 2 * rounds, usual)),
             growth=Range(0, self.room_to_grow(), 100),
             told=Range(0, max(tried, self.most_told()) + self.examples * 1000, 0.5 * self.shown * 200),
         )

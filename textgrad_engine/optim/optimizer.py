@@ -53,6 +53,7 @@ class Optimizer:
         changes: what the last step did to each parameter that had feedback.
         candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores
             them: an `Objective`, which runs each on a few training examples.
+        to_the_end: whether a Trainer and a search go on where nothing better can be shown (`optim.search.top`).
 
     Example:
         >>> class Append(Optimizer):
@@ -74,6 +75,7 @@ class Optimizer:
     """
 
     candidates: int = 1
+    to_the_end: bool = False
     _counts_itself: ClassVar[bool] = False
     """Whether its own `step` says what counts as one."""
     _within: bool = False

@@ -51,7 +51,6 @@ from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, l
 from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
-from textgrad_engine.optim.search.vain import FEWEST_VAIN
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.settings import may_show
 from textgrad_engine.optim.transforms import FeedbackTransform
@@ -152,25 +151,19 @@ class ParetoSearch(PopulationSearcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
-        most, _ = sizes.decisions(self.proposals)
-        _, least = sizes.decisions(min(self.proposals, FEWEST_VAIN))
-        assert most is not None
-        assert least is not None
+        most = sizes.decisions(self.proposals)
         batch, merges = min(self.batch_size, sizes.train), min(self.merges, most // 2)
-        some = max(0, least - self.merges)  # each merge stands in the place of a minibatch
         usual = sizes.usually(most)
         entered = sizes.val + 2 * sizes.guarded
         extra = self.most_asked_by_transforms()
         return Volume(
-            decisions=Range(least, most, usual),
-            examples=Range(
-                some * batch, most * (2 * batch + entered) + merges * GLANCE, usual * (1.7 * batch + 0.45 * sizes.val)
-            ),
-            feedback=Range(some * batch, most * batch, usual * batch),
+            decisions=Range(0, most, usual),
+            examples=Range(0, most * (2 * batch + entered) + merges * GLANCE, usual * (1.7 * batch + 0.45 * sizes.val)),
+            feedback=Range(0, most * batch, usual * batch),
             asked=Range(0, 2 * (most + merges * (sizes.parameters - 1)) + extra * most, (0.8 + bool(extra)) * usual),
             shared=min(self.feedback_batch_size, batch),
             waits=(
-                Range(some, 4 * most, 1.6 * usual),
+                Range(0, 4 * most, 1.6 * usual),
                 Range(0, most, 0.8 * usual),
                 Range(0, (2 + extra) * most, (0.8 + bool(extra)) * usual),
             ),

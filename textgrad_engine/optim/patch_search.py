@@ -295,6 +295,22 @@ class PatchSearch(BoardSearcher):
                 board.noise = noise_of(objective, board.texts, found, self.seed)
             board.val |= found
 
+    def _nothing_to_show(self, objective: Objective) -> str:
+        """Why no patch can win its race, in words; what is left to find out then is which edits the texts do without.
+
+        What is expected of texts that patches were put together in may not be so: all examples are run with them, as in
+        the end they are in any case.
+        """
+        board = self.board
+        if self.to_the_end or self._waiting or not board.nothing_to_show(objective):
+            return ""
+        try:
+            scores = objective.scores(board.texts, range(len(objective.val)))
+        except UNANSWERED:
+            return ""
+        board.val = {n: score for n, score in enumerate(scores) if score is not None}
+        return board.nothing_to_show(objective)
+
     # What to try next. Only the board decides, and it changes in the order of the proposals.
 
     def _next(self, objective: Objective, hearing: Hearing) -> Callable[[], Found] | None:
@@ -312,13 +328,15 @@ class PatchSearch(BoardSearcher):
                 board.begin(rival=rival)
                 return work(shop.rival, there, first, seed)
         rng = random.Random(seed)
-        positions = board.draw(self.batch_size, len(objective.train), rng, self.most_tries)
+        self.at_the_top = self._nothing_to_show(objective)
+        most = 0 if self.at_the_top else self.batch_size
+        positions = board.draw(most, len(objective.train), rng, self.most_tries)
         if board.together and not positions and not self._lanes.under_way:
             return self._tidy(objective)
         stuck = not positions or board.quiet >= max(self._lanes.count, STUCK)
         if (without := self._without(objective, stuck=stuck)) is not None:
             return without
-        if stuck and board.tried_together < MOST_VAIN and (edits := company(board, objective)):
+        if stuck and not self.at_the_top and board.tried_together < MOST_VAIN and (edits := company(board, objective)):
             return work(shop.union, number, edits, seed)
         if not positions:
             return None

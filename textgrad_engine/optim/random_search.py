@@ -32,7 +32,7 @@ from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.race import KEEP, Race, balance
 from textgrad_engine.optim.search.racing import RaceRecord, answered, run_race
 from textgrad_engine.optim.search.searcher import Decision
-from textgrad_engine.optim.search.vain import FEWEST_VAIN, Vain
+from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.telling import history_of, tried
@@ -168,23 +168,20 @@ class RandomSearch(BoardSearcher):
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
-        most, _ = sizes.decisions(self.proposals)
-        _, least = sizes.decisions(min(self.proposals, FEWEST_VAIN))
-        assert most is not None
-        assert least is not None
+        most = sizes.decisions(self.proposals)
         usual = sizes.usually(most)
         asks = 0 if isinstance(self.proposer, RandomEdits) else 1
         race = sizes.val if self.allowance is None else min(sizes.val, self.allowance)
         return Volume(
-            decisions=Range(least, most, usual),
+            decisions=Range(0, most, usual),
             # The texts of now are run again where they have changed; of guarded examples both are run.
             examples=Range(
                 0,
                 most * (2 * min(sizes.val, 2 * race) + 2 * sizes.guarded) + MEASURED,  # what is shorter is raced twice
                 usual * race / 4 + min(MEASURED, sizes.val),
             ),
-            asked=Range(least * asks, 2 * most * asks, usual * asks),
-            waits=(Range(0, 1 + 12 * most, 1 + usual), Range(), Range(least * asks, 2 * most * asks, usual * asks)),
+            asked=Range(0, 2 * most * asks, usual * asks),
+            waits=(Range(0, 1 + 12 * most, 1 + usual), Range(), Range(0, 2 * most * asks, usual * asks)),
             growth=Range(0, self.room_to_grow(), 100),
             told=Range(0, 200 * self.momentum, 60 * self.momentum),
             rewrites=bool(asks),
@@ -219,7 +216,8 @@ class RandomSearch(BoardSearcher):
             found = objective.scores(board.texts, range(len(objective.val)))
             board.val = {n: score for n, score in enumerate(found) if score is not None}
             board.noise = noise_of(objective, board.texts, board.val, self.seed)
-        if board.begun - board.before >= self.proposals:
+        self.at_the_top = "" if self.to_the_end else board.nothing_to_show(objective)
+        if self.at_the_top or board.begun - board.before >= self.proposals:
             return None
         board.begun += 1
         draft = self._draft(board)

@@ -57,7 +57,8 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
 def headline_of(folds: Folds) -> str:
     """How many folds of how many examples, and how it ended, in words."""
     found = folds.found
-    ended = {"finished": "", "interrupted": "interrupted", "budget": "the budget was spent"}[found.status]
+    spent = "the optimizer's part of the budget was spent" if found.spent_its_part else "the budget was spent"
+    ended = {"finished": "", "interrupted": "interrupted", "budget": spent}[found.status]
     if folds.missing and not found.stopped:
         ended = "it still goes on" if folds.locked else "it did not come to its end"
     remark = remark_on(folds.config)

@@ -173,10 +173,11 @@ def _headline(result: TrainResult) -> str:
     if result.shortage:
         return f"nothing was asked: {result.shortage}"
     after = f"after {plural(len(result.steps), 'step')}" if result.steps else "before the first step"
+    spent = "the optimizer's part of the budget, beside the controls," if result.spent_its_part else "the budget"
     return {
         "finished": f"finished {after}",
         "interrupted": f"interrupted {after}; this is the result so far",
-        "budget": f"the budget was spent {after}; this is the result so far",
+        "budget": f"{spent} was spent {after}; this is the result so far",
     }[result.status]
 
 
@@ -225,7 +226,7 @@ def none_kept(result: TrainResult) -> str:
         and (step.race is None or step.race.outcome == "better" or step.race.difference > 0)
     ]
     if not result.steps:
-        return "the run ended before its first step"
+        return "nothing better could be shown" if result.idle else "the run ended before its first step"
     if not refused:
         if silent := _without_feedback(result) or _without_proposals(result):
             return silent

@@ -22,7 +22,7 @@ from textgrad_engine.store.records import dumps, event_from_json, result_to_json
 from textgrad_engine.store.resume import answer_of, in_order, tools_of, when
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
-from textgrad_engine.train.settings import differing
+from textgrad_engine.train.settings import Setting, differing
 
 _NOT_COMPARED = frozenset(
     {"time", "latency", "seconds", "openings", "predictions", "parts", "contents", "handicap"}
@@ -91,6 +91,11 @@ class FinishedRun:
     def earlier(self) -> FinishedRun:
         """What is played back; see `train.events.Callback`."""
         return self
+
+    @property
+    def settings(self) -> Mapping[str, Setting] | None:
+        """What it was set to."""
+        return None if self._started is None else self._started.settings
 
     def answering(self) -> AbstractContextManager[None]:
         """Inside the block, what was paid for answers all calls."""

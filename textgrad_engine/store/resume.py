@@ -23,7 +23,7 @@ from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_asi
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import RunStarted, current_phase
-from textgrad_engine.train.settings import differing
+from textgrad_engine.train.settings import Setting, differing
 
 
 class Earlier:
@@ -37,6 +37,7 @@ class Earlier:
     Attributes:
         player: gives the answers to the calls of the run that begins anew.
         reach: how far it had come.
+        settings: what it was set to; None where it had not begun.
 
     Raises:
         RunError: a file is missing or damaged, or calls that were on record are gone. Nothing was put aside.
@@ -50,7 +51,9 @@ class Earlier:
         self._ends: dict[tuple[int, int], Part] = {}
         run = read_run(folder)
         self.reach = run.reach
-        self._begun = {} if anyway else _begun(run)
+        begun = _begun(run)
+        self.settings: Mapping[str, Setting] | None = begun.get("settings", {}) if begun else None
+        self._begun = {} if anyway else begun
         self._other_settings = ""
         validated = None if anyway else _has_validated(run)
         self.player = Resumption(

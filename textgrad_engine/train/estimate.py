@@ -37,7 +37,6 @@ from textgrad_engine.train.estimated import (
     SHARED_INPUT,
     SHRINK,
     USUAL_ANSWER,
-    WRONG_SHARE,
     Estimate,
     Placeholder,
     add_controls,
@@ -106,7 +105,7 @@ def estimate(
         >>> optimizer = optim.TGD(program.parameters())
         >>> found = estimate(Trainer(batch_size=20), program, nn.ExactMatch(), optimizer, rows, rows[:10])
         >>> found.steps, found.calls["forward"]
-        (2, Range(low=50.0, high=278.0))
+        (2, Range(low=10.0, high=278.0))
     """
     check_parts(program, loss, optimizer, call="estimate")
     loader, val, test = sets_of(trainer, train, val, test, call="estimate")
@@ -126,8 +125,8 @@ def estimate(
         "forward": plan.examples * (1 / seen),
         "judge": plan.examples * (1 / seen),
         "backward": Range(
-            plan.trained.low * WRONG_SHARE[0] / sample / share,
-            plan.trained.high * WRONG_SHARE[1] / sample,
+            0,
+            plan.trained.high / sample,
             plan.trained.usual * USUALLY_WRONG / sample / share,
         ),
         "optimizer": _asked(optimizer, plan),
@@ -205,7 +204,6 @@ class _Plan:
         most = trainer.max_epochs * an_epoch
         if trainer.max_steps is not None:
             most = min(most, trainer.max_steps)
-        fewest = most if trainer.patience is None else min(most, trainer.patience)
 
         def trained_in(steps: int) -> int:
             epochs, rest = divmod(steps, an_epoch)
@@ -213,8 +211,8 @@ class _Plan:
 
         tests = 0 if test is None else len(test)
         usually = most if trainer.patience is None else min(most, USUAL_PATIENCE * trainer.patience)
-        steps = Range(fewest, most, usually)
-        trained = Range(trained_in(fewest), trained_in(most), trained_in(usually))
+        steps = Range(0, most, usually)  # a seed prompt with full marks ends a run
+        trained = Range(0, trained_in(most), trained_in(usually))
         validated = (1 + most) * len(val) + min(MEASURED, len(val))  # a few are run twice before the first race
         edits = _edits(optimizer)
         if edits > 1:  # a step is looked at, and run without each of its edits, before its race and after a lost one
@@ -229,22 +227,15 @@ class _Plan:
         chosen = 0 if optimizer.candidates == 1 else optimizer.candidates * min(CHOSEN_ON, loader.examples)
         usual = trained.usual + len(val) + USUALLY_ASKED * usually * chosen + 2 * tests
         usual += usually * USUALLY_RACED * len(val)
-        examples = Range(trained.low + len(val) + tests, trained.high + validated + 2 * tests, usual)
+        examples = Range(len(val) + tests, trained.high + validated + 2 * tests, usual)
         texts = sum(tokens.count(str(variable.data)) for variable in optimizer.variables())
         return cls(batch, steps, trained, examples, texts)
 
 
 def _asked(optimizer: Optimizer, plan: _Plan) -> Range:
-    """How often the optimizer's model is asked, in units of a step.
-
-    At least in as many steps as hold what is wrong at all: a run that is at its best early on asks no more.
-    """
-    steps = plan.steps
-    if not optimizer.reads_feedback:
-        return Range(steps.low, 2 * steps.high, steps.usual)
-    some_wrong = 1 - (1 - WRONG_SHARE[0]) ** plan.batch
-    least = max(min(1.0, steps.low) * some_wrong, steps.low * WRONG_SHARE[0])
-    return Range(least, 2 * steps.high, steps.usual * USUALLY_ASKED)
+    """How often the optimizer's model is asked, in units of a step."""
+    usual = plan.steps.usual * (USUALLY_ASKED if optimizer.reads_feedback else 1)
+    return Range(0, 2 * plan.steps.high, usual)
 
 
 def _merging(optimizer: Optimizer, plan: _Plan) -> float:
@@ -336,7 +327,7 @@ def _rehearsal(
         for group in optimizer.param_groups:
             if "transforms" in group:
                 group["transforms"] = None  # what they ask is counted by `_merging`
-        with rehearsing(nobody), meter() as used:
+        with rehearsing(nobody, optimizer), meter() as used:
             rows = list(examples_of(train))[:sample]
             rehearsal.fit(program, loss, optimizer, rows, rows if val is train else list(examples_of(val))[:SAMPLE])
     finally:

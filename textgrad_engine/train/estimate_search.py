@@ -26,7 +26,6 @@ from textgrad_engine.train.estimated import (
     SHARED_INPUT,
     SHRINK,
     USUAL_ANSWER,
-    WRONG_SHARE,
     Estimate,
     Placeholder,
     add_controls,
@@ -125,9 +124,8 @@ class _Part:
             return cls(volume.asked, volume.asked.usual)
         if purpose == "backward":
             cases = volume.feedback.usual * USUALLY_WRONG * an_example
-            low = volume.feedback.low * WRONG_SHARE[0] * an_example / volume.shared
             shared = 1.0 if volume.shared == 1 else SHARED_INPUT
-            return cls(Range(low, volume.feedback.high * an_example, cases / volume.shared), cases, shared)
+            return cls(Range(0, volume.feedback.high * an_example, cases / volume.shared), cases, shared)
         calls = examples * an_example
         return cls(calls, calls.usual)
 
@@ -171,7 +169,7 @@ def _rehearsal(
 
     found: dict[str, Usage] = {}
     try:
-        with rehearsing(nobody):
+        with rehearsing(nobody, optimizer):
             with meter() as used, ops.feedback_batch_size(1), ops.feedback_images(trainer.feedback_images):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose

@@ -19,6 +19,7 @@ from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import Metered
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
+from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.train.least import least
 
@@ -34,9 +35,6 @@ SHARED_INPUT = 0.35
 
 _USUAL_CONTROL, _USUALLY_REWRITTEN = 0.75, 0.02
 """Of the calls that a control may make so many are usual for its examples, and to have a text rewritten."""
-
-WRONG_SHARE = (0.05, 1.0)
-"""The share of a minibatch that is wrong and needs feedback, at least and at most."""
 
 SHRINK = 0.5
 """The share of the trained texts that edits may take away by and by."""
@@ -115,8 +113,12 @@ class Placeholder:
 
 
 @contextlib.contextmanager
-def rehearsing(nobody: Placeholder) -> Iterator[None]:
-    """Inside the block `nobody` is asked for everything; code that cannot read its answers is told what to do."""
+def rehearsing(nobody: Placeholder, optimizer: Optimizer) -> Iterator[None]:
+    """Inside the block `nobody` is asked for everything; code that cannot read its answers is told what to do.
+
+    The optimizer takes its step whatever is made of the placeholder, also where a metric likes it.
+    """
+    held, optimizer.to_the_end = optimizer.to_the_end, True
     try:
         with use_models(*[nobody.unchecked()] * 4):
             yield
@@ -128,6 +130,8 @@ def rehearsing(nobody: Placeholder) -> Iterator[None]:
                 "is wrong and gets feedback"
             )
         raise
+    finally:
+        optimizer.to_the_end = held
 
 
 def add_controls(

@@ -293,6 +293,11 @@ class Earlier(Protocol):
         ...
 
     @property
+    def settings(self) -> Mapping[str, Setting] | None:
+        """What it was set to, as `RunStarted.settings` has it; None where it had not begun."""
+        ...
+
+    @property
     def openings(self) -> int:
         """How often the test set was opened before, as far as that is not the same look as that of now."""
         ...

@@ -78,6 +78,11 @@ class CrossValidation:
         return any(each.status == "interrupted" or each.shortage for each in self.runs)
 
     @property
+    def spent_its_part(self) -> bool:
+        """Whether what ended runs by a budget was the optimizer's part of it; see `TrainResult.spent_its_part`."""
+        return self.status == "budget" and all(each.spent_its_part for each in self.runs if each.status == "budget")
+
+    @property
     def total(self) -> Usage:
         """What all runs used."""
         return sum((each.total for each in self.runs), Usage())

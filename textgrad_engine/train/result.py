@@ -9,7 +9,7 @@ from typing import Literal
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.train.comparison import Comparison
-from textgrad_engine.train.controls import Controls
+from textgrad_engine.train.controls import CONTROLS, Controls
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 from textgrad_engine.train.front import FrontPoint
@@ -41,7 +41,8 @@ class TrainResult:
             those that no others beat by fewer tokens or a higher score without losing in the other; longest first.
         untested: why the budget left the test set, or a part of it, unrun; else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
-        idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again; else "".
+        idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
+            better could be shown; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
     """
 
@@ -77,8 +78,19 @@ class TrainResult:
         """How many changed texts were validated; the more there were, the more the best of them is flattered."""
         return sum(step.val_mean is not None or step.race is not None for step in self.steps)
 
+    @property
+    def spent_its_part(self) -> bool:
+        """Whether the optimizer's part of a budget ended it, as controls have parts of their own: all of them were run.
+
+        So the budget was not spent, and a larger one leaves the optimizer a larger part.
+        """
+        each = () if self.controls is None else self.controls.each
+        scored = [made.val if self.best_test is None else made.test for made in each]
+        return self.status == "budget" and len(scored) == len(CONTROLS) and None not in scored
+
     def __str__(self) -> str:
-        parts = [f"{self.status} after {len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"]
+        ended = "budget (the optimizer's part)" if self.spent_its_part else self.status
+        parts = [f"{ended} after {len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"]
         for name, seed, best in (("val", self.seed_val, self.best_val), ("test", self.seed_test, self.best_test)):
             if seed is not None and best is not None:
                 parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")

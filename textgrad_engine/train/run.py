@@ -54,7 +54,7 @@ from textgrad_engine.train.objective import Objective, Phases
 from textgrad_engine.train.phases import RunPhases
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.sealed import SealedTest
-from textgrad_engine.train.settings import settings_of
+from textgrad_engine.train.settings import TO_THE_END, settings_of
 from textgrad_engine.train.splits import warn_of_overlaps
 from textgrad_engine.train.telling import Audience
 
@@ -109,6 +109,9 @@ class Run(abc.ABC):
         self.budgets = budgets_around()
         self.refused: set[int] = set()  # proposals for a call of which they had no room; 0 for what is of none
         self.earlier: Earlier | None = next(filter(None, [getattr(each, "earlier", None) for each in callbacks]), None)
+        # Runs of before went on where nothing better could be shown, so what is played back of one does.
+        before = None if self.earlier is None else self.earlier.settings
+        self.to_the_end = optimizer.to_the_end or (before is not None and bool(before.get(TO_THE_END, True)))
 
     def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
         """The program as a function of some of its texts, by the trainer's settings; nothing is known of it yet.
@@ -299,13 +302,13 @@ class Run(abc.ABC):
         return RunStarted(
             dict(self.seed),
             *(len(self.loader.dataset), len(self.val), tests, self.most_steps(), self.overlaps),
-            settings_of(self.trainer, self.optimizer, self.loader),
+            settings_of(self.trainer, self.optimizer, self.loader) | {TO_THE_END: self.to_the_end},
         )
 
     @property
     @abc.abstractmethod
     def idle(self) -> str:
-        """Why the optimizer was asked for nothing more, as it came to nothing of use again and again; else ""."""
+        """Why the optimizer was asked for nothing more, in words; "" where it was not ended by that."""
 
     @abc.abstractmethod
     def most_steps(self) -> int | None:

@@ -23,7 +23,7 @@ class SearchRun(Run):
     @property
     def idle(self) -> str:
         """Why nothing more was proposed, in words."""
-        return self.optimizer.vain.in_words
+        return self.optimizer.idle
 
     def most_steps(self) -> int | None:
         """How many decisions there will be at most; a search ends by itself when nothing is left to try."""
@@ -36,7 +36,8 @@ class SearchRun(Run):
         with self.phases.phase("score", 0, 0):
             self.objective.adopt(self.objective.texts_of(self.seed))
         self.validate_seed(used)
-        since_kept = 0
+        since_kept, held = 0, self.optimizer.to_the_end
+        self.optimizer.to_the_end = self.to_the_end
         self.optimizer.vain = Vain()  # as with an optimizer that steps: settings may be other ones than in a run before
         try:
             while not self.enough(since_kept) and (kept := self.decide()) is not None:
@@ -44,7 +45,7 @@ class SearchRun(Run):
         finally:
             self.optimizer.close()
             self.phases.end_proposals()
-            self.optimizer.remaining = None
+            self.optimizer.remaining, self.optimizer.to_the_end = None, held
             # Whatever ends the search, what was found stays; its score is what is known of it without asking.
             self.best_val = self.objective.known(self.objective.texts_of(self.best)) or self.best_val
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Setting = str | int | float | bool | None
 
+TO_THE_END = "to_the_end"
+"""Whether it went on where nothing better could be shown: `Optimizer.to_the_end`, or a run of before this was told."""
+
 _OF_TRAINER = (
     *("seed", "target", "feedback_batch_size", "feedback_images"),
     *("clusters", "tokens_weight", "latency_weight"),

@@ -14,6 +14,7 @@ from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
+from textgrad_engine.optim.search.top import nothing_to_show
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
@@ -40,7 +41,7 @@ class StepRun(Run):
     @property
     def idle(self) -> str:
         """Why nothing more was proposed, in words."""
-        return self.vain.in_words
+        return self.vain.in_words or self.at_the_top
 
     def most_steps(self) -> int | None:
         """How many optimizer steps there will be at most."""
@@ -51,14 +52,21 @@ class StepRun(Run):
         """Go over the training set and keep what does better on the validation set."""
         self.validate_seed(used)
         since_kept = 0
-        if self.enough(since_kept):
+        if self.enough(since_kept) or self.at_the_top:
             return
         for epoch in range(1, self.trainer.max_epochs + 1):
             for positions, rows in self.loader.index_batches():
                 kept = self.step(epoch, positions, rows)
                 since_kept = 0 if kept else since_kept + 1
-                if self.enough(since_kept) or self.vain.over:
+                if self.enough(since_kept) or self.idle:
                     return
+
+    @property
+    def at_the_top(self) -> str:
+        """Why no step could be kept any more, in words; "" where one can, or steps are to be taken all the same."""
+        if self.to_the_end or self.best_val is None:
+            return ""
+        return nothing_to_show(self.objective, self.best_val.answered)
 
     def step(self, epoch: int, positions: list[int], rows: list[dict[str, Any]]) -> bool:
         """One minibatch: forward, backward, a change, its validation. Returns whether the change was kept."""

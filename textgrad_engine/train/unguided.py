@@ -66,6 +66,7 @@ def search_without_feedback(
     *,
     most: Amount,
     seed: int = 0,
+    to_the_end: bool = False,
 ) -> Searched:
     """Search from the texts of now, with no feedback and so much at most; the parameters end as they began.
 
@@ -80,6 +81,7 @@ def search_without_feedback(
         seed_val: the texts of now on the validation set.
         most: what the search may use. Answers from the cache count as calls.
         seed: of the order of examples in races.
+        to_the_end: whether it goes on where nothing better can be shown.
 
     Raises:
         BudgetExceeded: a limit around the run is reached.
@@ -93,6 +95,7 @@ def search_without_feedback(
         proposals=max(most.calls, 1),
         seed=seed,
     )
+    search.to_the_end = to_the_end
     texts, tried, kept, problem = start, 0, 0, ""
     with meter() as used:
         with limited(most) as limit:

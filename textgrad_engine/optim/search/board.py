@@ -11,8 +11,9 @@ from typing import Any
 from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.search.marks import Marks, marks_of
-from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.racing import RaceRecord
+from textgrad_engine.optim.search.top import nothing_to_show
 from textgrad_engine.optim.search.written import Written
 from textgrad_engine.optim.telling import Tried
 
@@ -201,6 +202,10 @@ class Board:
     @property
     def _marks(self) -> Marks:
         return marks_of(self.limits, [*self.val.values(), *self.train.values()])
+
+    def nothing_to_show(self, objective: Objective) -> str:
+        """Why no texts can be shown to be better, in words; see `optim.search.top`."""
+        return nothing_to_show(objective, self.val.values(), self.train.values())
 
     def can_gain(self, position: int) -> bool:
         """Whether texts can do better on a validation example than the best texts do."""

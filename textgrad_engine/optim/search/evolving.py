@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.errors import ModelError
+from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.search.drafts import Desk, Draft
@@ -198,8 +198,21 @@ class PopulationSearcher(Searcher):
         if not self._waiting:
             if not self.population.scores[0]:
                 self.population.score(objective, [0], range(len(objective.val)))
-            self._waiting.extend(self._propose(objective))
+            self.at_the_top = self._nothing_to_show(objective)
+            if not self.at_the_top:
+                self._waiting.extend(self._propose(objective))
         return self._handed_out(objective, self._waiting.popleft()) if self._waiting else None
+
+    def _nothing_to_show(self, objective: Objective) -> str:
+        """Why no candidate can lead the best one, in words; that one is run on all examples, as it is in the end."""
+        population, best = self.population, self._best
+        if self.to_the_end or not population.nothing_to_show(objective, best):
+            return ""
+        try:
+            population.score(objective, [best], range(len(objective.val)))
+        except UNANSWERED:
+            return ""
+        return population.nothing_to_show(objective, best)
 
     def _handed_out(self, objective: Objective, outcome: Outcome) -> Decision:
         draft, before = outcome.draft, self.texts()

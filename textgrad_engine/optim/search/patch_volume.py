@@ -32,12 +32,8 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
     turns = rounded_up(sizes.train, batch)
     patches = (search.most_tries + 1) * turns + lanes
     kept = patches // 2
-    most, least = sizes.decisions(None)
     own = patches + kept * (2 * search.max_edits + 1)
-    fewest = rounded_up(sizes.train, MOST_DRAWN * batch)
-    limit, fewest = (own, fewest) if most is None else (most, min(most, fewest))
-    if least is not None:
-        fewest = min(fewest, least)
+    limit = own if sizes.steps is None else sizes.steps
     patches, kept, begun = min(patches, limit), min(kept, limit), limit + begun - 1
     tried = min(0.65 * search.most_tries * turns + lanes, limit)
     gained = min(tried / 2, sizes.val / 12)
@@ -50,23 +46,22 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
     raced = 2 * (race + GLANCE) + once_more + search.max_edits * 4 * MOST_LOOKED
     spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
     most_drawn = min(sizes.train, MOST_DRAWN * batch)
-    drawn = min(sizes.train, rounded_up(fewest, 2) * batch)  # some decisions may be about edits that were kept
     extra = search.most_asked_by_transforms()
     at_once = 0.6 + 0.4 * lanes
     batches = (race // 12 + 1).bit_length() + 1
     return Volume(
-        decisions=Range(fewest, limit, usual),
+        decisions=Range(0, limit, usual),
         examples=Range(
-            drawn,
+            0,
             begun * (most_drawn + raced + spared) + (kept + 1) * sizes.val + measured,
             tried * batch + usual * 0.35 * min(race, search.allowance or race) + min(measured, sizes.val),
         ),
-        feedback=Range(drawn, begun * most_drawn, tried * batch),
+        feedback=Range(0, begun * most_drawn, tried * batch),
         asked=Range(0, (2 + extra) * begun * sizes.parameters, (1.1 + bool(extra)) * tried),
         shared=min(search.feedback_batch_size, batch),
         waits=(
             Range(
-                rounded_up(fewest, lanes),
+                0,
                 1 + begun * (6 + 5 * batches) * (2 if spared else 1),
                 1 + 1.6 * usual / at_once,  # one to measure the noise
             ),
@@ -77,7 +72,7 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
         told=Range(0, search.most_told() + 200 * search.momentum, 25 * batch + 10 * search.momentum),
         rewrites=False,
         assumed=""
-        if most is not None
+        if sizes.steps is not None
         else f"each example is drawn at most {search.most_tries + 1} times, and every second patch is kept; "
         "with max_steps it is a bound",
     )

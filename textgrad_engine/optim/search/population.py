@@ -12,6 +12,7 @@ from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.optim.search.racing import RaceRecord, run_race
+from textgrad_engine.optim.search.top import nothing_to_show
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,15 @@ class Population:
             beside: other scores that were seen, such as those of training examples.
         """
         return marks_of(self.limits, [*self._seen, *(score for score in beside if score is not None)]).top
+
+    def nothing_to_show(self, objective: Objective, number: int) -> str:
+        """Why no other can lead a candidate, in words, by the validation examples that it was run on.
+
+        Args:
+            objective: says what counts.
+            number: of the candidate.
+        """
+        return nothing_to_show(objective, self.known(number).values(), self._seen)
 
     @property
     def scale(self) -> float:

@@ -86,6 +86,7 @@ class Searcher(Optimizer):
         finished: whether there is nothing left to try.
         decided: what the last step came to; None before the first one.
         vain: how many proposals in a row could not be tried; too many of them, and nothing is left to try.
+        at_the_top: why nothing better can be shown, in words; else "".
         remaining: how many more decisions are wanted, so that no proposal is begun in vain; None when nobody knows.
     """
 
@@ -101,6 +102,7 @@ class Searcher(Optimizer):
         self.decided: Decision | None = None
         self.remaining: int | None = None
         self.vain = Vain()
+        self.at_the_top = ""
         self._objective: Objective | None = None
 
     def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:
@@ -182,6 +184,11 @@ class Searcher(Optimizer):
             What was decided; None when nothing is left to try.
         """
         raise NotImplementedError(f"{type(self).__name__} needs a `decide`")
+
+    @property
+    def idle(self) -> str:
+        """Why it asked for nothing more, in words; "" where it was not ended by that."""
+        return self.vain.in_words or (self.at_the_top if self.finished else "")
 
     @property
     def expected(self) -> float:
@@ -266,4 +273,4 @@ class Searcher(Optimizer):
                 "with parameters=[...], those of the optimizer in its order"
             )
         self._objective = objective
-        self.finished = False
+        self.finished, self.at_the_top = False, ""

@@ -1,5 +1,6 @@
-"""How much a search will do: the least, the most and what is usual, from its settings and the sizes of the sets.
+"""How much a search will do: the most and what is usual, from its settings and the sizes of the sets.
 
+The least is nothing: a seed prompt with full marks ends a search (`optim.search.top`).
 The most is a bound where the number of decisions is limited (by the trainer's `max_steps`, or by a setting such as
 `proposals`): every race buys what it may, every request to the optimizer is repaired once, everything proposed is
 raced. A search that only ends when nothing is left to try has no bound; what is assumed of it is stated in words. What
@@ -55,16 +56,13 @@ class Sizes:
     steps: int | None = None
     patience: int | None = None
 
-    def decisions(self, own: int | None) -> tuple[int | None, int | None]:
-        """The most decisions there can be, and the least, where a search by itself makes so many.
+    def decisions(self, own: int) -> int:
+        """The most decisions there can be, where a search by itself makes so many.
 
         Args:
-            own: how many it makes; None where nothing limits it.
+            own: how many it makes.
         """
-        limits = [limit for limit in (own, self.steps) if limit is not None]
-        most = min(limits, default=None)
-        least = min([*limits, *([] if self.patience is None else [self.patience])], default=None)
-        return most, least
+        return own if self.steps is None else min(own, self.steps)
 
     def usually(self, decisions: float) -> float:
         """How many decisions are usual, where there are so many without patience."""
