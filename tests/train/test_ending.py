@@ -381,6 +381,77 @@ def test_a_larger_budget_gives_the_search_more_than_it_had(task: SimulatedTask, 
     assert again.total.calls <= 900
 
 
+def test_a_larger_budget_is_not_spent_on_the_search_alone(task: SimulatedTask, tmp_path: Any) -> None:
+    """Nor on what is left of the validation of texts that it finds: the test of those of before is not theirs."""
+    with tg.budget(calls=150):
+        first = fit(task, "TGD", max_epochs=50, run_dir=tmp_path)
+    with tg.budget(calls=230):
+        again = fit(task, "TGD", max_epochs=50, run_dir=tmp_path, resume=True)
+    assert again.best != first.best
+    assert (again.compared_on, again.untested) == ("test", "")
+    assert len(again.steps) > len(first.steps)
+
+
+def test_a_test_on_record_goes_before_controls_that_a_larger_budget_has_room_for(tmp_path: Any) -> None:
+    """It costs nothing, and they would take its examples away, and find no room for the rest."""
+    task = simulated_task(rules=4, train=32, val=12, test=60, seed=4)
+    for calls in (155, 176):
+        with tg.budget(calls=calls):
+            found = fit(task, "TGD", max_steps=3, controls=True, run_dir=tmp_path, resume=True)
+        assert found.best_test is not None
+        assert len(found.best_test) == 60
+
+
+@pytest.mark.parametrize("killed_at", [None, 105, 117])
+def test_a_test_is_known_again_in_the_third_sitting(tmp_path: Any, killed_at: int | None) -> None:
+    """Of the seed texts alone in the first one, of better texts as well in the second; one more call adds to it."""
+    task = simulated_task(rules=4, train=12, val=24, test=25, seed=2)
+    if killed_at is not None:
+        with tg.budget(calls=113):
+            fit(task, run_dir=tmp_path, max_epochs=1)
+        with tg.budget(calls=118), pytest.raises(AuthenticationFailed):
+            fit(task, "PatchSearch", until(task, killed_at - 94), run_dir=tmp_path, max_epochs=1, resume=True)
+    sizes = []
+    for calls in (113, 118, 119) if killed_at is None else (118, 119):
+        with tg.budget(calls=calls) as spent:
+            found = fit(task, run_dir=tmp_path, max_epochs=1, resume=True)
+        assert found.best_test is not None
+        assert spent.spent.calls <= calls
+        sizes.append(len(found.best_test))
+    assert sizes[-2:] == [23, 24]
+
+
+def until(task: SimulatedTask, most: int) -> Any:
+    """A model whose key is revoked after so many calls, those under way included."""
+    asked = 0
+
+    async def answer(request: llm.Request) -> llm.Completion:
+        nonlocal asked
+        asked += 1
+        if asked > most:
+            raise AuthenticationFailed("the key was revoked", status=401)
+        return await task.model.complete(request)
+
+    return tg.testing.FunctionModel(answer, name=task.model.name)
+
+
+@pytest.mark.parametrize("most", [1, 100])
+def test_a_run_that_is_killed_behind_a_larger_budget_is_what_it_would_have_been(tmp_path: Any, most: int) -> None:
+    """What failed when it was killed is asked again as any call of a search is, that leaves room for the test."""
+    task = simulated_task(rules=4, train=12, val=12, test=60, seed=5)
+    found = []
+    for name in ("whole", "killed"):
+        with tg.budget(calls=118):
+            fit(task, "TGD", max_epochs=50, run_dir=tmp_path / name)
+        if name == "killed":
+            with tg.budget(calls=318), pytest.raises(AuthenticationFailed):
+                fit(task, "TGD", until(task, most), max_epochs=50, run_dir=tmp_path / name, resume=True)
+        with tg.budget(calls=318):
+            found.append(fit(task, "TGD", max_epochs=50, run_dir=tmp_path / name, resume=True))
+    whole, killed = found
+    assert (killed.best, killed.best_test, killed.total.calls) == (whole.best, whole.best_test, whole.total.calls)
+
+
 @pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch", "ParetoSearch", "OPRO"])
 def test_a_budget_that_is_raised_in_turns_takes_nothing_back(
     task: SimulatedTask, optimizer: str, tmp_path: Any

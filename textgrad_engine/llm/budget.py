@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Self
 
@@ -164,6 +165,18 @@ CERTAIN: tuple[Part, ...] = ("seed", "controls")
 """The parts that ask the same whatever texts are the best ones."""
 
 
+@dataclass(frozen=True)
+class Tested:
+    """The last test in the end of a run: on how many examples, and of which texts, which were its best ones then."""
+
+    examples: int = 0
+    best: Mapping[str, str] = field(default_factory=dict)
+
+
+UNTESTED = Tested()
+"""No test at all."""
+
+
 class Waiting(Reserve):
     """What was paid for before the block, by a run that goes on in it, and was not asked for again yet.
 
@@ -171,12 +184,18 @@ class Waiting(Reserve):
     is, as a search may find other texts, they share only what is `CERTAIN`.
 
     Attributes:
+        tested: the last test that belongs to what is on record.
         moved: whether a search went on behind what is on record, so that its best texts may be others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tested: Tested = UNTESTED) -> None:
         super().__init__()
-        self.moved = False
+        self.tested, self.moved = tested, False
+
+    @property
+    def ends_as_before(self) -> bool:
+        """Whether the run is on its way to the test that is on record."""
+        return bool(self.tested.examples) and not self.moved
 
     def add(self, amount: Amount, part: Part | None, sign: int = 1) -> None:
         """Keep so much more; with ``sign=-1``, less, as it was asked for again.

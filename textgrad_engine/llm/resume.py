@@ -43,7 +43,7 @@ from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
-from textgrad_engine.llm.budget import Budgeted, Part, Reserve, Waiting, decided
+from textgrad_engine.llm.budget import UNTESTED, Budgeted, Part, Reserve, Tested, Waiting, decided
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
@@ -71,6 +71,7 @@ class Resumption:
         validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
             it ask for anything.
         ends: what belongs to the end of the run, by number of the file and line.
+        tested: the last test in the end of the run.
 
     Attributes:
         asked: how many calls were passed on to a model, or to a tool.
@@ -85,8 +86,9 @@ class Resumption:
         phase: Callable[[], int],
         validated: bool | None = None,
         ends: Mapping[tuple[int, int], Part] = MappingProxyType({}),
+        tested: Tested = UNTESTED,
     ) -> None:
-        self._ends = ends
+        self._ends, self._tested = ends, tested
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))
         self.tools = ToolsOnRecord(tools)
         self.ids = self.tools.ids | {each.id for each in every if each.id and is_answer(each)}
@@ -104,7 +106,7 @@ class Resumption:
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
         """Inside the block, it answers calls, and keeps what it holds from the budgets around the block."""
-        with Waiting() as self._reserve, playing(self):
+        with Waiting(self._tested) as self._reserve, playing(self):
             for each in self._answers.waiting():
                 self._reserve.add(_amount_of(each), self._ends.get((each.source, each.line)))
             yield
@@ -169,7 +171,7 @@ class Resumption:
         with self._lock:
             self.asked += 1
         ask = model.inner.complete if self.outer is None else functools.partial(self.outer.answer, model)
-        if known:
+        if known and self._reserve is not None and self._reserve.ends_as_before:
             with Reserve(decided=True):
                 return await ask(request)
         completion = await ask(request)

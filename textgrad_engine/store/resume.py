@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
-from textgrad_engine.llm.budget import Part
+from textgrad_engine.llm.budget import UNTESTED, Part, Tested
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.store.calls import answer_from_json, identity_of, tool_from_json
-from textgrad_engine.store.files import typed, whole_of, write_atomically
+from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
@@ -46,9 +47,10 @@ class Earlier:
     def __init__(self, folder: Path, *, anyway: bool = False) -> None:
         self.folder = folder
         self._number = max(numbers_aside(folder), default=0) + 1
-        self._names: dict[tuple[int, int], bytes] = {}
+        self._names: dict[Where, bytes] = {}
         self._looks: list[set[bytes]] = []
-        self._ends: dict[tuple[int, int], Part] = {}
+        self._ends: dict[Where, Part] = {}
+        self._tested = UNTESTED
         run = read_run(folder)
         self.reach = run.reach
         begun = _begun(run)
@@ -56,12 +58,14 @@ class Earlier:
         self._begun = {} if anyway else begun
         self._other_settings = ""
         validated = None if anyway else _has_validated(run)
+        every = self._read(run, anyway)
         self.player = Resumption(
-            self._read(run, anyway),
+            every,
             self._read_tools(run, anyway),
             phase=current_phase.get,
             validated=validated,
             ends=self._ends,
+            tested=self._tested,
         )
         self._replaced = {file: file.read_bytes() for file in _replaced_in(folder)}
 
@@ -95,27 +99,40 @@ class Earlier:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[When, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
-        ends: dict[tuple[int, int], tuple[str, int]] = {}
+        tests, last = _Tests(), None
         on_record = OnRecord()
         for paid in paid_for(self.folder, or_none=True):
             answer = answer_of(self.folder, paid, source=paid.source or self._number)
-            belongs_to = paid.entry.get("phase_name")
-            if belongs_to in ("test", "control"):
-                ends[answer.source, paid.line] = belongs_to, answer.phase
-            if belongs_to == "test" and is_answer(answer):
-                name = self._names[answer.source, paid.line] = identity_of(paid.entry)
-                looks.setdefault(answer.source, {}).setdefault(answer.phase, set()).add(name)
+            where, phase = (answer.source, paid.line), paid.entry.get("phase_name")
+            if phase == "control":
+                self._ends[where] = "controls"
+            elif phase == "test":
+                name, last = identity_of(paid.entry), answer.source
+                tests.add(where, answer.phase, name, again=paid.again)
+                if is_answer(answer):
+                    self._names[where] = name
+                    looks.setdefault(answer.source, {}).setdefault(answer.phase, set()).add(name)
+            elif is_answer(answer) and not paid.again:
+                last = None  # a search went on behind the test, and may have found other texts
             on_record.add(paid.source, answer.phase)
             if not paid.again:
                 found.append((when(paid, self._number), answer))
         if not anyway:
             again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
-        self._ends |= _parts_of(ends, only_seed=not any(event.get("kept") for event in (*run.earlier, *run.events)))
+        self._ends |= tests.parts(last, lambda source: any(each.get("kept") for each in self._events(source)))
+        if last is not None:
+            self._tested = Tested(_drawn(self._events(last)), run.best)
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
             self._looks = [set()]
         return in_order(found)
+
+    def _events(self, source: int) -> list[dict[str, Any]]:
+        """What the sitting has written down that a file is of."""
+        name = "events.jsonl"
+        file = self.folder / name if source == self._number else aside(self.folder, name, source)
+        return list(read_lines(file, [])) if file.is_file() else []
 
     def _read_tools(self, run: Run, anyway: bool) -> list[ToolOnRecord]:
         """What is on record of tools."""
@@ -273,6 +290,9 @@ def _attached(folder: Path, name: str) -> bytes:
         raise RunError(f"{file}: an image that a tool gave cannot be read: {why}; restore the file") from None
 
 
+Where = tuple[int, int]
+"""What a file is numbered as, and the number of the line."""
+
 When = tuple[int, str]
 """The sitting in which something was asked for, and the time."""
 
@@ -296,24 +316,57 @@ def in_order(found: list[tuple[When, Answer]]) -> list[Answer]:
     return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(sorted(found, key=lambda each: each[0]))]
 
 
-def _parts_of(ends: Mapping[tuple[int, int], tuple[str, int]], *, only_seed: bool) -> dict[tuple[int, int], Part]:
-    """The parts of a run's end that its answers belong to; the best texts are tested first (`Run.evaluate_test`).
+class _Tests:
+    """What is on record of the tests of a run, to tell which part of its end an answer belongs to.
 
-    Args:
-        ends: by file and line, the phase that something was asked in and its number.
-        only_seed: whether no texts but the seed texts were kept.
+    In each sitting the best texts are tested first (`Run.evaluate_test`). What is played back is written down again, so
+    the file of a later sitting tells of which texts the answers of an earlier one are.
     """
-    first: dict[int, int] = {}
-    for (source, _), (phase, number) in ends.items():
-        if phase == "test":
-            first[source] = min(number, first.get(source, number))
 
-    def part(source: int, phase: str, number: int) -> Part:
-        if phase == "control":
-            return "controls"
-        return "seed" if only_seed or number > first[source] else "best"
+    def __init__(self) -> None:
+        self._phases: dict[int, dict[int, Counter[bytes]]] = {}
+        self._new: dict[Where, bytes] = {}
 
-    return {where: part(where[0], *asked) for where, asked in ends.items()}
+    def add(self, where: Where, phase: int, name: bytes, *, again: bool) -> None:
+        """Count an answer in.
+
+        Args:
+            where: it stands.
+            phase: the number of the phase that it was asked in.
+            name: of the answer (`identity_of`).
+            again: whether it stands in a file before, too.
+        """
+        self._phases.setdefault(where[0], {}).setdefault(phase, Counter())[name] += 1
+        if not again:
+            self._new[where] = name
+
+    def parts(self, last: int | None, kept: Callable[[int], bool]) -> dict[Where, Part]:
+        """The parts that answers belong to; those of texts that are no longer the best ones to none.
+
+        Args:
+            last: the number of the file that tells of the texts which are the best ones; None where none does.
+            kept: whether other texts than the seed texts were kept in the sitting of a file.
+        """
+        seed, best = Counter[bytes](), Counter[bytes]()
+        for source, phases in self._phases.items():
+            for number, names in phases.items():
+                if number > min(phases) or not kept(source):
+                    seed |= names
+                elif source == last:
+                    best = names.copy()
+        found: dict[Where, Part] = {}
+        for where, name in self._new.items():
+            if seed[name]:
+                found[where], seed[name] = "seed", seed[name] - 1
+            elif best[name]:
+                found[where], best[name] = "best", best[name] - 1
+        return found
+
+
+def _drawn(events: Iterable[Mapping[str, Any]]) -> int:
+    """How many test examples a sitting has drawn."""
+    begun = (event for event in events if (event.get("event"), event.get("phase")) == ("PhaseStarted", "test"))
+    return int(next((event["total"] for event in begun), 0))
 
 
 def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:

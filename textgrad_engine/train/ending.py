@@ -117,30 +117,35 @@ class Ending(Reserve):
         self.keep(amount)
 
     def drawn(self, best: int | None) -> int:
-        """How many test examples there is room for in the end; None stands for no texts but the seed texts."""
+        """How many test examples there is room for in the end; None stands for no texts but the seed texts.
+
+        They are no fewer than a run was tested on before that went on with what is on record and came to nothing else.
+        """
         if self._cost is None:
             return self._every
-        room, on_record = self.free, dict[Part, Amount]()
+        room, on_record, tested = self.free, dict[Part, Amount](), 0
         for each in waiting():
             room.add(each.kept, -1)
+            tested = max(tested, 0 if each.moved else each.tested.examples)
             for part, amount in each.parts.items():
                 if part != "best" or not each.moved:
                     on_record.setdefault(part, Amount()).add(amount)
 
-        def fits(some: int, searches: Amount) -> bool:
+        def fits(some: int, controls: bool) -> bool:
             parts, new = self._parts(best, some), Amount()
-            parts["controls"].add(searches)
+            parts["controls"].add(self._searches)
             for part, amount in parts.items():
-                known = on_record.get(part, Amount())
-                new.add(amount.by(lambda takes, has: max(0, takes - has), known))
+                if controls or part != "controls":
+                    known = on_record.get(part, Amount())
+                    new.add(amount.by(lambda takes, has: max(0, takes - has), known))
             largest = Amount() if new == Amount() else self.largest
             return Amount(new.calls, new.tokens + largest.tokens, new.pico + largest.pico).within(room)
 
-        drawn = self._most_that(lambda some: fits(some, self._searches))
+        drawn = self._most_that(lambda some: fits(some, controls=True))
         # A search that is played back may have more than its part, and a test goes before controls.
         if drawn < self.tests:
-            drawn = max(drawn, self._most_that(lambda some: some <= self.tests and fits(some, Amount())))
-        return drawn
+            drawn = max(drawn, self._most_that(lambda some: some <= self.tests and fits(some, controls=False)))
+        return max(drawn, tested) if Amount().within(room) else drawn
 
     def _share_with_controls(self, val: int, half: Amount) -> None:
         """Give the search and each control as much of what is left, or where that is too little, the controls none."""
