@@ -43,6 +43,17 @@ def test_data_that_is_not_there(cli: Any, run: Path) -> None:
     assert "new.jsonl" in result.stderr
 
 
+def test_data_that_is_not_where_the_run_folder_looks_for_it(cli: Any, run: Path, tmp_path: Path) -> None:
+    """A run folder that was sent to somebody else knows its data by a path that leads nowhere there."""
+    kept = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    (run / "config.json").write_text(json.dumps({**kept, "folder": str(tmp_path)}), encoding="utf-8")
+    for command, split in (("eval", "test"), ("shrink", "val")):
+        result = cli(command, run)
+        assert result.exit_code == 2
+        assert f"[data] {split} = '{split}.jsonl': " in result.stderr
+        assert f"If the run folder was moved, put it back: {run} looks for its data" in result.stderr
+
+
 def test_data_without_the_column(cli: Any, run: Path, tmp_path: Path) -> None:
     """File, line and column are named before anything is asked."""
     (tmp_path / "new.jsonl").write_text('{"ticket": "hello"}\n', encoding="utf-8")

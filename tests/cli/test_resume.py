@@ -356,6 +356,32 @@ def test_a_run_folder_that_was_moved_away_from_its_data_says_so(cli: Any, cut: P
     assert cli("resume", moved, "--quiet").exit_code == 0
 
 
+def test_a_run_folder_that_was_moved_to_another_config_says_so(cli: Any, cut: Path, tmp_path: Path) -> None:
+    """There is a folder where the data lay as seen from it, but not the data: it is no slip in the config."""
+    (tmp_path / "else" / "small").mkdir(parents=True)
+    moved = shutil.copytree(cut, tmp_path / "else" / "run")
+    before = timeless(moved)
+    result = cli("resume", moved, "--budget-calls", "5000")
+    assert result.exit_code == 2
+    assert "[data] train = 'train.jsonl': " in result.stderr
+    assert "If the run folder was moved, put it back" in result.stderr
+    assert "command line" not in result.stderr
+    assert timeless(moved) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows removes no folder that somebody is in")
+def test_a_run_goes_on_where_the_working_directory_is_gone(
+    cli: Any, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell may stand in a folder that a job has tidied away; absolute paths lead on."""
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = cli("resume", cut, "--quiet")
+    monkeypatch.undo()
+    assert result.exit_code == 0, result.stderr
+
+
 PROGRAM = """\
 from textgrad_engine import nn
 class Sorter(nn.Module):

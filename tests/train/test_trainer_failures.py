@@ -4,14 +4,12 @@ import asyncio
 import contextlib
 import signal
 import threading
-import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import dispatch, nn
+from textgrad_engine import nn
 from textgrad_engine.data import DataLoader
 from textgrad_engine.errors import (
     AuthenticationFailed,
@@ -22,13 +20,11 @@ from textgrad_engine.errors import (
     Stopped,
     TruncatedResponse,
 )
-from textgrad_engine.llm import Request, meter
+from textgrad_engine.llm import Request
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.optim import TGD, PatchSearch
-from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Trainer
-from textgrad_engine.train import run as runs
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -39,7 +35,6 @@ from textgrad_engine.train.events import (
     StepEnded,
 )
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
-from textgrad_engine.train.run import wait_for
 
 SEED = "Repeat the word."
 
@@ -565,26 +560,6 @@ def test_an_error_of_a_callback_is_raised_from_fit(world: Any, rows: Any, kind: 
     with pytest.raises(OSError, match="disk full"):
         here.fit(rows("ant", "bee"), rows("cat"), callbacks=[world.listener(then)])
     assert here.program.system.data in (SEED, f"{SEED}\nSHOUT")
-
-
-def test_the_end_waits_for_calls_that_have_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A budget may end a pass when some of its calls are only about to begin; told of later they would be lost."""
-    go_on, waited = threading.Event(), []
-
-    def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        go_on.set()
-        dispatch.run(lambda: asyncio.sleep(0))
-
-    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
-    chat = nn.ChatCompletion("{word}", system="Repeat the word.")
-    with dispatch.Scope(), meter() as used, tg.use_models(forward=FunctionModel(lambda request: "x")):
-        dispatch.call_soon(lambda: go_on.wait(60))
-        answer = chat(word=chat(word="ant"))
-        assert used.in_flight == 0
-        wait_for(used)
-        assert (used.total.calls, answer.done()) == (2, True)
-    assert waited
 
 
 def test_an_optimizer_that_was_left_out_is_named() -> None:

@@ -21,7 +21,7 @@ from textgrad_engine.cli.folds_shown import goes_on, write_report
 from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.output import WRONG, checking, complain, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
-from textgrad_engine.cli.run_data import digest_of, digests_of, looks_at, row_digests
+from textgrad_engine.cli.run_data import SPLITS, check_there, digest_of, digests_of, looks_at, row_digests
 from textgrad_engine.cli.running import CODES, Job, refusing_changes
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
@@ -86,6 +86,7 @@ def part_of(config: Config, run: Run) -> Part | None:
     if (whole := whole_of(run.path)) is None:
         return None
     folds = read_folds(whole)
+    check_there(run, config, *SPLITS)
     every, parts = parts_for(config, build.make_program(config), read_data(config), folds.folds)
     check_as_before(folds, every, parts)
     return next((part for part in parts if part.name == run.path.resolve().name), None)

@@ -77,11 +77,7 @@ def resume(
                 f"{typed(whole_run)}"
             )
         config = runs.config_of(found, found.seed)
-        if not config.folder.is_dir():
-            raise RunError(
-                f"{run}: the config that it was begun with lay in {config.folder}, as seen from the run folder, and "
-                "there is no such folder; put the run folder back where it was, or the config and its data there"
-            )
+        run_data.check_there(found, config, *run_data.SPLITS)
         limits = limits_of(budget, budget_calls, budget_tokens)
         config = config.with_overrides(base_url=base_url, price=price_of(price), limits=limits)
         way = runs.Way.of(found)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.data.dataset import Dataset
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import RunError
 from textgrad_engine.signed import unsigned
 from textgrad_engine.store.reader import Run, read_run
@@ -57,6 +58,31 @@ def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None])
             file = config.file(getattr(config.data, name) or config.data.train)
             raise RunError(
                 f"{file}: these are not the {SPLITS[name]} examples that {run.path} had; put them back as they were"
+            )
+
+
+def check_there(run: Run, config: Config, *splits: str) -> None:
+    """Check that data is where a run looks for it, as a run folder knows the place as seen from its own.
+
+    Args:
+        run: the run.
+        config: names the files.
+        splits: whose are looked for; those that the config does not name are left out.
+
+    Raises:
+        RunError: there is no such file, or not even its folder.
+    """
+    if not config.folder.is_dir():
+        raise RunError(
+            f"{run.path}: the config that it was begun with lay in {config.folder}, as seen from the run folder, and "
+            "there is no such folder; put the run folder back where it was, or the config and its data there"
+        )
+    for split in splits:
+        name = getattr(config.data, split)
+        if name is not None and not config.file(name).is_file():
+            raise RunError(
+                f"[data] {split} = {name!r}: {missing_file(config.file(name))}. If the run folder was moved, put it "
+                f"back: {run.path} looks for its data where that lay as seen from there"
             )
 
 

@@ -205,7 +205,10 @@ def _from(path: Path, folder: Path) -> str:
 def _shown(folder: Path) -> Path:
     """A folder as a person would write it: relative when it is below the working directory."""
     folder = Path(os.path.normpath(folder))
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was removed meanwhile
+        return folder
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 

@@ -124,6 +124,7 @@ def _validation(config: Config, run: Run) -> Dataset:
     """
     if (part := part_of(config, run)) is not None:
         return Dataset(part.val)
+    run_data.check_there(run, config, "train" if config.data.val is None else "val")
     dataset = load_examples(config, config.file(config.data.val or config.data.train))
     check_columns(config, dataset)
     run_data.check_splits(run, config, {"val": dataset})

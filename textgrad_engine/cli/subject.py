@@ -57,6 +57,7 @@ class Subject:
         elif self.config.data.test is None:
             raise RunError("the run's config names no test split; name a file with --data FILE")
         else:
+            run_data.check_there(self.run, self.config, "test")
             name, file = self.config.data.test, self.config.file(self.config.data.test)
         dataset = load_examples(self.config, file)
         check_columns(self.config, dataset)

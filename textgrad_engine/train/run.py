@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
-from textgrad_engine.dispatch import current_scope, nudge
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.budget import budgets_around, waiting
 from textgrad_engine.llm.redact import redacted, secrets_named
@@ -57,6 +56,7 @@ from textgrad_engine.train.sealed import SealedTest
 from textgrad_engine.train.settings import TO_THE_END, settings_of
 from textgrad_engine.train.splits import warn_of_overlaps
 from textgrad_engine.train.telling import Audience
+from textgrad_engine.train.under_way import answers_kept, wait_for
 
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
@@ -185,6 +185,7 @@ class Run(abc.ABC):
             stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
             stack.enter_context(feedback_images(self.trainer.feedback_images))
             stop = stack.enter_context(stopping_on_interrupt())
+            stack.enter_context(answers_kept(stop, used))
             self.emit(self.started())
             try:
                 status = self.train_until_spent(used)
@@ -393,11 +394,3 @@ class Run(abc.ABC):
 def size_of(texts: dict[str, str]) -> int:
     """How long texts are, in bytes."""
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
-
-
-def wait_for(used: Meter, patience: float = 30.0) -> None:
-    """Wait until no call is under way or about to begin, so that every paid answer is counted and recorded."""
-    scope, end = current_scope(), time.monotonic() + patience
-    while (used.in_flight or (scope is not None and scope.busy)) and time.monotonic() < end:
-        nudge()
-        time.sleep(0.005)
