@@ -150,6 +150,9 @@ class Value:
     def __len__(self) -> int:
         return len(self.data)
 
+    def __contains__(self, item: object) -> bool:
+        return (item.data if isinstance(item, Value) else item) in self.data
+
     def __bool__(self) -> bool:
         return bool(self.data)
 

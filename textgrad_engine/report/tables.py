@@ -162,7 +162,8 @@ def one_line(result: TrainResult) -> str:
     """
     parts = []
     if result.status != "finished":
-        parts.append({"interrupted": "interrupted", "budget": "budget spent"}[result.status])
+        ended = "budget without room for a further call" if result.unspent else "budget spent"
+        parts.append({"interrupted": "interrupted", "budget": ended}[result.status])
     for name, seed, best in (
         ("val", result.seed_val, result.best_val),
         ("test", result.seed_test, result.best_test),

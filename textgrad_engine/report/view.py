@@ -173,10 +173,11 @@ def _headline(result: TrainResult) -> str:
     if result.shortage:
         return f"nothing was asked: {result.shortage}"
     after = f"after {plural(len(result.steps), 'step')}" if result.steps else "before the first step"
+    spent = "the budget allowed no further call" if result.unspent else "the budget was spent"
     return {
         "finished": f"finished {after}",
         "interrupted": f"interrupted {after}; this is the result so far",
-        "budget": f"the budget was spent {after}; this is the result so far",
+        "budget": f"{spent} {after}; this is the result so far",
     }[result.status]
 
 

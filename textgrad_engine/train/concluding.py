@@ -57,6 +57,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         untested=_untested(run, status),
         terms=terms_of(run.objective, run.seed_val, run.best_val),
         idle=run.idle,
+        unspent="" if status != "budget" or run.shortage else run.ending.unspent(used.total),
     )
 
 
