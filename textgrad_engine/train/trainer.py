@@ -183,8 +183,8 @@ class Trainer:
         given = [f"{name}={value!r}" for name, value, default in settings if value != default]
         return f"{type(self).__name__}({', '.join(given)})"
 
-    @_missing_told
     @waits("await trainer.afit(...)")
+    @_missing_told
     @names_told
     def fit(
         self,
