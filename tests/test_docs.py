@@ -13,6 +13,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import optim
+from textgrad_engine.missing import ELSEWHERE
 
 from .pages import Reader, reading
 from .runner import COMMANDS
@@ -154,7 +155,7 @@ def test_what_another_library_s_name_is_called_here_is_there(path: str, words: s
         assert (named != given) == any_number, "`ops.field(answer)` by itself raises: it takes a field, too"
 
 
-@pytest.mark.parametrize(("name", "here"), sorted(tg._ELSEWHERE.items()))
+@pytest.mark.parametrize(("name", "here"), sorted(ELSEWHERE.items()))
 def test_the_error_about_another_library_s_name_says_what_the_page_says(name: str, here: str) -> None:
     """`tg.MIPROv2` and its row name the same thing of ours."""
     if name == "BootstrapFewShotWithRandomSearch":

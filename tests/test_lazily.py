@@ -60,7 +60,7 @@ assert {"TGD", "cells", "__doc__"} <= set(dir(optim))
     assert in_new_process(code, tmp_path) == "module 'textgrad_engine.optim' has no attribute 'Nothing'"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", [*PACKAGES, "autograd", "func", "nn"])
 def test_it_is_pickled_by_its_name(package: str, tmp_path: Path) -> None:
     """What pickles functions by value does that with modules of Python's own class, and goes by this for others."""
     code = f"""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine.missing import ELSEWHERE
 
 HEAVY = {"openai", "tiktoken", "typer", "rich", "genai_prices", "minijinja", "httpx2"}
 
@@ -67,12 +68,49 @@ def test_public_names_of_the_top_level() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "here"), sorted(tg._ELSEWHERE.items()))
+@pytest.mark.parametrize(("name", "here"), sorted(ELSEWHERE.items()))
 def test_a_name_of_another_library_says_what_it_is_called_here(name: str, here: str) -> None:
     """What ported code fails on first; the name that is given is there."""
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is {re.escape(here)} \(docs/porting\.md\)"):
         getattr(tg, name)
     assert operator.attrgetter(here)(tg)
+
+
+PARTS = ["autograd", "data", "func", "llm", "nn", "ops", "optim", "store", "testing", "train"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_says_what_a_name_that_it_lacks_is_called_here(part: str) -> None:
+    """`optim.GEPA`, `nn.ChainOfThought`: who ports a program looks in the part that has such things."""
+    package = importlib.import_module(f"textgrad_engine.{part}")
+    words = f"module 'textgrad_engine.{part}' has no attribute"
+    with pytest.raises(AttributeError, match=rf"^{words} 'GEPA'; it is optim.ParetoSearch \(docs/porting\.md\)$"):
+        package.GEPA  # noqa: B018
+    with pytest.raises(
+        AttributeError, match=rf"^{words} 'Tensor'; it is textgrad_engine\.Variable \(docs/porting\.md\)$"
+    ):
+        package.Tensor  # noqa: B018
+    line = "from textgrad_engine.optim import ParetoSearch"
+    with pytest.raises(ImportError, match=f"^there is no 'GEPA' in 'textgrad_engine.{part}'; it is .*: {line}$"):
+        exec(f"from textgrad_engine.{part} import GEPA")
+    exec(line)
+    assert not hasattr(package, "GEPA")
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("data.DataLoder", "did you mean 'DataLoader'?"),
+        ("func.vamp", "did you mean 'vmap'?"),
+        ("nn.TGD", "it is optim.TGD"),
+        ("optim.Module", "it is nn.Module"),
+        ("testing.DataLoader", "it is data.DataLoader"),
+    ],
+)
+def test_a_part_says_which_name_is_meant(path: str, meant: str) -> None:
+    """A slip, or a name of another part."""
+    with pytest.raises(AttributeError, match=f"; {re.escape(meant)}$"):
+        operator.attrgetter(path)(tg)
 
 
 @pytest.mark.parametrize("here", ["data.DataLoader", "func.pmap", "nn.TextLoss", "optim.PatchSearch", "testing.Fault"])
@@ -118,6 +156,7 @@ def test_looking_for_a_module_loads_no_others(tmp_path: object) -> None:
     code = "import sys; from textgrad_engine import pytree; import textgrad_engine as tg; hasattr(tg, '__wrapped__');"
     found = in_new_process(code + "print(*sys.modules)", tmp_path).split()
     assert {name for name in found if name.startswith("textgrad_engine.")} <= {
+        "textgrad_engine.lazily",
         "textgrad_engine.errors",
         "textgrad_engine.pytree",
     }

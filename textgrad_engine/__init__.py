@@ -7,9 +7,9 @@ the parameters that want a gradient. Start with the README, or with ``textgrad-e
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
 from typing import TYPE_CHECKING, Any
+
+from textgrad_engine.lazily import lacking
 
 if TYPE_CHECKING:
     from textgrad_engine import autograd, data, errors, func, llm, nn, ops, optim, store, testing, train
@@ -102,58 +102,6 @@ _HOMES = {
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ELSEWHERE = {
-    "AdalComponent": "Trainer",
-    "Adam": "optim.TGD",
-    "Assert": "ops.straight_through",
-    "BestOfN": "ops.straight_through",
-    "BlackboxLLM": "nn.ChatCompletion",
-    "BootstrapFewShot": "optim.BootstrapDemos",
-    "BootstrapFewShotWithRandomSearch": "optim.BootstrapDemos",
-    "BootstrapOptimizer": "optim.BootstrapDemos",
-    "COPRO": "optim.OPRO",
-    "ChainOfThought": "nn.ChatCompletion",
-    "Component": "nn.Module",
-    "EvalFnToTextLoss": "nn.Metric",
-    "Evaluate": "evaluate",
-    "FormattedLLMCall": "nn.ChatCompletion",
-    "GEPA": "optim.ParetoSearch",
-    "Generator": "nn.ChatCompletion",
-    "GradComponent": "Function",
-    "ImageQALoss": "nn.TextLoss",
-    "LLMAsTextLoss": "nn.TextLoss",
-    "LLMCall": "nn.ChatCompletion",
-    "LM": "set_models",
-    "MIPROv2": "optim.PatchSearch",
-    "MultiFieldEvaluation": "nn.TextLoss",
-    "MultimodalLLMCall": "nn.ChatCompletion",
-    "OptoPrime": "optim.TGD",
-    "Parallel": "func.pmap",
-    "Predict": "nn.ChatCompletion",
-    "ReAct": "nn.ChatCompletion",
-    "Refine": "ops.straight_through",
-    "Retrieve": "ops.straight_through",
-    "SGD": "optim.TGD",
-    "Signature": "nn.ChatCompletion",
-    "StringBasedFunction": "Function",
-    "Suggest": "ops.straight_through",
-    "TGDOptimizer": "optim.TGD",
-    "Tensor": "Variable",
-    "TextualGradientDescent": "optim.TGD",
-    "bundle": "ops.straight_through",
-    "configure": "set_models",
-    "context": "use_models",
-    "get_engine": "llm.resolve",
-    "grad": "autograd.grad",
-    "node": "nn.Parameter",
-    "optimize_anything": "nn.Metric",
-    "set_backward_engine": "set_models",
-    "set_backward_model_client": "set_models",
-    "tensor": "Variable",
-}
-"""What other libraries call it, or have at the top where two of ours have the name; docs/porting.md has more."""
-_PARTS = ("nn", "optim", "data", "func", "ops", "llm", "autograd", "train", "testing", "store")
-"""Where a name that is not at the top may be, and the order in which that is looked up."""
 
 
 def __getattr__(name: str) -> Any:
@@ -163,28 +111,9 @@ def __getattr__(name: str) -> Any:
     elif name in _HOME_OF:
         value = getattr(importlib.import_module(f"textgrad_engine.{_HOME_OF[name]}"), name)
     else:
-        here = _home(name)
-        # `from textgrad_engine import NAME` asks by way of importlib, and says nothing of what an AttributeError says.
-        if here and sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
-            part, _, inner = here.rpartition(".")
-            line = f"from {'.'.join(filter(None, (__name__, part)))} import {inner}"
-            raise ImportError(f"there is no {name!r} in {__name__!r}; it is {here}: {line}", name=__name__)
-        hint = f"; it is {here}{' (docs/porting.md)' if name in _ELSEWHERE else ''}" if here else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+        raise lacking(__name__, name)
     globals()[name] = value
     return value
-
-
-def _home(name: str) -> str:
-    """Where what somebody looks for at the top is, such as ``"nn.TextLoss"``; "" for what is nowhere."""
-    if name in _ELSEWHERE:
-        return _ELSEWHERE[name]
-    if name.startswith("_") or not name.isidentifier():
-        return ""
-    if importlib.util.find_spec(f"{__name__}.{name}") is not None:  # a module, not yet loaded
-        return ""
-    parts = (part for part in _PARTS if name in importlib.import_module(f"{__name__}.{part}").__all__)
-    return next((f"{part}.{name}" for part in parts), "")
 
 
 def __dir__() -> list[str]:

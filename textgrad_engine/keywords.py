@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from textgrad_engine.kinds import nearest
+from textgrad_engine.tracebacks import hide
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,11 +93,13 @@ def names_told(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # raised in the function
-                raise
-            text = unknown_name(function, args, kwargs)
+        except BaseException as error:
+            text = None
+            # One with a frame more was raised in the function.
+            if isinstance(error, TypeError) and error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                text = unknown_name(function, args, kwargs)
             if text is None:
+                hide(error, boundary=__name__)
                 raise
         raise TypeError(text)
 

@@ -125,16 +125,21 @@ def a_class(cls: type) -> str:
     return f"{'an' if cls.__name__[0] in 'AEIOUaeiou' else 'a'} {cls.__name__}"
 
 
-def nearest(word: Any, known: Iterable[Any]) -> str:
+def nearest(word: Any, known: Iterable[Any], cutoff: float = 0.6) -> str:
     """The end of an error about a word that nobody knows: which was meant; "" where none is near.
 
+    Args:
+        word: the word; in capitals or not.
+        known: those that there are.
+        cutoff: how near one must be, from 0 to 1.
+
     Example:
-        >>> nearest("max_epoch", ["max_epochs", "seed"]), nearest("x", ["seed"])
-        ("; did you mean 'max_epochs'?", '')
+        >>> nearest("max_epoch", ["max_epochs", "seed"]), nearest("x", ["seed"]), nearest("Tdg", ["TGD"])
+        ("; did you mean 'max_epochs'?", '', "; did you mean 'TGD'?")
     """
-    words = [each for each in known if isinstance(each, str)]
-    found = difflib.get_close_matches(word.lower(), words, 1) if isinstance(word, str) else []
-    return f"; did you mean {found[0]!r}?" if found else ""
+    words = {each.lower(): each for each in known if isinstance(each, str)}
+    found = difflib.get_close_matches(word.lower(), words, 1, cutoff) if isinstance(word, str) else []
+    return f"; did you mean {words[found[0]]!r}?" if found else ""
 
 
 def kind_of(annotation: Any) -> Kind | None:

@@ -183,6 +183,17 @@ def test_values_are_ordered_by_their_data():
         func.vmap(lambda score: score < 0.5)([0, 1])
 
 
+def test_what_a_variable_has_in_it_is_asked_as_of_its_data():
+    """The line that most tests of a prompt end with."""
+    said = tg.Variable("Dear Ada, thank you.", role="letter")
+    assert "Ada" in said
+    assert tg.Variable("Ada") in said
+    assert "Bob" not in said
+    assert 2 in tg.Variable([1, 2])
+    with pytest.raises(AutogradError, match="reads the data of a value inside"):
+        func.vmap(lambda letter: "Ada" in letter)(["Ada", "Bob"])
+
+
 def test_iterating_over_a_variable_is_an_error():
     """Pieces made by a for loop would have no graph."""
     with pytest.raises(TypeError, match=r"'draft' cannot be iterated over.*ops\.split"):

@@ -84,9 +84,19 @@ def test_a_budget_that_is_less_than_usual_is_told_of(cli, small) -> None:
         assert done.exit_code == 0, done.output
         return " ".join(done.stdout.split())
 
-    assert "[budget]" not in said() + said(calls=10**6, tokens=10**9)
+    assert "has room for" not in said() + said(calls=10**6, tokens=10**9)
     assert "has room for 20 calls, which is less than usual" in said(calls=20, tokens=10**9)
     assert "has room for 20 calls and 1,000 tokens, which is less" in said(calls=20, tokens=1000)
+
+
+def test_the_budget_may_be_that_of_the_command_that_it_stands_for(cli, small) -> None:
+    """`estimate` in the place of `train`, with all that followed."""
+    done = cli("estimate", small(), "--budget-calls", "20", "--budget-tokens", "1000", "--json")
+    assert json.loads(done.stdout)["budget"] == {
+        "dollars": None, "calls": 20, "tokens": 1000, "below_usual": ["calls", "tokens"],
+    }  # fmt: skip
+    done = cli("estimate", small(("calls = 5000", "")), "--model", "openai/gpt-5-mini", "--budget", "0.0001")
+    assert "The budget has room for $0.00010, which is less than usual" in " ".join(done.stdout.split())
 
 
 def test_each_model_has_its_own_limit_per_minute() -> None:

@@ -140,6 +140,7 @@ def test_what_a_dataset_is_is_seen_at_a_glance() -> None:
     """The repr names file, size and columns."""
     assert repr(tickets()) == "Dataset('train.jsonl', 3 examples, columns: id, text, queue)"
     assert repr(Dataset([{"n": 1}])[:0]) == "Subset(0 of Dataset(1 examples, columns: n))"
+    assert repr(Subset([{"n": 1}, {"n": 2}], [1])) == "Subset(1 of 2 examples)"  # not all of the list
 
 
 class Frame:

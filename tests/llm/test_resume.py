@@ -204,7 +204,7 @@ def test_what_was_not_asked_for_again_is_kept_from_new_calls(run: Any, ask: Any)
         with budget(calls=3) as b, player.answering():
             model = resolve(MODEL)
             found = [(await model.complete(ask())).text, (await model.complete(ask("new"))).text]
-            with pytest.raises(BudgetExceeded, match=r"2 spent, .* 1 kept for the rest of the run"):
+            with pytest.raises(BudgetExceeded, match=r"2 spent, 1 kept for the rest of the run"):
                 await model.complete(ask("newer"))
             found.append((await model.complete(ask("gone"))).text)
             assert b.spent.calls == 3

@@ -204,6 +204,36 @@ def test_tokens_and_money_are_kept_with_a_margin(
     assert result.total.total_tokens <= tokens
 
 
+@pytest.mark.parametrize("limit", ["tokens", "dollars"])
+def test_what_a_budget_has_left_that_no_call_fits_into_is_told(
+    task: SimulatedTask, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who limits a run to little would take it for spent: a call is sent only if its longest answer fits."""
+    model = tg.testing.FunctionModel(task.model.complete, name="priced")
+    monkeypatch.setattr(model, "free", False)
+    llm.set_price("priced", 1.0, 1.0)
+    most = 2 * DEFAULT_MAX_TOKENS
+    with tg.budget(**{limit: most if limit == "tokens" else most / 1e6}):
+        result = fit(task, "TGD", model)
+    left = most - result.total.total_tokens
+    words = f"{left:,}" if limit == "tokens" else f"{left / 1e6:,.6g}"
+    assert result.status == "budget"
+    assert left > most / 4
+    assert result.unspent.startswith(f"{words} {limit} of the budget are left: a call is sent where its longest answer")
+    assert result.unspent in str(result)
+    said = " ".join(tables.render(result).split())
+    assert "The budget allowed no further call" in said
+    assert f"{words} {limit} of the budget are left" in said
+    assert "spent" not in tables.one_line(result)
+
+
+def test_a_budget_that_is_spent_to_the_last_call_is_not_said_to_be_left(task: SimulatedTask) -> None:
+    """Neither is one of calls, of which each takes one."""
+    with tg.budget(calls=60):
+        result = fit(task, "TGD")
+    assert (result.status, result.unspent) == ("budget", "")
+
+
 def test_controls_that_a_budget_has_no_room_for_are_missing_with_a_word(
     task: SimulatedTask, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -282,6 +312,14 @@ def test_controls_have_their_part_of_a_budget_that_a_search_would_spend(task: Si
     assert [made.usage.calls for made in result.controls.each] == [124, 124]
     assert [made.compared_on for made in result.controls.each] == ["test", "test"]
     assert spent.spent.calls == result.total.calls <= 500
+
+
+def test_what_controls_left_of_a_budget_is_not_laid_to_the_longest_answer(task: SimulatedTask) -> None:
+    """The optimizer's part was spent; a lower max_tokens would not give it more."""
+    with tg.budget(tokens=80_000) as spent:
+        result = fit(task, "ParetoSearch", max_epochs=50, controls=True)
+    assert (spent.remaining.tokens or 0) > 8_000
+    assert (result.spent_its_part, result.unspent) == (True, "")
 
 
 def test_a_search_whose_part_beside_controls_is_spent_says_so(task: SimulatedTask) -> None:
@@ -553,7 +591,7 @@ def test_a_call_that_needs_what_is_kept_is_refused_and_the_message_says_what_for
         with Reserve() as later:
             later.keep(Amount(calls=3))
             assert reply(chat) == "yes"
-            with pytest.raises(BudgetExceeded, match=r"1 spent, .* 3 kept for the rest of the run, and the next call"):
+            with pytest.raises(BudgetExceeded, match=r"1 spent, 3 kept for the rest of the run, and the next call"):
                 reply(chat)
             later.keep(Amount(calls=2))
             assert reply(chat) == "yes"

@@ -568,3 +568,14 @@ def test_an_optimizer_that_was_left_out_is_named() -> None:
         TypeError, match=r"fit: there is no optimizer; write fit\(program, loss, optimizer, train, val\)"
     ):
         Trainer().fit(nn.ChatCompletion("{text}"), nn.ExactMatch(), [{"text": "a"}], [{"text": "a"}])  # type: ignore[call-arg, arg-type]
+
+
+def test_validation_examples_that_were_left_out_are_asked_for() -> None:
+    """What who has one list of examples types first."""
+    program = nn.ChatCompletion("{text}", system=nn.Parameter("Sort.", role="system prompt"))
+    made = (program, nn.ExactMatch(), TGD(program.parameters()))
+    words = r"fit: there are no validation examples, .* data\.random_split\(.* tg\.cross_validate makes more"
+    with pytest.raises(TypeError, match=words):
+        Trainer().fit(*made, [{"text": "a"}])  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=words):
+        Trainer().fit(*made, train=[{"text": "a"}], test=[{"text": "b"}])  # type: ignore[call-arg]

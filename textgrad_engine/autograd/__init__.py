@@ -12,6 +12,7 @@ from textgrad_engine.autograd.hooks import register_multi_grad_hook
 from textgrad_engine.autograd.layers import Layer
 from textgrad_engine.autograd.once import once_differentiable
 from textgrad_engine.autograd.variable import Variable
+from textgrad_engine.lazily import telling
 
 __all__ = [
     "AccumulateGrad",
@@ -39,3 +40,5 @@ __all__ = [
     "register_multi_grad_hook",
     "set_grad_enabled",
 ]
+
+telling(__name__)

@@ -11,6 +11,7 @@ from textgrad_engine.autograd.elsewhere import NAMES, NotHere
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.kinds import is_flag, of_member
+from textgrad_engine.tracebacks import hide
 
 Scalar: TypeAlias = str | int | float
 
@@ -111,7 +112,12 @@ class Value:
     def _settle(self) -> Any:
         call = self._call
         if call is not None:
-            found, at = call.result(), 2 * self._index
+            try:
+                found = call.result()
+            except BaseException as error:
+                hide(error, boundary=__name__)
+                raise
+            at = 2 * self._index
             data = found[at]  # of a batch each reader takes a copy: its list may be edited in place
             self._data = checked_entries(data) if type(data) is list else data
             if self._role is None:
@@ -149,6 +155,9 @@ class Value:
 
     def __len__(self) -> int:
         return len(self.data)
+
+    def __contains__(self, item: object) -> bool:
+        return (item.data if isinstance(item, Value) else item) in self.data
 
     def __bool__(self) -> bool:
         return bool(self.data)

@@ -17,6 +17,8 @@ from textgrad_engine.cli.folds import check_shown, parts_for
 from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.options import (
     BaseUrl,
+    BudgetLimit,
+    CallsLimit,
     ConfigPath,
     Controls,
     FoldsCount,
@@ -24,10 +26,11 @@ from textgrad_engine.cli.options import (
     ModelName,
     ModelPrices,
     OptimizerName,
+    TokensLimit,
 )
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Budget, Models
-from textgrad_engine.cli.spending import price_of
+from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.report.words import duration, money, plural, short
@@ -46,6 +49,9 @@ def estimate(
     model: ModelName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
+    budget: BudgetLimit = None,
+    budget_calls: CallsLimit = None,
+    budget_tokens: TokensLimit = None,
     optimizer: OptimizerName = None,
     controls: Controls = False,
     folds: FoldsCount = None,
@@ -69,7 +75,11 @@ def estimate(
         if not math.isfinite(latency):
             raise ConfigError(f"--latency {latency}: name a number of seconds")
         found = load_config(config).with_overrides(
-            model=model, base_url=base_url, price=price_of(price), optimizer=optimizer
+            model=model,
+            base_url=base_url,
+            price=price_of(price),
+            limits=limits_of(budget, budget_calls, budget_tokens),
+            optimizer=optimizer,
         )
         check_shown(found, folds)
         sets = read_data(found)
@@ -170,7 +180,7 @@ def _beside(name: str, text: str, columns: int) -> list[str]:
 
 
 def _below_usual(budget: Budget, result: Estimate) -> list[str]:
-    """The limits of the config that are below what is usual, by their keys."""
+    """The limits that are below what is usual, by their keys."""
     calls, tokens = (
         sum((each for part in parts for each in part.values()), Range())
         for parts in ([result.calls], [result.input_tokens, result.output_tokens])
@@ -186,7 +196,7 @@ def _below_usual(budget: Budget, result: Estimate) -> list[str]:
 
 
 def _spent_early(budget: Budget, low: Sequence[str]) -> str:
-    """That limits of the config's are below what is usual; "" where none is."""
+    """That limits are below what is usual; "" where none is."""
     if not low:
         return ""
     words = {
@@ -195,7 +205,7 @@ def _spent_early(budget: Budget, low: Sequence[str]) -> str:
         "tokens": plural(budget.tokens or 0, "token"),
     }
     room = " and ".join([words[name] for name in low])
-    return f"[budget] has room for {room}, which is less than usual: it may end the run early."
+    return f"The budget has room for {room}, which is less than usual: it may end the run early."
 
 
 def _told(found: Range, word: Callable[[float], str]) -> str:

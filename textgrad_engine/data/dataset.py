@@ -186,7 +186,8 @@ class Subset(Sequence[T], Generic[T]):
         return len(self.indices)
 
     def __repr__(self) -> str:
-        return f"Subset({len(self)} of {self.dataset!r})"
+        whole = repr(self.dataset) if isinstance(self.dataset, Dataset | Subset) else f"{len(self.dataset)} examples"
+        return f"Subset({len(self)} of {whole})"
 
     @property
     def columns(self) -> tuple[str, ...]:

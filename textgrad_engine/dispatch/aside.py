@@ -15,6 +15,7 @@ from textgrad_engine.dispatch.lines import begun_from, caller_line
 from textgrad_engine.dispatch.scope import Scope, check_cancelled
 from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
+from textgrad_engine.tracebacks import PACKAGE, hide
 
 T = TypeVar("T")
 
@@ -80,6 +81,7 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
         raise cancelled from (errors[0] if errors else None)
     try:
         if errors:
+            hide(errors[0], boundary=PACKAGE)
             raise errors[0]
         return values[0]
     finally:

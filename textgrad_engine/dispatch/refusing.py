@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.errors import DispatchError
+from textgrad_engine.tracebacks import hide
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,13 +41,17 @@ def waits(twin: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def waiting(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not in_loop_thread() or _here.twin:  # what somebody wrote is the outermost one
-                return function(*args, **kwargs)
-            _here.twin = twin
+            outermost = in_loop_thread() and not _here.twin  # that is the one which somebody wrote
+            if outermost:
+                _here.twin = twin
             try:
                 return function(*args, **kwargs)
+            except BaseException as error:
+                hide(error, boundary=__name__)
+                raise
             finally:
-                _here.twin = ""
+                if outermost:
+                    _here.twin = ""
 
         return waiting
 

@@ -10,6 +10,7 @@ from textgrad_engine.func.own_rule import VmapInfo
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.trace import Trace, TraceRecord, trace
 from textgrad_engine.func.vmap import vmap
+from textgrad_engine.lazily import telling
 
 __all__ = [
     "Trace",
@@ -35,3 +36,5 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+telling(__name__)

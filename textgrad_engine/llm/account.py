@@ -291,12 +291,18 @@ class Budget:
                 f"{getattr(amount, name) / unit:g}{text}; raise the budget to that or more"
                 + ("" if name == "calls" else ", or set a lower max_tokens")
             )
+        parts = {
+            "spent": getattr(used, name) - aside - unknown,
+            "reserved by calls in flight": aside,
+            "held for calls that failed at unknown cost": unknown,
+            "kept for the rest of the run": later,
+        }
         return (
             f"the budget of {limit / unit:g} {shown} does not allow the next call: "
-            f"{(getattr(used, name) - aside - unknown) / unit:g} spent, {aside / unit:g} reserved by calls in "
-            f"flight, {unknown / unit:g} held for calls that failed at unknown cost, "
-            + (f"{later / unit:g} kept for the rest of the run, " if later else "")
-            + f"and the next call may need {getattr(amount, name) / unit:g}; raise budget({shown}=...)"
+            + "".join([f"{part / unit:g} {what}, " for what, part in parts.items() if part])
+            + f"and the next call may need {getattr(amount, name) / unit:g}"
+            + ("" if name == "calls" else ", for its text and the longest answer that max_tokens allows")
+            + f"; raise budget({shown}=...)"
             + ("" if name == "calls" else " or lower max_tokens")
         )
 

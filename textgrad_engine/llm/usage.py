@@ -206,6 +206,9 @@ class Meter:
         self.cached = 0
         self._saved = _Sum()
 
+    def __repr__(self) -> str:
+        return f"Meter({', '.join(f'{purpose}={usage!r}' for purpose, usage in self.by_purpose.items())})"
+
     @property
     def saved(self) -> Usage:
         """What the cached answers used when they were paid for."""
@@ -251,8 +254,8 @@ def meter() -> Iterator[Meter]:
     Example:
         >>> with meter() as m:
         ...     pass
-        >>> m.total.calls
-        0
+        >>> m.total.calls, m
+        (0, Meter())
     """
     made = Meter()
     with setting(_meters, (*_meters.get(), made)):

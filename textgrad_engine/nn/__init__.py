@@ -1,5 +1,6 @@
 """Programs as modules with named parameters, in PyTorch's shape."""
 
+from textgrad_engine.lazily import telling
 from textgrad_engine.nn.chat import ChatCompletion
 from textgrad_engine.nn.containers import ModuleDict, ModuleList, Sequential
 from textgrad_engine.nn.loss import ExactMatch, Judge, Metric, TextLoss
@@ -24,3 +25,5 @@ __all__ = [
     "TextLoss",
     "Weighted",
 ]
+
+telling(__name__)

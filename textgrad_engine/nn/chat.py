@@ -149,8 +149,9 @@ class ChatCompletion(OneVariable):
                 else ""
             )
             raise TypeError(
-                f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template has "
-                f"{list(slots)}{why}"
+                f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template "
+                + (f"has {list(slots)}" if slots else f"has none: {excerpt(_template(self.user))}")
+                + why
             )
 
 

@@ -21,6 +21,7 @@ from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
 from textgrad_engine.nn.state import IncompatibleKeys, load_state, state_of
 from textgrad_engine.nn.trained import TRAINED, WATCHED, check_known, notice
+from textgrad_engine.tracebacks import hide
 
 
 class Module:
@@ -65,23 +66,27 @@ class Module:
         Raises:
             DispatchError: a run trains the module, and this thread knows nothing of the run (a thread pool's).
         """
-        if TRAINED:
-            check_known(self, TRAINED.get(id(self), ()))
-        if WATCHED:
-            notice(self, WATCHED.get(id(self), ()))
-        for hook in tuple(self._forward_pre_hooks.values()):
-            if isinstance(hook, WithKwargs):
-                args, kwargs = hook.before(self, args, kwargs)
-                continue
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in tuple(self._forward_hooks.values()):
-            keywords = (kwargs,) if isinstance(hook, WithKwargs) else ()
-            changed = hook(self, args, *keywords, result)
-            if changed is not None:
-                result = changed
+        try:
+            if TRAINED:
+                check_known(self, TRAINED.get(id(self), ()))
+            if WATCHED:
+                notice(self, WATCHED.get(id(self), ()))
+            for hook in tuple(self._forward_pre_hooks.values()):
+                if isinstance(hook, WithKwargs):
+                    args, kwargs = hook.before(self, args, kwargs)
+                    continue
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+            result = self.forward(*args, **kwargs)
+            for hook in tuple(self._forward_hooks.values()):
+                keywords = (kwargs,) if isinstance(hook, WithKwargs) else ()
+                changed = hook(self, args, *keywords, result)
+                if changed is not None:
+                    result = changed
+        except BaseException as error:
+            hide(error, boundary=__name__)
+            raise
         return result
 
     async def aforward(self, /, *args: Any, **kwargs: Any) -> Any:

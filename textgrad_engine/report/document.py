@@ -29,6 +29,7 @@ def as_json(
     return {
         "status": result.status,
         "shortage": result.shortage or None,
+        "unspent": result.unspent or None,
         "untested": result.untested or None,
         "idle": result.idle or None,
         "verdict": None if found is None or result.seed == result.best else found.verdict,

@@ -63,6 +63,8 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
     if result.idle:
         notes.append(f"{capital(result.idle)}.")
+    if result.unspent:
+        notes.append(f"{capital(result.unspent)}.")
     if result.untested:
         notes.append(f"{capital(result.untested)}.")
     if result.controls is not None and result.controls.problem:

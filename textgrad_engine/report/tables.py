@@ -163,7 +163,8 @@ def one_line(result: TrainResult) -> str:
     parts = []
     if result.status != "finished":
         spent = "optimizer's part of the budget spent" if result.spent_its_part else "budget spent"
-        parts.append({"interrupted": "interrupted", "budget": spent}[result.status])
+        ended = "budget without room for a further call" if result.unspent else spent
+        parts.append({"interrupted": "interrupted", "budget": ended}[result.status])
     for name, seed, best in (
         ("val", result.seed_val, result.best_val),
         ("test", result.seed_test, result.best_test),

@@ -173,11 +173,12 @@ def _headline(result: TrainResult) -> str:
     if result.shortage:
         return f"nothing was asked: {result.shortage}"
     after = f"after {plural(len(result.steps), 'step')}" if result.steps else "before the first step"
-    spent = "the optimizer's part of the budget, beside the controls," if result.spent_its_part else "the budget"
+    part = "the optimizer's part of the budget, beside the controls," if result.spent_its_part else "the budget"
+    ended = "the budget allowed no further call" if result.unspent else f"{part} was spent"
     return {
         "finished": f"finished {after}",
         "interrupted": f"interrupted {after}; this is the result so far",
-        "budget": f"{spent} was spent {after}; this is the result so far",
+        "budget": f"{ended} {after}; this is the result so far",
     }[result.status]
 
 

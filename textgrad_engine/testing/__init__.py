@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from textgrad_engine.lazily import lacking
+
 if TYPE_CHECKING:
     from textgrad_engine.testing.models import Answer, FunctionModel, ScriptedModel, feedback_for
     from textgrad_engine.testing.pictures import pixels_of, png
@@ -37,7 +39,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise lacking(__name__, name)
     home = next((home for home, names in _HOMES.items() if name in names), "server")
     return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 

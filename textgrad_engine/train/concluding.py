@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from textgrad_engine.llm.usage import Meter
@@ -35,7 +36,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
             candidates = tried(seed, run.steps) if name == "val" else ()  # the test set chose nothing
             comparison, compared_on = compare(seed, best, candidates=candidates), name
             break
-    return TrainResult(
+    result = TrainResult(
         status=status,
         seed=run.seed,
         best=run.best,
@@ -58,6 +59,9 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         terms=terms_of(run.objective, run.seed_val, run.best_val),
         idle=run.idle,
     )
+    if status != "budget" or run.shortage or result.spent_its_part:
+        return result
+    return replace(result, unspent=run.ending.unspent(used.total))
 
 
 def _openings(run: Run) -> int:

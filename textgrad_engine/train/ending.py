@@ -187,6 +187,22 @@ class Ending(Reserve):
             "first validation; raise it, or leave the controls out"
         )
 
+    def unspent(self, used: Usage) -> str:
+        """How much the budget has left, and why, in words; "" where that is less than a tenth of it.
+
+        Args:
+            used: what the run used.
+        """
+        for name, spent in (("pico", (used.dollars or 0.0) * PICO), ("tokens", used.total_tokens)):
+            left, most = getattr(self.free, name), getattr(self.largest, name)
+            word, unit = _SORTS[name]
+            if left < UNLIMITED and left * 9 >= spent:
+                return (
+                    f"{left / unit:,.6g} {word} of the budget are left: a call is sent where its longest answer fits, "
+                    f"too, and one may need {most / unit:,.6g}; a lower max_tokens makes that less"
+                )
+        return ""
+
     def _leave_controls_out(self, why: str) -> None:
         self.controls, self.no_controls = 0, f"the budget had no room for controls: {why}; raise it"
 

@@ -44,6 +44,7 @@ class TrainResult:
         idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
             better could be shown; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
+        unspent: how much the budget has left after it ended the run, and why, where that is a tenth or more; else "".
     """
 
     status: Status
@@ -67,6 +68,7 @@ class TrainResult:
     untested: str = ""
     terms: tuple[str, ...] = ()
     idle: str = ""
+    unspent: str = ""
 
     @property
     def total(self) -> Usage:
@@ -99,7 +101,7 @@ class TrainResult:
         elif self.comparison is not None:
             parts.append(f"{self.comparison} ({self.compared_on})")
         no_controls = "" if self.controls is None else self.controls.problem
-        parts += [why for why in (self.idle, self.shortage, self.untested, no_controls) if why]
+        parts += [why for why in (self.idle, self.shortage, self.unspent, self.untested, no_controls) if why]
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
