@@ -347,11 +347,13 @@ def test_an_endpoint_without_response_format_is_asked_in_words_from_then_on(api,
     async def main():
         first, second = await model.complete(ask()), await model.complete(ask())
         await model.aclose()
-        return first.text, second.text
+        return first, second
 
-    assert asyncio.run(main()) == ('{"score": 1}', '{"score": 2}')
+    answers = asyncio.run(main())
+    assert [answer.text for answer in answers] == ['{"score": 1}', '{"score": 2}']
     assert "response_format" in sent(api, 0)
-    for number in (1, 2):
+    for number, answer in enumerate(answers, 1):
+        assert sent(api, number)["messages"][-1]["content"] == f"hello\n\n{answer.words}"
         assert "response_format" not in sent(api, number)
         assert '"score": {"type": "integer"}' in sent(api, number)["messages"][-1]["content"]
         assert sent(api, number)["messages"][-1]["content"].startswith("hello\n\n")

@@ -415,7 +415,9 @@ def fit(run_dir, **settings):
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     rows = [{"word": word, "target": word.upper()} for word in ("one", "two", "three", "four", "one", "two")]
     trainer = Trainer(max_epochs=2, batch_size=2, run_dir=run_dir, **settings)
-    return trainer.fit(program, nn.ExactMatch(), TGD(program.parameters()), rows[:4], rows[2:], rows)
+    optimizer = TGD(program.parameters())
+    optimizer.to_the_end = True
+    return trainer.fit(program, nn.ExactMatch(), optimizer, rows[:4], rows[2:], rows)
 
 
 def untimed(path):

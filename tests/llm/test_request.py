@@ -7,6 +7,7 @@ from typing import Generic, Literal, TypeVar
 import pytest
 from pydantic import BaseModel, Field, RootModel, ValidationError, ValidationInfo, create_model, field_validator
 
+from textgrad_engine import nn, ops
 from textgrad_engine.llm import (
     Completion,
     GenerateConfig,
@@ -302,3 +303,19 @@ def test_records_are_copied_pickled_and_validated_as_before():
         Request.model_validate_json(asked.model_dump_json()),
     ):
         assert copied == asked
+
+
+@pytest.mark.parametrize("place", ["OpenAIModel", "resolve", "ChatCompletion", "chat_completion"])
+def test_wrong_sampling_settings_are_told_alike_wherever_they_are_given(place):
+    """Which one, what is wrong about it, and what it was given to; and of a name that is none, what there is."""
+    ways = {
+        "OpenAIModel": lambda **config: OpenAIModel("m", base_url="http://localhost:1/v1", **config),
+        "resolve": lambda **config: resolve("simulated/tickets", **config),
+        "ChatCompletion": lambda **config: nn.ChatCompletion("{word}", **config),
+        "chat_completion": lambda **config: ops.chat_completion(None, "Hello", **config),
+    }
+    with pytest.raises(ValueError, match=f"^{place}: temperature: Input should be a valid number") as caught:
+        ways[place](temperature="hot")
+    assert not isinstance(caught.value, ValidationError)
+    with pytest.raises(TypeError, match=r"unknown sampling setting 'temperatur'.*temperature"):
+        ways[place](temperatur=0.5)

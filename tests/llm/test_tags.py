@@ -81,6 +81,15 @@ def test_what_the_schema_says_about_a_text_is_said():
     assert "The whole new text {{ nonce }}." in said
 
 
+@pytest.mark.parametrize(
+    "config", [_verdict_form(0, 1), _CRITICISM_FORM, _texts_for(((("reason", "why"),),)).settings.config]
+)
+def test_the_words_do_not_take_back_what_a_prompt_asks_for(config):
+    """A prompt that shows JSON with an "explanation", and words that want "no explanation", "instead" of that JSON."""
+    said = inwords.words_for(config.response_format, asked())
+    assert not any(word in said for word in ("explanation,", "no explanation", "instead"))
+
+
 def answer(text="new", reason="why"):
     return f"<text-{N}>\n{text}\n</text-{N}>\n<reason-{N}>\n{reason}\n</reason-{N}>"
 

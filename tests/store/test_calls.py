@@ -36,6 +36,7 @@ ANSWERS = {
         text="x", usage=Usage(), cached=True, saved=Usage(calls=1, input_tokens=3), saved_latency=0.1, attempts=0
     ),
     "tools": Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1"},), items=({"type": "reasoning"},)),
+    "of an endpoint without structured output": Completion(text="{}", words="Write one JSON object."),
     "of estimated cost": Completion(text="x", raw={"usage_estimated": True}),
 }
 

@@ -39,7 +39,7 @@ from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
-from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
+from textgrad_engine.llm.request import GenerateConfig, Request, config_from
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.stream import Teller, listeners
 from textgrad_engine.llm.vocabulary import settled
@@ -103,8 +103,7 @@ class OpenAIModel:
         # first of all: debuggers and `pytest -l` show the locals of a frame that raised
         api_key, headers = concealed(api_key), concealed_headers(headers)
         check_headers(headers)
-        if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-            raise TypeError(unknown_setting(unknown[0], OpenAIModel.__init__))
+        self.defaults = config_from(config, OpenAIModel.__init__)
         check(OpenAIModel.__init__, locals(), at_least(1, "max_in_flight"), above(0, "timeout"))
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
         self.host = checked_host(self.base_url)
@@ -115,7 +114,6 @@ class OpenAIModel:
         self.price = price
         self.headers = headers
         self._secrets = secrets_in(headers)
-        self.defaults = GenerateConfig(**config)
         self.api = api
         if api == "responses":
             for setting in responses.UNSUPPORTED:
@@ -260,7 +258,10 @@ class OpenAIModel:
 
     def _read_in_words(self, completion: Completion, request: Request, config: GenerateConfig) -> Completion:
         wanted = config.response_format
-        if wanted is None or completion.finish_reason != "stop" or completion.tool_calls or not completion.text.strip():
+        if wanted is None:
+            return completion
+        completion = completion.model_copy(update={"words": inwords.words_for(wanted, request)})
+        if completion.finish_reason != "stop" or completion.tool_calls or not completion.text.strip():
             return completion
         try:
             text = inwords.read(completion.text, wanted, request, f"{self.name!r} ({request.purpose})")

@@ -328,6 +328,28 @@ def unknown_setting(name: str, function: Callable[..., Any] | None = None) -> st
     return f"unknown sampling setting {name!r}; known are {', '.join(known)}, and {extra}"
 
 
+def config_from(settings: Mapping[str, Any], function: Callable[..., Any]) -> GenerateConfig:
+    """Sampling settings by name, checked; whatever takes them by name says the same of wrong ones.
+
+    Args:
+        settings: the settings.
+        function: what they were given to.
+
+    Raises:
+        TypeError: a name is unknown.
+        ValueError: a setting is none of its kind, or out of its range.
+    """
+    known = GenerateConfig.model_fields
+    if unknown := [name for name in settings if name not in known]:
+        raise TypeError(unknown_setting(unknown[0], function))
+    try:
+        return GenerateConfig(**settings)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        owner = function.__qualname__.removesuffix(".__init__")
+        raise ValueError(f"{owner}: {'; '.join(wrong).replace(': Value error, ', ': ')}") from None
+
+
 class Request(Record):
     """One call of a model.
 

@@ -24,7 +24,7 @@ from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import OpenAIModel
 from textgrad_engine.llm.prices import Priced
 from textgrad_engine.llm.redact import concealed
-from textgrad_engine.llm.request import GenerateConfig, Request, unknown_setting
+from textgrad_engine.llm.request import GenerateConfig, Request, config_from
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.spans import Traced
@@ -115,8 +115,7 @@ def resolve(
         Metered(Traced(Taped(Cached(Retry(Limit(Budgeted(Deadline(Check(OpenAIModel('o3')), 300)), max_in_flight=8))))))
     """
     api_key, headers = concealed(api_key), None if headers is None else concealed_headers(headers)
-    if unknown := [setting for setting in config if setting not in GenerateConfig.model_fields]:
-        raise TypeError(unknown_setting(unknown[0], resolve))
+    settings = config_from(config, resolve)
     if isinstance(model, str):
         inside = _named(model, base_url, api_key, api, seed, headers, config)
     else:
@@ -124,15 +123,16 @@ def resolve(
             raise TypeError(
                 f"base_url, api_key, api and headers belong to a model's name; {model!r} is a model already"
             )
-        given = config if seed is None else {**config, "seed": seed}
+        if seed is not None:
+            settings = settings.model_copy(update={"seed": seed})
         if _holds(model, Metered) or _holds(model, Retry):
             limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache, context, price)
-            if given or any(setting is not None for setting in limits):
+            if settings.model_fields_set or any(setting is not None for setting in limits):
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
             return model if _holds(model, Metered) else _outer(model)
         if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {told(model)}")
-        inside = Defaults(model, GenerateConfig(**given)) if given else model
+        inside = Defaults(model, settings) if settings.model_fields_set else model
     check(resolve, locals())
     if context is not None:
         inside = Sized(inside, context)

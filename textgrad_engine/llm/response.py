@@ -136,6 +136,8 @@ class Completion(Record):
             Its `usage` is zero then.
         saved: what a cached answer used when it was paid for.
         saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
+        words: what was added to the last message to ask for the answer's form, where the endpoint has no structured
+            output; "" elsewhere.
 
     Example:
         >>> Completion("yes", "stop", Usage(12, 1, calls=1)).usage.output_tokens
@@ -156,6 +158,7 @@ class Completion(Record):
     cached: bool = False
     saved: Usage | None = None
     saved_latency: float | None = None
+    words: str = ""
 
     if TYPE_CHECKING:
 
@@ -173,6 +176,7 @@ class Completion(Record):
             cached: bool = False,
             saved: Usage | None = None,
             saved_latency: float | None = None,
+            words: str = "",
         ) -> None: ...
 
     def calls_as_text(self) -> str:

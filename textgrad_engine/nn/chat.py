@@ -10,8 +10,9 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role, excerpt
 from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.request import config_from
 from textgrad_engine.nn.module import OneVariable
-from textgrad_engine.ops.chat_completion import complete, config_from
+from textgrad_engine.ops.chat_completion import complete
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.tools import tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of

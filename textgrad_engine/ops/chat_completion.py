@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
-
-from pydantic import ValidationError
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role
 from textgrad_engine.checks import check
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, unknown_setting
+from textgrad_engine.llm.request import Message, Purpose, config_from
 from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.fillers import as_plain, is_nan, note_template, unfit
 from textgrad_engine.ops.messages import ChatSettings, Plan
@@ -156,25 +154,3 @@ def _refuse_no_text(name: str, value: Any, call: str) -> None:
             raise ValueError(f"{call}: {where} is nan, and would be sent as that word; give it a text, '' for none")
         if why := unfit(entry):
             raise TypeError(f"{call}: {where} is {why}")
-
-
-def config_from(settings: Mapping[str, Any], function: Callable[..., Any]) -> GenerateConfig:
-    """Sampling settings by name, checked.
-
-    Args:
-        settings: the settings.
-        function: what they were given to.
-
-    Raises:
-        TypeError: a name is unknown.
-        ValueError: a setting is none of its kind, or out of its range.
-    """
-    known = GenerateConfig.model_fields
-    if unknown := [name for name in settings if name not in known]:
-        raise TypeError(unknown_setting(unknown[0], function))
-    try:
-        return GenerateConfig(**settings)
-    except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-        owner = function.__qualname__.removesuffix(".__init__")
-        raise ValueError(f"{owner}: {'; '.join(wrong).replace(': Value error, ', ': ')}") from None

@@ -112,6 +112,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
         }
         if answer.model not in ("", record.model):
             entry["answered_by"] = answer.model
+        if answer.words:
+            entry["words"] = answer.words
         if answer.cached:
             entry["cached"] = True
         if answer.saved is not None:
@@ -193,6 +195,7 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
         cached=entry.get("cached", False),
         saved=saved.get("usage"),
         saved_latency=saved.get("latency"),
+        words=entry.get("words", ""),
     )
 
 
