@@ -70,6 +70,8 @@ def with_model(model: Any, call: Callable[[], Any]) -> Any:
         lambda: optim.TGD(Program()),  # type: ignore[arg-type]
         lambda: data.load("no such file.csv"),
         lambda: nn.ChatCompletion("{text}")(txt="a"),
+        lambda: nn.Metric(metric),  # type: ignore[call-arg]
+        lambda: optim.TGD([], learning_rate=1),  # type: ignore[call-arg]
         lambda: tg.backward(tg.Variable("a")),
         lambda: with_model(ScriptedModel([]), lambda: Program()("a").data),
         lambda: with_model(ScriptedModel([]), lambda: str(Program()("a"))),

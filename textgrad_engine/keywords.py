@@ -94,14 +94,13 @@ def names_told(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            text = None
-            # One with a frame more was raised in the function.
-            if isinstance(error, TypeError) and error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                text = unknown_name(function, args, kwargs)
-            if text is None:
+            entry = error.__traceback__
+            if not isinstance(error, TypeError) or entry is None or entry.tb_next is not None:  # of the function's own
                 hide(error, boundary=__name__)
                 raise
-        raise TypeError(text)
+            refusal = TypeError(unknown_name(function, args, kwargs) or str(error))
+        hide(refusal, boundary=__name__)
+        raise refusal
 
     return call
 
