@@ -72,14 +72,15 @@ def check_there(run: Run, config: Config, *splits: str) -> None:
     Raises:
         RunError: there is no such file, or not even its folder.
     """
+    names = {split: name for split in splits if (name := getattr(config.data, split)) is not None}
     if not config.folder.is_dir():
         raise RunError(
-            f"{run.path}: the config that it was begun with lay in {config.folder}, as seen from the run folder, and "
-            "there is no such folder; put the run folder back where it was, or the config and its data there"
+            f"{run.path}: {' and '.join(['the config that it was begun with', *names.values()])} lay in "
+            f"{config.folder}, as seen from the run folder, and there is no such folder; put the run folder back where "
+            "it was, or the config and its data there"
         )
-    for split in splits:
-        name = getattr(config.data, split)
-        if name is not None and not config.file(name).is_file():
+    for split, name in names.items():
+        if not config.file(name).is_file():
             raise RunError(
                 f"[data] {split} = {name!r}: {missing_file(config.file(name))}. If the run folder was moved, put it "
                 f"back: {run.path} looks for its data where that lay as seen from there"
