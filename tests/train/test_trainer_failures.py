@@ -548,16 +548,19 @@ def test_answers_in_flight_at_an_interrupt_are_kept_and_counted(world: Any, rows
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("error", [OSError, SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("kind", [PhaseStarted, PhaseAdvanced, CallEnded, StepEnded])
-def test_an_error_of_a_callback_is_raised_from_fit(world: Any, rows: Any, kind: type) -> None:
-    """On whichever thread it came; it neither hangs the run nor is lost."""
+def test_an_error_of_a_callback_is_raised_from_fit(
+    world: Any, rows: Any, kind: type, error: type[BaseException]
+) -> None:
+    """On whichever thread it came; it neither hangs the run nor is lost, also where it is no `Exception`."""
 
     def then(event: Event) -> None:
         if isinstance(event, kind):
-            raise OSError("disk full")
+            raise error("disk full")
 
     here = world("SHOUT")
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(error, match="disk full"):
         here.fit(rows("ant", "bee"), rows("cat"), callbacks=[world.listener(then)])
     assert here.program.system.data in (SEED, f"{SEED}\nSHOUT")
 
