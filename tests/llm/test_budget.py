@@ -34,8 +34,9 @@ from textgrad_engine.llm import (
     set_price,
 )
 from textgrad_engine.llm.account import Amount, Budget
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.charged import mark
+from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim.contracts import MaxTokens, Requires
-from textgrad_engine.optim.shrink import Point, Shrunk, pareto, shrink, units_of
+from textgrad_engine.optim.shrink import Point, Shrunk, pareto, shrink
 
 
 class Test:
@@ -128,11 +128,6 @@ def test_units_go_together() -> None:
     assert shrunk(text, needing(), units=[(2, 3, 4)]).text == "Sort.\nBe brief."
 
 
-def test_a_blank_line_belongs_to_the_line_before_it() -> None:
-    """It alone is not worth a test; a fence that nobody closes is a line like others."""
-    assert units_of("\n\na\n\n \nb\n<x-0a1b2c3d>\nc") == [(1, 2), (3, 4, 5), (6,), (7,), (8,)]
-
-
 @pytest.mark.parametrize("lanes", [2, 5, 64])
 def test_lanes_change_nothing_but_the_time(lanes: int) -> None:
     """The text is the same; tests run at the same time."""
@@ -199,10 +194,3 @@ def test_of_a_long_line_sentences_are_left_out() -> None:
     assert found.removed == (1, 2, *(n + 3 for n in range(30) if n not in (3, 29)))
     assert shrunk(" ".join(kinds), Test(lambda text: kinds[3] in text)).text == kinds[3]
     assert shrunk("  - " + " ".join(kinds), Test(lambda text: kinds[3] in text)).text == f"  - {kinds[3]}"
-    assert units_of(" ".join(kinds)) == [(n,) for n in range(1, 31)]
-
-
-def test_a_fenced_block_is_one_unit_whatever_is_in_it() -> None:
-    """Also where a line of it is long."""
-    block = "\n".join(["<examples-0a1b2c3d>", "Tickets go to the queue. " * 40, "</examples-0a1b2c3d>"])
-    assert units_of(f"Sort.\n{block}\nEnd.") == [(1,), tuple(range(2, 44)), (44,)]

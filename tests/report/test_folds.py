@@ -15,10 +15,12 @@ import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.llm import Usage
 from textgrad_engine.report import folds_as_json, page_of_folds, render_folds
+from textgrad_engine.report.folds import folds_in_a_line
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import Folds, read_folds, write_folds
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Control, Controls, Trainer, cross_validate
+from textgrad_engine.train.controls import CONTROLS
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m & say yes"
 
@@ -84,6 +86,20 @@ def test_where_nothing_was_found_the_seed_prompt_stays(made: Any, tmp_path: Path
     assert "The prompt to use: the seed prompt, as the run on all examples found none that does better" in said
     assert "gained +" not in said
     assert folds_as_json(folds)["use"] == "seed"
+
+
+def test_folds_whose_optimizers_spent_their_parts_beside_controls_are_told_as_that(made: Any, tmp_path: Path) -> None:
+    """The budget was not spent then; it was where one of them was ended by the whole of it."""
+    found = made(tmp_path / "run").found
+    first = found.folds[0]
+    each = [Control(name, {}, first.best_val, first.best_test, None, None, 1, 0, Usage()) for name in CONTROLS]
+    part = replace(first, status="budget", controls=Controls("TGD", 1, Usage(), tuple(each)))
+    one = replace(found, folds=(part, *found.folds[1:]))
+    both = replace(one, folds=(part, replace(part, controls=None), *found.folds[2:]))
+    assert [each.spent_its_part for each in (found, one, both)] == [False, True, False]
+    assert folds_in_a_line(one).startswith("optimizer's part of the budget spent; tested")
+    assert folds_in_a_line(both).startswith("budget spent; tested")
+    assert folds_in_a_line(found).startswith("tested")
 
 
 def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(made: Any, tmp_path: Path) -> None:

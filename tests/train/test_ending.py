@@ -13,7 +13,8 @@ import textgrad_engine as tg
 from textgrad_engine import llm, optim, report
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, Reserve, Waiting
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
+from textgrad_engine.llm.reserve import Reserve, Waiting
 from textgrad_engine.report import tables, view
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import SimulatedTask, feedback_for, simulated_task

@@ -182,6 +182,20 @@ def test_guards_callbacks_and_budgets_do_not_mind() -> None:
     assert heard.count("StepEnded") == len(result.steps) == 1
 
 
+@pytest.mark.parametrize("name", ["TGD", "PatchSearch", "ParetoSearch"])
+def test_a_budget_that_ends_it_before_all_were_run_is_what_ended_it(name: str) -> None:
+    """That all have the best score is said where all were run, and of no part of them."""
+    ended = set()
+    for calls in range(8, 60, 3):
+        with tg.budget(calls=calls):
+            result = World(name, "Repeat.").fit()
+        assert result.best_val is not None
+        if ENDED in result.idle:
+            assert (result.idle, result.best_val.mean, result.best_val.not_run) == (f"all 8 {ENDED}", 1.0, ())
+        ended.add((result.status, ENDED in result.idle))
+    assert {("budget", False), ("finished", True)} <= ended
+
+
 def test_controls_end_there_as_well() -> None:
     """A control that has full marks asks for nothing more, so it may use less than the optimizer had."""
     ended = World(seed="Repeat.").fit(controls=True)

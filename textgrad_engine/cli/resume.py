@@ -26,7 +26,7 @@ from textgrad_engine.cli.running import carry_out, checked, end, refusing_change
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.store import Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
+from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
 
 @command
@@ -65,17 +65,7 @@ def resume(
     no longer on record, nothing is asked, unless with `--anyway`.
     """
     with checking():
-        folds = read_folds(run) if is_folds(run) else None
-        if folds is not None and folds.finished:
-            _leave(run, lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
-        found = read_run(run) if folds is None else first_of(folds)
-        if folds is None and found.result is not None and found.result.status == "finished":
-            _leave(run, lambda: _document(found), quiet=quiet, as_json=as_json)
-        if (whole_run := whole_of(run)) is not None:
-            raise RunError(
-                f"{run}: this is one of the runs of a cross-validation; go on with all of them: textgrad-engine resume "
-                f"{typed(whole_run)}"
-            )
+        folds, found = _unfinished(run, quiet=quiet, as_json=as_json)
         config = runs.config_of(found, found.seed)
         run_data.check_there(found, config, *run_data.SPLITS)
         limits = limits_of(budget, budget_calls, budget_tokens)
@@ -112,6 +102,26 @@ def resume(
                 config, job, folder, way, name=name, before=found.looks_before, cache=answers, quiet=quietly
             )
         end(result, folder, before=found.looks_before, quiet=quiet, as_json=as_json)
+
+
+def _unfinished(run: Path, *, quiet: bool, as_json: bool) -> tuple[Folds | None, Run]:
+    """What is to go on: a cross-validation and its first run, or None and a run; a finished one is left at once.
+
+    Raises:
+        RunError: it cannot be read, or is one of the runs of a cross-validation.
+    """
+    folds = read_folds(run) if is_folds(run) else None
+    if folds is not None and folds.finished:
+        _leave(run, lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
+    found = read_run(run) if folds is None else first_of(folds)
+    if folds is None and found.result is not None and found.result.status == "finished":
+        _leave(run, lambda: _document(found), quiet=quiet, as_json=as_json)
+    if (whole_run := whole_of(run)) is not None:
+        raise RunError(
+            f"{run}: this is one of the runs of a cross-validation; go on with all of them: textgrad-engine resume "
+            f"{typed(whole_run)}"
+        )
+    return folds, found
 
 
 def _leave(run: Path, document: Callable[[], dict[str, Any]], *, quiet: bool, as_json: bool) -> NoReturn:

@@ -43,10 +43,11 @@ from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
-from textgrad_engine.llm.budget import UNTESTED, Budgeted, Part, Reserve, Tested, Waiting, decided
+from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.reserve import UNTESTED, Part, Reserve, Tested, Waiting, decided
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.taped import Player, playing

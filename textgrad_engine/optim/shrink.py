@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.growing import Growing, Holds
-from textgrad_engine.optim.sentences import Place, led_as, places_of
+from textgrad_engine.optim.sentences import places_of
+from textgrad_engine.optim.units import Unit, check_units, text_of, units_of
 
 IsNotWorse: TypeAlias = Callable[[str, Sequence[int]], Awaitable[bool]]
 """Whether a text is good enough, and the examples where a difference is to be expected first, if any are known."""
@@ -31,8 +30,6 @@ IsShown: TypeAlias = Callable[[str, Sequence[Without]], Awaitable[bool]]
 
 MOST_FIRST = 4
 """Of the examples that asked for a unit, so many are run first without it."""
-
-_OPENING = re.compile(r"<([a-z]\w*-[0-9a-f]{8})>")
 
 
 @dataclass(frozen=True)
@@ -126,40 +123,90 @@ async def shrink(
     if lanes < 1 or (max_tries is not None and max_tries < 1):
         raise ValueError(f"lanes and max_tries must be at least 1, got {lanes} and {max_tries}")
     lines = places_of(text)
-    left = [tuple(unit) for unit in (units_of(text) if units is None else units)]
-    _check_units(left, len(lines))
+    every = [tuple(unit) for unit in (units_of(text) if units is None else units)]
+    check_units(every, len(lines))
     search = _Search(text, is_not_worse, tuple(contracts), lanes, max_tries, is_over)
-    fixed = set(range(1, len(lines) + 1)).difference(*left)
+    fixed = set(range(1, len(lines) + 1)).difference(*every)
 
-    def with_units(some: Iterable[tuple[int, ...]]) -> str:
-        return _text_of(lines, fixed.union(*some))
+    def with_units(some: Iterable[Unit]) -> str:
+        return text_of(lines, fixed.union(*some))
 
-    taken, parts, asked_for = left, min(2, len(left)), dict[tuple[int, ...], Sequence[int]]()
+    asked_for = dict[Unit, Sequence[int]]()
 
-    async def shown(found: Sequence[tuple[int, ...]]) -> bool:
+    async def shown(found: Sequence[Unit]) -> bool:
         if is_shown is None:
             return True
         alone = [(with_units(other for other in found if other != each), asked_for.get(each, ())) for each in found]
         return await is_shown(with_units(found), [each for each in alone if search.may(each[0])])
 
-    if holds is not None and examples and len(left) > 1:
-        every = left
-
-        def of(some: Iterable[int]) -> str:
-            return with_units(every[n] for n in some)
-
-        least = _least(len(every), lambda some: search.may(of(some)))
-        growing = Growing(len(every), of, holds, search.passes, examples, least, slip, search.go_on)
-        with contextlib.suppress(_Spent):
-            if await growing.grow() or len(growing.kept) == len(every):
-                left = [every[n] for n in sorted(growing.kept)]
-                parts = len(left)
-        asked_for = {every[n]: found for n, found in growing.asked_for.items()}
+    taken, left, parts = every, every, min(2, len(every))
+    if holds is not None and examples and len(every) > 1:
+        grown = await _put_together(search, with_units, every, holds, examples, slip, asked_for)
+        if grown is not None:
+            left, parts = grown, len(grown)
         if len(left) < len(every):
             if await shown(left):
                 taken = left
             else:
                 left, parts = every, 0
+    left = await _left_out(search, with_units, left, parts, asked_for)
+    if left != taken and await shown(left):
+        taken = left
+    gone = sorted(set(range(1, len(lines) + 1)) - fixed.union(*taken))
+    points = [Point(each, tokens.count(each), score_of(each) if score_of else None) for each in (text, *search.tried)]
+    return Shrunk(with_units(taken), tuple(gone), tuple(points), tuple(pareto(points)), not search.spent)
+
+
+async def _put_together(
+    search: _Search,
+    with_units: Callable[[Iterable[Unit]], str],
+    every: list[Unit],
+    holds: Holds,
+    examples: Sequence[int],
+    slip: float,
+    asked_for: dict[Unit, Sequence[int]],
+) -> list[Unit] | None:
+    """The units that single examples need, from below; None where it was over before a text with them was not worse.
+
+    Args:
+        search: makes the tests.
+        with_units: the text that some units make.
+        every: all of them.
+        holds: as `shrink` has it, as are `examples` and `slip`.
+        examples: which may be asked about.
+        slip: how often one comes out worse by itself.
+        asked_for: takes the examples that asked for each unit.
+    """
+
+    def of(some: Iterable[int]) -> str:
+        return with_units(every[n] for n in some)
+
+    least = _least(len(every), lambda some: search.may(of(some)))
+    growing = Growing(len(every), of, holds, search.passes, examples, least, slip, search.go_on)
+    left = None
+    with contextlib.suppress(_Spent):
+        if await growing.grow() or len(growing.kept) == len(every):
+            left = [every[n] for n in sorted(growing.kept)]
+    asked_for.update((every[n], found) for n, found in growing.asked_for.items())
+    return left
+
+
+async def _left_out(
+    search: _Search,
+    with_units: Callable[[Iterable[Unit]], str],
+    left: list[Unit],
+    parts: int,
+    asked_for: Mapping[Unit, Sequence[int]],
+) -> list[Unit]:
+    """What stays of some units when parts of them are left out, down to single ones.
+
+    Args:
+        search: makes the tests.
+        with_units: the text that some units make.
+        left: the units.
+        parts: so many there are to begin with; 0 leaves nothing out.
+        asked_for: the examples that asked for a unit.
+    """
     turn = 0  # where the next round begins: what was needed before a success is likely to be needed after it
     while parts and not search.spent:
         cut = [left[n * len(left) // parts : (n + 1) * len(left) // parts] for n in range(parts)]
@@ -176,22 +223,7 @@ async def shrink(
             break
         else:
             parts, turn = min(parts * 2, len(left)), 0
-    if left != taken and await shown(left):
-        taken = left
-    gone = sorted(set(range(1, len(lines) + 1)) - fixed.union(*taken))
-    points = [Point(each, tokens.count(each), score_of(each) if score_of else None) for each in (text, *search.tried)]
-    return Shrunk(with_units(taken), tuple(gone), tuple(points), tuple(pareto(points)), not search.spent)
-
-
-def _text_of(places: Sequence[Place], kept: Collection[int]) -> str:
-    """The text that some of its places make, by their numbers."""
-    lines = []
-    for _, line in itertools.groupby(enumerate(places, 1), key=lambda each: each[1].line):
-        own = list(line)
-        if parts := [place.text for number, place in own if number in kept]:
-            left = "".join(parts) if own[-1][0] in kept else "".join(parts).rstrip()
-            lines.append(left if own[0][0] in kept else led_as(own[0][1].text, left))
-    return "\n".join(lines)
+    return left
 
 
 def pareto(points: Iterable[Point]) -> list[Point]:
@@ -212,38 +244,6 @@ def pareto(points: Iterable[Point]) -> list[Point]:
             front.append(point)
             best = score
     return front[::-1]
-
-
-def units_of(text: str) -> list[tuple[int, ...]]:
-    r"""The lines that only make sense together, by number: a fenced block is one unit, and so is a line with the blank
-    lines behind it. Of a long line each sentence is one, and the blank lines behind it stay.
-
-    Example:
-        >>> units_of("Sort.\n\n<examples-0a1b2c3d>\nOne\n</examples-0a1b2c3d>\nBe brief.")
-        [(1, 2), (3, 4, 5), (6,)]
-    """
-    lines = text.split("\n")
-    units: list[list[int]] = []
-    closing = ""
-    for number, line in enumerate(lines, 1):
-        if closing or (units and not line.strip()):
-            units[-1].append(number)
-            closing = "" if line == closing else closing
-            continue
-        units.append([number])
-        opened = _OPENING.fullmatch(line)
-        if opened is not None and f"</{opened[1]}>" in lines[number:]:
-            closing = f"</{opened[1]}>"
-    numbers: dict[int, list[int]] = {}
-    for at, place in enumerate(places_of(text), 1):
-        numbers.setdefault(place.line, []).append(at)
-    found: list[tuple[int, ...]] = []
-    for unit in units:
-        if len(numbers[unit[0]]) > 1 and not any(lines[number - 1].strip() for number in unit[1:]):
-            found += [(at,) for at in numbers[unit[0]]]
-        else:
-            found.append(tuple(at for number in unit for at in numbers[number]))
-    return found
 
 
 class _Spent(Exception):
@@ -347,11 +347,3 @@ def _least(units: int, may: Callable[[Sequence[int]], bool]) -> list[int]:
                 kept = rest
         size //= 2
     return kept
-
-
-def _check_units(units: Sequence[tuple[int, ...]], lines: int) -> None:
-    numbers = [number for unit in units for number in unit]
-    if len(set(numbers)) < len(numbers):
-        raise ValueError("a line is in two units; each may be in one")
-    if wrong := [number for number in numbers if not 1 <= number <= lines]:
-        raise ValueError(f"a unit has line {wrong[0]}, and the text has lines 1 to {lines}")

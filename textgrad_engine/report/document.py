@@ -28,6 +28,7 @@ def as_json(
     found = result.comparison
     return {
         "status": result.status,
+        "spent_its_part": result.spent_its_part,
         "shortage": result.shortage or None,
         "unspent": result.unspent or None,
         "untested": result.untested or None,

@@ -57,8 +57,7 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
 def headline_of(folds: Folds) -> str:
     """How many folds of how many examples, and how it ended, in words."""
     found = folds.found
-    spent = "the optimizer's part of the budget was spent" if found.spent_its_part else "the budget was spent"
-    ended = {"finished": "", "interrupted": "interrupted", "budget": spent}[found.status]
+    ended = {"finished": "", "interrupted": "interrupted", "budget": f"{_spent(found)} was spent"}[found.status]
     if folds.missing and not found.stopped:
         ended = "it still goes on" if folds.locked else "it did not come to its end"
     remark = remark_on(folds.config)
@@ -204,9 +203,15 @@ def notes_of(folds: Folds) -> list[str]:
     return notes
 
 
+def _spent(found: CrossValidation) -> str:
+    """What a budget ended, in words."""
+    return "the optimizer's part of the budget" if found.spent_its_part else "the budget"
+
+
 def folds_in_a_line(found: CrossValidation) -> str:
     """The same in one line."""
-    parts = [] if found.status == "finished" else [{"interrupted": "interrupted"}.get(found.status, "budget spent")]
+    ended = {"finished": "", "interrupted": "interrupted", "budget": f"{_spent(found).removeprefix('the ')} spent"}
+    parts = [*filter(None, [ended[found.status]])]
     if found.seed is None or found.best is None or found.comparison is None:
         return "; ".join([*parts, "no fold was tested"])
     parts.append(f"tested {score(found.seed.mean)} -> {score(found.best.mean)}")

@@ -13,8 +13,8 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
-from textgrad_engine.llm.budget import UNTESTED, Part, Tested
 from textgrad_engine.llm.moving import move
+from textgrad_engine.llm.reserve import UNTESTED, Part, Tested
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.reasons import reason_of

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim.cells import Evidence
@@ -218,6 +219,13 @@ class RunFailed:
 
     error: str
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, error: Exception) -> RunFailed:
+        """That of an exception."""
+        secrets = secrets_named()
+        notes = tuple([redacted(str(note), secrets) for note in getattr(error, "__notes__", ())])
+        return cls(redacted(f"{type(error).__name__}: {error}", secrets), notes)
 
 
 Event: TypeAlias = (

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
-from textgrad_engine.llm.budget import budgets_around, waiting
-from textgrad_engine.llm.redact import redacted, secrets_named
+from textgrad_engine.llm.budget import budgets_around
+from textgrad_engine.llm.reserve import waiting
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
@@ -64,13 +64,6 @@ if TYPE_CHECKING:
 Rows = Sequence[dict[str, Any]]
 
 _log = logging.getLogger(__name__)
-
-
-def failure_of(error: Exception) -> RunFailed:
-    """The event of an exception that ends a run."""
-    secrets = secrets_named()
-    notes = tuple([redacted(str(note), secrets) for note in getattr(error, "__notes__", ())])
-    return RunFailed(redacted(f"{type(error).__name__}: {error}", secrets), notes)
 
 
 class Run(abc.ABC):
@@ -168,7 +161,7 @@ class Run(abc.ABC):
             except Exception as error:
                 # Whoever is told may be what failed, and what went wrong first is what is raised.
                 with contextlib.suppress(Exception):
-                    self.emit(failure_of(error))
+                    self.emit(RunFailed.of(error))
                 raise
         return result
 

@@ -15,7 +15,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from textgrad_engine.llm.account import UNLIMITED, Amount
-from textgrad_engine.llm.budget import Reserve, limited
+from textgrad_engine.llm.budget import limited
+from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.train.parts import FoldsFolder, OnRecord, Part, Share
 from textgrad_engine.train.result import TrainResult
 

@@ -201,53 +201,17 @@ def shrink(
     with meter() as used:
         before = objective.evaluation(start, on_score)
         races = ShorterTexts(objective, start, before, doubt, allowance, seed)
-        now, finished, over, at_worst, error = start, True, False, 0.0, 0.0
         margin = usual_margin(objective, before, ERROR / len(start)) if margin is None else margin
-        removed: dict[str, tuple[int, ...]] = {}
-        refused: dict[str, float] = {}
-        needed, kept_by = None, dict[int, float]()
-        for number, name in enumerate(objective.names):
-            put = functools.partial(_put, now, number)
-            error += ERROR / len(objective.names)
-            races.begin()
-            removed[name] = ()
-            try:
-                proof = AsGood(races, put, margin, error, kept_by)
-                if proof.fresh is None:
-                    needed = max(needed or proof.needed, proof.needed)  # that of the smallest share of the error
-                    continue
-                work = functools.partial(
-                    leave_out,
-                    now[number],
-                    functools.partial(races.is_not_worse, put),
-                    is_shown=proof.is_shown,
-                    is_over=lambda: races.is_over,
-                    holds=functools.partial(races.holds, put),
-                    examples=races.examples,
-                    slip=races.slip,
-                    contracts=[each for each in kept[name] if each.problem(now[number], now[number]) is None],
-                    lanes=lanes,
-                    max_tries=max_tries,
-                )
-                found = dispatch.run(work, label="a shorter text")
-            except BudgetExceeded:
-                races.spent = True
-                continue
-            finished, over = finished and found.finished, over or races.is_over
-            now, removed[name] = put(found.text), found.removed
-            if proof.at_worst is not None:
-                at_worst, kept_by = proof.at_worst, proof.kept_by
-            if proof.refused is not None:
-                refused[name], error = proof.refused, 0.0
+        shortening = _Shortening(objective.names, start, races, margin, kept)
+        for number in range(len(start)):
+            shortening.shorten(number, lanes=lanes, max_tries=max_tries)
+        now = shortening.texts
         after = races.evaluation(now)
     write_texts(objective.parameters, now)
-    ended: Ended = "finished" if finished else "runs" if over else "tries"
-    if needed or races.spent:
-        ended = "budget" if races.spent else "noise"
     return ShrinkResult(
         before=dict(zip(objective.names, start)),
         after=dict(zip(objective.names, now)),
-        removed=removed,
+        removed=shortening.removed,
         tokens=(tokens_of(start), tokens_of(now)),
         before_val=before,
         after_val=after,
@@ -255,12 +219,98 @@ def shrink(
         tried=len(races.records),
         front=races.front({now: after.mean}),
         margin=margin,
-        at_worst=at_worst,
-        refused=refused,
-        needed=needed,
-        ended=ended,
+        at_worst=shortening.at_worst,
+        refused=shortening.refused,
+        needed=shortening.needed,
+        ended=shortening.ended,
         usage=used.total,
     )
+
+
+class _Shortening:
+    """Texts that are made shorter one after the other, and what is known of them by then.
+
+    Args:
+        names: of the texts.
+        texts: as they were given.
+        races: races shorter ones against these.
+        margin: as `shrink` has it.
+        contracts: what each text must keep, by its name.
+
+    Attributes:
+        texts: as they are now.
+        removed: the numbers of the lines that each lost, by its name.
+        refused: of texts that were not shown to be as good, by how much the mean may be lower.
+        at_worst: by how much that of the texts of now may be.
+        needed: what it takes to show that a good text is one, where that cannot be shown; else None.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        texts: Texts,
+        races: ShorterTexts,
+        margin: float,
+        contracts: Mapping[str, tuple[Contract, ...]],
+    ) -> None:
+        self._names, self.texts, self._races = names, texts, races
+        self._margin, self._contracts = margin, contracts
+        self.removed: dict[str, tuple[int, ...]] = dict.fromkeys(names, ())
+        self.refused: dict[str, float] = {}
+        self.at_worst = 0.0
+        self.needed: tuple[int, float] | None = None
+        self._error, self._kept_by = 0.0, dict[int, float]()
+        self._finished, self._over = True, False
+
+    def shorten(self, number: int, *, lanes: int, max_tries: int | None) -> None:
+        """Make one text shorter, as far as that is shown to be as good; a budget that ends leaves it as it is.
+
+        Args:
+            number: which one.
+            lanes: so many races at a time.
+            max_tries: at most so many races; None sets no limit.
+        """
+        races, name, put = self._races, self._names[number], functools.partial(_put, self.texts, number)
+        text = self.texts[number]
+        self._error += ERROR / len(self._names)
+        races.begin()
+        try:
+            proof = AsGood(races, put, self._margin, self._error, self._kept_by)
+            if proof.fresh is None:
+                self.needed = max(self.needed or proof.needed, proof.needed)  # of the smallest share of the error
+                return
+            work = functools.partial(
+                leave_out,
+                text,
+                functools.partial(races.is_not_worse, put),
+                is_shown=proof.is_shown,
+                is_over=lambda: races.is_over,
+                holds=functools.partial(races.holds, put),
+                examples=races.examples,
+                slip=races.slip,
+                contracts=[each for each in self._contracts[name] if each.problem(text, text) is None],
+                lanes=lanes,
+                max_tries=max_tries,
+            )
+            found = dispatch.run(work, label="a shorter text")
+        except BudgetExceeded:
+            races.spent = True
+            return
+        self._finished, self._over = self._finished and found.finished, self._over or races.is_over
+        self.texts, self.removed[name] = put(found.text), found.removed
+        if proof.at_worst is not None:
+            self.at_worst, self._kept_by = proof.at_worst, proof.kept_by
+        if proof.refused is not None:
+            self.refused[name], self._error = proof.refused, 0.0
+
+    @property
+    def ended(self) -> Ended:
+        """What ended it, as `ShrinkResult` has it."""
+        if self._races.spent:
+            return "budget"
+        if self.needed:
+            return "noise"
+        return "finished" if self._finished else "runs" if self._over else "tries"
 
 
 async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:

@@ -64,7 +64,7 @@ class StepRun(Run):
     @property
     def at_the_top(self) -> str:
         """Why no step could be kept any more, in words; "" where one can, or steps are to be taken all the same."""
-        if self.to_the_end or self.best_val is None:
+        if self.to_the_end or self.best_val is None or self.best_val.not_run:
             return ""
         return nothing_to_show(self.objective, self.best_val.answered)
 
