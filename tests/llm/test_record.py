@@ -23,6 +23,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import (
     Completion,
     GenerateConfig,
+    Message,
     OpenAIModel,
     ResponseFormat,
     RetryPolicy,
@@ -111,6 +112,22 @@ def test_the_nearest_request_is_the_one_with_the_most_letters_in_common(run, ask
     for text, line in (("a" * 30 + "c" * 19, 3), ("d" * 49, 5), ("a" * 30 + "b" * 8, 2)):
         (error,), _ = played(run, path, ask(text), model=model_named("o", str))
         assert f"nearest is line {line}" in str(error)
+
+
+def test_of_a_program_with_two_prompts_the_request_of_the_changed_one_is_the_nearest(run, ask, tmp_path):
+    """The other one's may have more letters in common; what both were shown stays to the letter."""
+    path = tmp_path / "c.jsonl"
+
+    def asking(prompt, shown):
+        return ask(shown).model_copy(
+            update={"messages": (Message(role="system", content=prompt), *ask(shown).messages)}
+        )
+
+    recorded = asking("Sort the ticket into one of the queues.", "hello"), asking("Write.", "hello x")
+    taped(run, model_named("o", lambda request: "x"), path, *recorded)
+    (error,), _ = played(run, path, asking("Sort.", "hello"), model=model_named("o", str))
+    assert "nearest is line 2" in str(error)
+    assert "Write." not in str(error)
 
 
 def test_asking_more_often_than_recorded_is_an_error(run, ask, tmp_path):

@@ -32,8 +32,9 @@ from textgrad_engine.cli.output import OK, checking, command, width, write, writ
 from textgrad_engine.cli.settings import Budget, Models
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.llm.money import money
 from textgrad_engine.optim.search.volume import Range
-from textgrad_engine.report.words import duration, money, plural, short
+from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate
