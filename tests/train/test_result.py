@@ -60,7 +60,7 @@ def test_a_notebook_shows_it_in_a_line(world: Any, rows: Any) -> None:
     assert repr(result) == f"TrainResult({result})"
     assert "val 0.000 -> 1.000" in repr(result)
     assert "\n" not in repr(result)
-    assert len(repr(result)) < 300
+    assert len(repr(result)) < 350
     assert str(replace(result, steps=result.steps[:1])).startswith("finished after 1 step; ")
     assert str(replace(result, steps=())).startswith("finished after 0 steps; ")
 
@@ -68,7 +68,8 @@ def test_a_notebook_shows_it_in_a_line(world: Any, rows: Any) -> None:
 def test_the_line_says_what_the_run_took_and_which_set_chose(world: Any, rows: Any) -> None:
     """What whoever pays asks next; and a gain on the examples that selected flatters."""
     result = world("SHOUT").fit(rows("ant", "bee"), rows("cat", "dog", "eel"))
-    assert str(result).endswith(f" (val, which chose them); {result.total}")
+    assert " (val, which chose them); " in str(result)
+    assert str(result).endswith(f"; {result.total}")
     assert str(result.total) == f"{result.total.calls} calls, {result.total.total_tokens:,} tokens, $0.00"
     unknown = replace(result, usage={"forward": Usage(1000, 200, calls=3, dollars=None)})
     assert str(unknown).endswith("; 3 calls, 1,200 tokens, cost unknown")
