@@ -156,6 +156,12 @@ def test_an_empty_cassette_answers_nothing(run, ask, tmp_path):
         model_for("forward")
 
 
+def test_a_cassette_that_is_not_there_says_how_it_is_made(tmp_path):
+    """The test was written before it, or the file was not committed."""
+    with pytest.raises(RunError, match=r"there is no such cassette; .* `with llm.record\('answers.jsonl'\)` around"):
+        replay(tmp_path / "answers.jsonl").__enter__()
+
+
 def test_a_cassette_is_not_recorded_over(tmp_path):
     """A recording costs money; a second run must not wipe it out."""
     path = tmp_path / "c.jsonl"
@@ -173,7 +179,7 @@ def test_a_cassette_is_not_recorded_over(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "cannot be read"),
+        (None, "there is no such cassette"),
         ("", ":1: this is no cassette"),
         ('{"cassette": 99}\n', ":1: this is no cassette"),
         ('{"cassette": 1}\nnot json\n', ":2: the line is damaged"),

@@ -211,6 +211,11 @@ def replayed_model(purpose: Purpose) -> Absent | None:
 def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        raise RunError(
+            f"{path}: there is no such cassette; record it once, with models that answer: "
+            f"`with llm.record({path.name!r})` around the same calls"
+        ) from None
     except OSError as error:
         raise RunError(f"{path}: the cassette cannot be read: {reason_of(error)}") from None
     if not lines or _parsed(lines[0]) != FORMAT:
