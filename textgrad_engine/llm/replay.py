@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import RequestRefused, RunError
 from textgrad_engine.homes import expanded
@@ -165,6 +166,7 @@ class Absent:
         return f"Absent({self.name!r})"
 
 
+@block
 @contextlib.contextmanager
 def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
     """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
