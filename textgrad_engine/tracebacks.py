@@ -17,7 +17,7 @@ import sys
 from types import FrameType, TracebackType
 
 PACKAGE = __name__.partition(".")[0]
-_WAITED_IN = (PACKAGE, "asyncio", "concurrent", "queue", "threading")
+_WAITED_IN = (PACKAGE, "asyncio", "concurrent", "contextlib", "queue", "threading")
 
 
 def hide(error: BaseException, *, boundary: str) -> None:

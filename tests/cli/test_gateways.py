@@ -174,6 +174,20 @@ def test_a_price_on_the_command_line_is_that_of_each_model_and_is_kept(cli: Any,
     }
 
 
+def test_a_price_on_the_command_line_leaves_known_ones_as_they_are(cli: Any, small: Any) -> None:
+    """Else a critic whose price is known counts as a cheap model, and a limit in dollars is passed."""
+    models = 'forward = "mine"\nbackward = "openai/gpt-5"\nbase_url = "http://127.0.0.1:1/v1"'
+    folder = small(('forward = "simulated/tickets"', models), rows=6)
+    unknown = " ".join(cli("estimate", folder).stdout.split())
+    assert "cost unknown: nobody knows the price of mine; --price states it" in unknown
+    given = json.loads(cli("estimate", folder, "--price", "input=4,output=16", "--json").stdout)
+    assert given["prices"] == {"mine": {"input": 4.0, "cached": None, "output": 16.0}}
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + "\n[models.prices.mine]\ninput = 1\noutput = 2\n")
+    both = json.loads(cli("estimate", folder, "--price", "input=4,output=16", "--json").stdout)
+    assert both["prices"] == dict.fromkeys(("mine", "openai/gpt-5"), given["prices"]["mine"])
+
+
 def test_folds_and_estimate_know_the_price(cli: Any, small: Any, tmp_path: Path) -> None:
     """They go the same way."""
     folder = small(rows=6)

@@ -80,7 +80,7 @@ def test_errors_about_options_name_the_option(cli: Any, small: Any) -> None:
     )
     (folder / "config.toml").write_text(config, "utf-8")
     result = cli("train", folder, "--budget", "1")
-    assert "for every model, or its own as [models.prices." in result.stderr
+    assert "dollars per million tokens, or as [models.prices." in result.stderr
     result = cli("train", small(), "--budget", "inf")
     assert result.stderr == "error: --budget inf: name a number of dollars, or leave it out for no limit\n"
 

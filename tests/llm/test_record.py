@@ -23,6 +23,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import (
     Completion,
     GenerateConfig,
+    Message,
     OpenAIModel,
     ResponseFormat,
     RetryPolicy,
@@ -113,6 +114,22 @@ def test_the_nearest_request_is_the_one_with_the_most_letters_in_common(run, ask
         assert f"nearest is line {line}" in str(error)
 
 
+def test_of_a_program_with_two_prompts_the_request_of_the_changed_one_is_the_nearest(run, ask, tmp_path):
+    """The other one's may have more letters in common; what both were shown stays to the letter."""
+    path = tmp_path / "c.jsonl"
+
+    def asking(prompt, shown):
+        return ask(shown).model_copy(
+            update={"messages": (Message(role="system", content=prompt), *ask(shown).messages)}
+        )
+
+    recorded = asking("Sort the ticket into one of the queues.", "hello"), asking("Write.", "hello x")
+    taped(run, model_named("o", lambda request: "x"), path, *recorded)
+    (error,), _ = played(run, path, asking("Sort.", "hello"), model=model_named("o", str))
+    assert "nearest is line 2" in str(error)
+    assert "Write." not in str(error)
+
+
 def test_asking_more_often_than_recorded_is_an_error(run, ask, tmp_path):
     """The last answer is not handed out for ever."""
     path = tmp_path / "c.jsonl"
@@ -139,6 +156,12 @@ def test_an_empty_cassette_answers_nothing(run, ask, tmp_path):
         model_for("forward")
 
 
+def test_a_cassette_that_is_not_there_says_how_it_is_made(tmp_path):
+    """The test was written before it, or the file was not committed."""
+    with pytest.raises(RunError, match=r"there is no such cassette; .* `with llm.record\('answers.jsonl'\)` around"):
+        replay(tmp_path / "answers.jsonl").__enter__()
+
+
 def test_a_cassette_is_not_recorded_over(tmp_path):
     """A recording costs money; a second run must not wipe it out."""
     path = tmp_path / "c.jsonl"
@@ -156,7 +179,7 @@ def test_a_cassette_is_not_recorded_over(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "cannot be read"),
+        (None, "there is no such cassette"),
         ("", ":1: this is no cassette"),
         ('{"cassette": 99}\n', ":1: this is no cassette"),
         ('{"cassette": 1}\nnot json\n', ":2: the line is damaged"),

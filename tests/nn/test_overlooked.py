@@ -57,6 +57,18 @@ def test_a_run_tells_of_them_before_it_asks_anybody(caplog: pytest.LogCaptureFix
     assert "nn.ModuleList" in said
 
 
+def test_a_loop_of_one_s_own_is_told_of_them_where_it_makes_its_optimizer(caplog: pytest.LogCaptureFixture) -> None:
+    """Once; and freezing a program, or forgetting its feedback, is no occasion."""
+    program = Steps(chat(), texts=[prompt() for _ in range(12)])
+    program.requires_grad_(True).zero_grad()
+    assert caplog.messages == []
+    optim.TGD(program.parameters())
+    list(program.parameters())
+    (said,) = caplog.messages
+    assert "(texts[0], " in said
+    assert "texts[9] and 2 more): they are not trained" in said
+
+
 def test_an_optimizer_without_parameters_says_where_none_are_found() -> None:
     """The whole program in a list is an error at once."""
     program = nn.Module()

@@ -28,6 +28,11 @@ def test_refused():
     with pytest.raises(RequestRefused, match="pytest.mark.live"):
         ask()
 
+def test_a_missing_key_is_not_what_to_set(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelError, match="nothing was sent, and while tests run nothing would be: use a model of"):
+        asyncio.run(OpenAIModel("m").complete(Request(messages=(Message(role="user", content="hello"),))))
+
 def test_loopback_is_permitted():
     with LoopbackServer(ScriptedModel(["fine"])) as server:
         assert ask(base_url=server.base_url).text == "fine"
@@ -74,7 +79,7 @@ def pytest_run(tmp_path):
 def test_real_requests_are_refused_unless_a_test_says_so(pytest_run):
     """A test can't reach a paid model by accident; loopback, the marker and the fixture are ways that are meant."""
     result = pytest_run(TESTS)
-    assert "5 passed" in result.stdout, result.stdout + result.stderr
+    assert "6 passed" in result.stdout, result.stdout + result.stderr
 
 
 def test_the_plugin_loads_nothing_heavy():

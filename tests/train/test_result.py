@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from textgrad_engine.llm import Usage
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.events import StepEnded
@@ -59,13 +60,23 @@ def test_a_notebook_shows_it_in_a_line(world: Any, rows: Any) -> None:
     assert repr(result) == f"TrainResult({result})"
     assert "val 0.000 -> 1.000" in repr(result)
     assert "\n" not in repr(result)
-    assert len(repr(result)) < 300
+    assert len(repr(result)) < 350
     assert str(replace(result, steps=result.steps[:1])).startswith("finished after 1 step; ")
     assert str(replace(result, steps=())).startswith("finished after 0 steps; ")
+
+
+def test_the_line_says_what_the_run_took_and_which_set_chose(world: Any, rows: Any) -> None:
+    """What whoever pays asks next; and a gain on the examples that selected flatters."""
+    result = world("SHOUT").fit(rows("ant", "bee"), rows("cat", "dog", "eel"))
+    assert " (val, which chose them); " in str(result)
+    assert str(result).endswith(f"; {result.total}")
+    assert str(result.total) == f"{result.total.calls} calls, {result.total.total_tokens:,} tokens, $0.00"
+    unknown = replace(result, usage={"forward": Usage(1000, 200, calls=3, dollars=None)})
+    assert str(unknown).endswith("; 3 calls, 1,200 tokens, cost unknown")
 
 
 def test_the_seed_texts_are_not_compared_with_themselves(world: Any, rows: Any) -> None:
     """That no difference was shown, and what would not have been seen, says nothing of one and the same text."""
     result = world("makes no difference").fit(rows("ant", "bee"), rows("cat", "dog", "eel"), rows("kiwi", "lynx"))
     assert result.best == result.seed
-    assert str(result).endswith("test 0.000 -> 0.000; the best texts are the seed texts")
+    assert "test 0.000 -> 0.000; the best texts are the seed texts; " in str(result)

@@ -298,7 +298,7 @@ def check_prices(config: Config, roles: dict[str, Model], option: float | None) 
             name = next(name for role, name in names.items() if roles[role] is model)
             if option is not None:
                 others = len(set(names.values())) > 1
-                each = f" for every model, or its own as [models.prices.{quoted(name)}] in the config" if others else ""
+                each = f", or as [models.prices.{quoted(name)}] in the config" if others else ""
                 raise ConfigError(
                     f"--budget {option:g}: {problem}; state it with --price input=0.4,output=1.6, dollars per million "
                     f"tokens{each}, or limit calls or tokens with --budget-calls or --budget-tokens instead"

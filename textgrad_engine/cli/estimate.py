@@ -32,8 +32,12 @@ from textgrad_engine.cli.output import OK, checking, command, width, write, writ
 from textgrad_engine.cli.settings import Budget, Models
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.money import money
+from textgrad_engine.llm.prices import price_of as cost_of
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.search.volume import Range
-from textgrad_engine.report.words import duration, money, plural, short
+from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate
@@ -102,8 +106,8 @@ def estimate(
     seconds = seconds_at(found.models, result)
     below = _below_usual(found.budget, result)
     if as_json:
-        prices = {name: price.model_dump() for name, price in found.models.prices.items()}
-        shown = {"models": names, "prices": prices, "runs": len(parts), **dataclasses.asdict(result)}
+        stated = {name: price.model_dump() for name, price in found.models.prices.items()}
+        shown = {"models": names, "prices": stated, "runs": len(parts), **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
             shown["seconds_waited"] = dataclasses.asdict(result.waits * latency)
@@ -115,11 +119,17 @@ def estimate(
         if every is not None:
             words = foreseen_of_folds(found, program, metric, every)
         seen = textwrap.wrap(words, columns)
-        table = _table(result, names, runs.prices_in_words(found), seconds, latency, columns, len(parts))
+        unpriced = sorted({found.models.roles()[role] for role, each in models.items() if not _is_priced(each)})
+        prices = runs.prices_in_words(found)
+        table = _table(result, names, prices, seconds, latency, columns, len(parts), unpriced)
         early = [_spent_early(found.budget, below), shared_with_controls(found, controls)]
         spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
         write("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen]))
     raise typer.Exit(OK)
+
+
+def _is_priced(model: Model) -> bool:
+    return cost_of(model, Usage(input_tokens=1, output_tokens=1, calls=1)) is not None
 
 
 def seconds_at(models: Models, result: Estimate) -> Range | None:
@@ -150,6 +160,7 @@ def _table(
     latency: float,
     columns: int,
     runs: int,
+    unpriced: Sequence[str],
 ) -> str:
     steps = f"t most {plural(result.steps, 'step')} on {', '.join(names)}"
     lines = textwrap.wrap(f"A{steps}" if runs == 1 else f"{plural(runs, 'run')} together, a{steps}", columns)
@@ -161,7 +172,7 @@ def _table(
     rows.append(("all", [_ends(found) for found in sums]))
     rows.append(("usually", [short(round(found.usual)) for found in sums]))
     lines += ["", *_rows(rows, columns)]
-    unknown = "unknown: a model has no known price; --price states it"
+    unknown = f"unknown: nobody knows the price of {' and '.join(unpriced)}; --price states it"
     cost = unknown if result.dollars is None else _told(result.dollars, money)
     lines += ["", *_beside("cost", cost, columns)]
     for each in (f"(reasoning tokens come on top; tokens: {result.counted})", *prices):

@@ -11,10 +11,11 @@ from textgrad_engine.cli import run_data
 from textgrad_engine.cli.evaluating import Done
 from textgrad_engine.cli.output import width
 from textgrad_engine.cli.subject import Subject
+from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.notes import lost
 from textgrad_engine.report.view import size
-from textgrad_engine.report.words import cost, count, duration, interval, plural, score
+from textgrad_engine.report.words import count, duration, interval, plural, score
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.scores import ALIKE
 

@@ -27,9 +27,10 @@ from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.llm.cache import Cache
+from textgrad_engine.llm.money import cost
 from textgrad_engine.nn import Module
 from textgrad_engine.report.notes import looked_at_before
-from textgrad_engine.report.words import cost, plural
+from textgrad_engine.report.words import plural
 from textgrad_engine.store import (
     FOLDS,
     FinishedRun,

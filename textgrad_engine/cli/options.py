@@ -77,8 +77,8 @@ ModelPrices = Annotated[
     typer.Option(
         "--price",
         metavar="PRICE",
-        help="What each model costs, in US dollars per million tokens, where that is not known: input=0.4,output=1.6; "
-        "with ,cached=0.1 where cached input is cheaper.",
+        help="What models cost whose price is not known, in US dollars per million tokens: input=0.4,output=1.6; "
+        "with ,cached=0.1 where cached input is cheaper. Where all are known, it takes their place.",
     ),
 ]
 BudgetLimit = Annotated[

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.cli.output import FINISHING, STOPPING, complain, moves_its_cursor
 from textgrad_engine.cli.tally import Tally, line_of
+from textgrad_engine.llm.money import cost
 from textgrad_engine.report.printing import styled
-from textgrad_engine.report.words import cost, count, duration, plural, short
+from textgrad_engine.report.words import count, duration, plural, short
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,

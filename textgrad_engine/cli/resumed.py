@@ -9,8 +9,9 @@ from typing import Any, Self
 
 from textgrad_engine.llm.answers import Answer
 from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.report.words import count, money, plural
+from textgrad_engine.report.words import count, plural
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.train import TrainResult
 

@@ -37,11 +37,12 @@ from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
+from textgrad_engine.llm.money import cost
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.view import remark_on
-from textgrad_engine.report.words import cost, plural
+from textgrad_engine.report.words import plural
 from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from textgrad_engine.llm.response import MOST_PRICE, Price
+from textgrad_engine.llm.prices import price as known_price
+from textgrad_engine.llm.response import MOST_PRICE, Price, Usage
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.slots import composed
 
@@ -236,7 +237,7 @@ class Models(Section):
         Args:
             model: does every role. What the endpoint is and takes stays, a context belongs to the models of now.
             base_url: the endpoint; headers belong to that of now, and another one gets none of them.
-            price: of each of them.
+            price: of those whose price is neither known nor stated; where there are none, of each instead of that.
         """
         new: dict[str, Any] = {}
         if model is not None:
@@ -248,7 +249,9 @@ class Models(Section):
         made = self.model_copy(update=new)
         if price is None:
             return made
-        return made.model_copy(update={"prices": dict.fromkeys(made.roles().values(), price)})
+        names = set(made.roles().values())
+        lacking = {name for name in names - made.prices.keys() if known_price(name, Usage(input_tokens=1)) is None}
+        return made.model_copy(update={"prices": {**made.prices, **dict.fromkeys(sorted(lacking or names), price)}})
 
     def roles(self) -> dict[str, str]:
         """The names that are given, by role, for `use_models`."""

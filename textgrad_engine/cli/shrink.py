@@ -35,9 +35,10 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.shrinking import Task, carried_out, checked
 from textgrad_engine.errors import CallCancelled, RunError, Stopped
+from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.shrunk import render_shrunk
-from textgrad_engine.report.words import cost, count, plural, score
+from textgrad_engine.report.words import count, plural, score
 from textgrad_engine.store import write_shrunk
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train.shrinking import USUAL_RUNS, most_runs

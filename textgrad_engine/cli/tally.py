@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 
 from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.report.words import money, short
+from textgrad_engine.report.words import short
 from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseStarted, RunStarted, StepEnded
 
 

@@ -295,10 +295,12 @@ def difference(recorded: Sequence[Answer], request: dict[str, Any]) -> str:
     asked = _pretty(request)
     letters = _letters(asked)
 
-    def likeness(answer: Answer) -> float:
+    def likeness(answer: Answer) -> tuple[int, float]:
+        # One message of a request is what changes mostly: a prompt, or an example. The rest of it stays to the letter.
+        same = sum([each in request.get("messages", ()) for each in (answer.request or {}).get("messages", ())])
         # As SequenceMatcher.quick_ratio does, which goes through the letters one by one.
         own = _letters(_pretty(answer.request))
-        return (own & letters).total() / (own.total() + letters.total())
+        return same, (own & letters).total() / (own.total() + letters.total())
 
     nearest = max(recorded[:COMPARED], key=likeness)
     lines = difflib.unified_diff(_pretty(nearest.request), asked, "recorded", "asked", lineterm="", n=1)

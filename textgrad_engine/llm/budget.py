@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from textgrad_engine.blocks import block
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget
@@ -39,6 +40,7 @@ _UNKNOWN_MAX_TOKENS = re.compile(r"unsupported|unknown|unrecogni[sz]ed|not (?:su
 _log = logging.getLogger("textgrad_engine.llm.budget")
 
 
+@block
 @contextlib.contextmanager
 @names_told
 def budget(

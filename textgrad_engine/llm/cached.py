@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import (
     MalformedResponse,
@@ -89,6 +90,7 @@ async def _given(answer: Awaitable[Completion], request: Request, wanted: Respon
     return bare if bare.text else kept
 
 
+@block
 @contextlib.contextmanager
 def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: int = DEFAULT_BYTES) -> Iterator[Cache]:
     """Inside the block, what an endpoint answered before is not asked again; embedded models are asked as ever.

@@ -42,6 +42,7 @@ from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, wit
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.stream import Teller, listeners
+from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.vocabulary import settled
 from textgrad_engine.signed import unsigned
 
@@ -286,10 +287,13 @@ class OpenAIModel:
         if self._key is None and elsewhere and not key:
             return SecretStr("none")  # servers of one's own ask for no key, but the SDK insists on sending one
         if not key:
+            # Else who sets the key that a test lacks is told only then that it is of no use.
+            refused = ", and while tests run nothing would be: use a model of textgrad_engine.testing"
             raise mark(
                 AuthenticationFailed(
                     f"no API key for {self.name!r}: set OPENAI_API_KEY or give api_key=..., or name a server that "
                     "needs none with base_url='http://localhost:11434/v1'; nothing was sent"
+                    + (refused if os.environ.get(REFUSE_REQUESTS) else "")
                 ),
                 sent=False,
             )

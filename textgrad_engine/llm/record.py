@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.homes import expanded
@@ -118,6 +119,7 @@ class Recording:
         return f"Recording({str(self.path)!r}, {self.answers} answers)"
 
 
+@block
 @contextlib.contextmanager
 def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
     """Inside the block, every call is written to a cassette, with its answer or its failure; so is what tools give.

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import RequestRefused, RunError
 from textgrad_engine.homes import expanded
@@ -165,6 +166,7 @@ class Absent:
         return f"Absent({self.name!r})"
 
 
+@block
 @contextlib.contextmanager
 def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
     """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
@@ -211,6 +213,11 @@ def replayed_model(purpose: Purpose) -> Absent | None:
 def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        raise RunError(
+            f"{path}: there is no such cassette; record it once, with models that answer: "
+            f"`with llm.record({path.name!r})` around the same calls"
+        ) from None
     except OSError as error:
         raise RunError(f"{path}: the cassette cannot be read: {reason_of(error)}") from None
     if not lines or _parsed(lines[0]) != FORMAT:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ConfigDict
 
 from textgrad_engine.kinds import is_number, plain
+from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.request import Message, Record
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -31,6 +32,8 @@ class Usage(Record):
         >>> total = Usage(12, 1, calls=1, dollars=0.5) + Usage(20, 3, calls=1, dollars=0.25)
         >>> total.input_tokens, total.calls, total.dollars
         (32, 2, 0.75)
+        >>> print(total)
+        2 calls, 36 tokens, $0.75
     """
 
     model_config = ConfigDict(extra="ignore")  # of those that newer versions have recorded
@@ -58,6 +61,9 @@ class Usage(Record):
     def total_tokens(self) -> int:
         """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
+
+    def __str__(self) -> str:
+        return f"{self.calls:,} calls, {self.total_tokens:,} tokens, {cost(self.dollars)}"
 
     def __add__(self, other: Usage) -> Usage:
         if not isinstance(other, Usage):

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import get_args
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import NoModelError
 from textgrad_engine.keywords import names_told
@@ -35,6 +36,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
+@block
 @contextlib.contextmanager
 @names_told
 def use_models(

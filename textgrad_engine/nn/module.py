@@ -17,6 +17,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
 from textgrad_engine.nn.names import check_name, dotted, walk
+from textgrad_engine.nn.overlooked import tell_of_overlooked
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
 from textgrad_engine.nn.state import IncompatibleKeys, load_state, state_of
@@ -234,7 +235,12 @@ class Module:
         return walk(self, prefix, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, those of the parts included; one that is used twice comes once."""
+        """The parameters, those of the parts included; one that is used twice comes once.
+
+        Of those in plain lists and dicts, which are not among them, the log tells, once.
+        """
+        if recurse:
+            tell_of_overlooked(self)
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
@@ -299,14 +305,14 @@ class Module:
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Freeze or unfreeze all parameters."""
-        for parameter in self.parameters():
+        for _, parameter in self.named_parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     @names_told
     def zero_grad(self) -> None:
         """Forget the feedback on all parameters."""
-        for parameter in self.parameters():
+        for _, parameter in self.named_parameters():
             parameter.grad = None
 
     # hooks

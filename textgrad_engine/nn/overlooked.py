@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from textgrad_engine.nn.module import Module
+import logging
+import weakref
+from typing import TYPE_CHECKING
+
 from textgrad_engine.nn.names import dotted
 from textgrad_engine.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from textgrad_engine.nn.module import Module
+
+_log = logging.getLogger("textgrad_engine.nn.overlooked")
+
+_MOST = 10
+"""So many are named at most."""
+
+_told: weakref.WeakSet[Module] = weakref.WeakSet()
 
 
 def overlooked(root: Module) -> list[str]:
@@ -19,7 +32,7 @@ def overlooked(root: Module) -> list[str]:
         >>> overlooked(program)
         ['checks[0].system']
     """
-    found = {id(parameter) for parameter in root.parameters()}
+    found = {id(parameter) for _, parameter in root.named_parameters()}
     names: list[str] = []
     for path, module in root.named_modules():
         stores = [id(store) for store in module._stores()]
@@ -27,10 +40,23 @@ def overlooked(root: Module) -> list[str]:
             if id(held) in stores or not isinstance(held, list | tuple | dict):
                 continue
             for key, part in held.items() if isinstance(held, dict) else enumerate(held):
-                inside = part.named_parameters() if isinstance(part, Module) else [("", part)]
+                inside = part.named_parameters() if hasattr(part, "named_parameters") else [("", part)]
                 names += [
                     f"{dotted(path, name)}[{key!r}]{inner and f'.{inner}'}"
                     for inner, each in inside
                     if isinstance(each, Parameter) and each.requires_grad and id(each) not in found
                 ]
     return names
+
+
+def tell_of_overlooked(root: Module) -> None:
+    """Say in the log, once of each module, which of its parameters nobody finds."""
+    lost = [] if root in _told else overlooked(root)
+    if lost:
+        _told.add(root)
+        _log.warning(
+            "the program has texts in plain lists or dicts, where nobody finds them (%s): they are not trained. "
+            "Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an nn.ParameterList or "
+            "nn.ParameterDict; or freeze them by requires_grad_(False), if that is what was meant",
+            ", ".join(lost[:_MOST]) + (f" and {len(lost) - _MOST} more" if len(lost) > _MOST else ""),
+        )

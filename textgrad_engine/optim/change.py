@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.feedback import FeedbackItem
@@ -25,10 +25,10 @@ class Change:
     """
 
     variable: Variable
-    before: str
-    after: str
+    before: str = field(repr=False)
+    after: str = field(repr=False)
     edits: tuple[Edit, ...] = ()
-    items: tuple[FeedbackItem, ...] = ()
+    items: tuple[FeedbackItem, ...] = field(default=(), repr=False)
     left_out: int = 0
     problem: str = ""
     refused: str = ""

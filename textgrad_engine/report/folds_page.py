@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.folds import advice_of, against_controls, headline_of, notes_of, parts_of_folds, verdict_of
 from textgrad_engine.report.html import Inside, Markup, document, element
@@ -23,7 +24,7 @@ from textgrad_engine.report.page_parts import (
 from textgrad_engine.report.page_texts import name_of, said
 from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.view import Tone, view_of
-from textgrad_engine.report.words import capital, count, duration, money, plural, score
+from textgrad_engine.report.words import capital, count, duration, plural, score
 from textgrad_engine.store.folds import Folds
 from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult

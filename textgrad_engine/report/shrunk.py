@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from textgrad_engine.llm.money import cost
 from textgrad_engine.optim.sentences import places_of
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.view import said
-from textgrad_engine.report.words import capital, cost, count, interval, plural, score
+from textgrad_engine.report.words import capital, count, interval, plural, score
 from textgrad_engine.train import ShrinkResult
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from textgrad_engine.llm.money import cost, money
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.parts import parts_of_result, parts_table
@@ -12,7 +13,7 @@ from textgrad_engine.report.printing import fitted, group, hanging, indented, op
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
-from textgrad_engine.report.words import capital, cost, count, duration, money, plural, score, short
+from textgrad_engine.report.words import capital, count, duration, plural, score, short
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.result import TrainResult
 

@@ -17,6 +17,9 @@ from textgrad_engine.train.statistics import (
     worst_case_mean,
 )
 
+_SHOWN = 3
+"""So many examples with the lowest scores are shown in a notebook, and where an assertion about the mean fails."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -44,6 +47,8 @@ class Evaluation:
         >>> found = Evaluation(("a", "b", "c"), (1.0, 0.0, None), ("yes", "no", None), {"c": "it was cut off"})
         >>> found.mean, found.unanswered
         (0.5, 1)
+        >>> found
+        Evaluation(0.500 [0.095, 0.905] on 2 examples, 1 unanswered (at worst 0.333, at best 0.667); lowest: 'b' 0)
     """
 
     ids: tuple[str, ...]
@@ -143,4 +148,9 @@ class Evaluation:
         return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} examples{lost}"
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
-        return f"Evaluation({self if self.answered else f'no score, {self.unanswered} unanswered'})"
+        if not self.answered:
+            return f"Evaluation(no score, {self.unanswered} unanswered)"
+        best = max(self.answered)
+        lower = [(score, name) for score, name in zip(self.scores, self.ids) if score is not None and score < best]
+        lowest = [f"{name!r} {score:.4g}" for score, name in sorted(lower, key=lambda each: each[0])[:_SHOWN]]
+        return f"Evaluation({self}{'; lowest: ' if lowest else ''}{', '.join(lowest)})"

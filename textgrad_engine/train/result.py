@@ -99,9 +99,11 @@ class TrainResult:
         if self.seed == self.best and self.comparison is not None:
             parts.append("the best texts are the seed texts")
         elif self.comparison is not None:
-            parts.append(f"{self.comparison} ({self.compared_on})")
+            chose = ", which chose them" if self.compared_on == "val" else ""
+            parts.append(f"{self.comparison} ({self.compared_on}{chose})")
         no_controls = "" if self.controls is None else self.controls.problem
         parts += [why for why in (self.idle, self.shortage, self.unspent, self.untested, no_controls) if why]
+        parts.append(str(self.total))
         return "; ".join(parts)
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import logging
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -16,7 +15,6 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import signature_of
 from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
-from textgrad_engine.data.dataset import listed
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.homes import expanded
@@ -24,7 +22,6 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.nn import Module, TextLoss
-from textgrad_engine.nn.overlooked import overlooked
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.optim import Optimizer
@@ -42,8 +39,6 @@ from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Rows
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
-
-_log = logging.getLogger("textgrad_engine.train.trainer")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -254,13 +249,6 @@ class Trainer:
 
     def _check(self, program: Module, loss: Callable[..., Variable], optimizer: Optimizer, sets: list[Rows]) -> None:
         own = {id(parameter) for parameter in program.parameters()}
-        if lost := overlooked(program):
-            _log.warning(
-                "the program has texts in plain lists or dicts, where nobody finds them (%s): they are not trained. "
-                "Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an nn.ParameterList or "
-                "nn.ParameterDict; or freeze them by requires_grad_(False), if that is what was meant",
-                listed(lost),
-            )
         given = optimizer.variables()
         for variable in given:
             if id(variable) not in own:

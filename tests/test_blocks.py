@@ -1,0 +1,67 @@
+"""Blocks that nobody entered are told of."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import llm
+from textgrad_engine.blocks import block
+from textgrad_engine.testing import ScriptedModel
+
+
+@block
+@contextlib.contextmanager
+def limit(most: int) -> Iterator[int]:
+    if most < 0:
+        raise ValueError("most is below 0")
+    yield most
+
+
+def test_a_budget_on_a_line_by_itself_is_told_to_limit_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """It reads as `tg.set_models(...)` does, which needs no block; a notebook shows what it lacks."""
+    assert repr(tg.budget(dollars=2)) == "<budget(...), of no effect before `with budget(...):`>"
+    tg.budget(dollars=2)
+    tg.use_models(forward=ScriptedModel([]))
+    llm.caching("answers")
+    assert caplog.messages == [
+        f"{name}(...) had no effect, as no block was entered: write `with {name}(...):`"
+        for name in ("budget", "budget", "use_models", "caching")
+    ]
+
+
+def test_one_that_is_entered_decorates_or_cannot_be_made_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    """In whatever way it is used; and each call of what it decorates is a block of its own."""
+    with contextlib.ExitStack() as stack:
+        assert stack.enter_context(limit(1)) == 1
+        assert stack.enter_context(limit(2)) == 2
+
+    @limit(3)
+    def limited() -> str:
+        return "yes"
+
+    assert (limited(), limited()) == ("yes", "yes")
+    with pytest.raises(ValueError, match="below 0"):
+        limit(-1).__enter__()
+    with pytest.raises(TypeError, match="here it is 'dollars'"):
+        tg.budget(usd=2)  # type: ignore[call-arg]
+    with caplog.at_level(logging.DEBUG):
+        del limited
+    assert caplog.messages == []
+
+
+def test_what_is_raised_inside_goes_out_and_the_block_may_take_it() -> None:
+    """As of `contextlib`."""
+    with pytest.raises(KeyError), limit(1):
+        raise KeyError
+
+    @block
+    def silent() -> contextlib.suppress:
+        return contextlib.suppress(KeyError)
+
+    with silent():
+        raise KeyError

@@ -1,0 +1,91 @@
+"""Blocks that say so where nobody enters them: ``tg.budget(dollars=2)`` on a line by itself limits nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from textgrad_engine.tracebacks import hide
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_log = logging.getLogger("textgrad_engine.blocks")
+
+
+class Block(contextlib.ContextDecorator, Generic[T]):
+    """What a function that `block` decorates gives: a context manager, also a decorator, that is entered once.
+
+    Args:
+        make: makes the context manager that does the work.
+        name: of the function.
+    """
+
+    def __init__(self, make: Callable[[], AbstractContextManager[T]], name: str) -> None:
+        self._used = True  # one that cannot be made has said why
+        self._make, self._name, self._inner = make, name, make()
+        self._used = False
+
+    def __enter__(self) -> T:
+        self._used = True
+        try:
+            return self._inner.__enter__()
+        except BaseException as error:
+            hide(error, boundary=__name__)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._inner.__exit__(kind, error, trace)
+
+    def __call__(self, func: Any) -> Any:
+        """Decorate a function: each call of it is a block."""
+        self._used = True
+        return super().__call__(func)
+
+    def _recreate_cm(self) -> Block[T]:  # for each call of what it decorates
+        return Block(self._make, self._name)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}(...){'' if self._used else f', of no effect before `with {self._name}(...):`'}>"
+
+    def __del__(self) -> None:
+        if not self._used and not sys.is_finalizing():
+            _log.warning(
+                "%s(...) had no effect, as no block was entered: write `with %s(...):`", self._name, self._name
+            )
+
+
+def block(function: Callable[P, AbstractContextManager[T]]) -> Callable[P, Block[T]]:
+    """Decorate a function that gives a context manager: one that is dropped without having been entered is told of.
+
+    For blocks whose absence costs: without a budget a run spends what it likes, without a cache it pays twice.
+
+    Example:
+        >>> @block
+        ... @contextlib.contextmanager
+        ... def limit(most):
+        ...     yield most
+        >>> with limit(3) as most:
+        ...     most
+        3
+        >>> limit(3)
+        <limit(...), of no effect before `with limit(...):`>
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Block[T]:
+        try:
+            return Block(lambda: function(*args, **kwargs), function.__name__)
+        except BaseException as error:
+            hide(error, boundary=__name__)
+            raise
+
+    return call
