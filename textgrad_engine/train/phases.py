@@ -52,7 +52,7 @@ class RunPhases:
         over = False
         lock = threading.Lock()
         complete = threading.Event()
-        failures: list[Exception] = []
+        failures: list[BaseException] = []
 
         def advance() -> None:
             nonlocal done
@@ -64,7 +64,7 @@ class RunPhases:
                     told = None if over else self._audience.enter(PhaseAdvanced(number, done))
                 if told is not None:
                     self._audience.settle(told)
-            except Exception as error:  # raised below: on the event-loop thread it would only be lost
+            except BaseException as error:  # raised below: on the event-loop thread it would only be lost
                 failures.append(error)
             if last:
                 complete.set()
