@@ -26,24 +26,26 @@ from textgrad_engine.train.telling import Audience
 
 
 class Told:
-    """Hears of phases; with ``fails``, it fails at each unit of one."""
+    """Hears of phases; with ``fails``, it fails so at each unit of one."""
 
-    def __init__(self, *, fails: bool = False) -> None:
+    def __init__(self, *, fails: type[BaseException] | None = None) -> None:
         self.events: list[Event] = []
         self.fails = fails
         self.phases = RunPhases(Audience([self]))
 
     def on_event(self, event: Event) -> None:
         self.events.append(event)
-        if self.fails and isinstance(event, PhaseAdvanced):
-            raise OSError("no space left")
+        if self.fails is not None and isinstance(event, PhaseAdvanced):
+            raise self.fails("no space left")
 
 
-def test_a_callback_that_fails_is_raised_when_the_phase_is_over() -> None:
+@pytest.mark.parametrize("kind", [OSError, SystemExit, KeyboardInterrupt])
+def test_a_callback_that_fails_is_raised_when_the_phase_is_over(kind: type[BaseException]) -> None:
     """Not where a unit is done, which may be on the thread of the event loop; the end is told before."""
-    told, before = Told(fails=True), current_phase.get()
-    with pytest.raises(OSError, match="no space left"), told.phases.phase("validate", 1, 1) as advance:
-        advance()
+    told, before, gone_on = Told(fails=kind), current_phase.get(), []
+    with pytest.raises(kind, match="no space left"), told.phases.phase("validate", 1, 1) as advance:
+        gone_on.append(advance())
+    assert gone_on
     assert told.events[-1] == PhaseEnded(1)
     assert current_phase.get() == before
 
