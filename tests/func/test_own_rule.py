@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, nn, ops
+from textgrad_engine import dispatch, func, nn, ops
 from textgrad_engine.testing import FunctionModel
 
 TEXTS = ["a", "Pb", "c"]
@@ -227,9 +227,16 @@ def test_a_rule_whose_answers_are_pending() -> None:
         def vmap(info: Any, in_dims: Any, text: Any) -> Any:
             return ops.chat_completion(None, [{"role": "user", "content": "{x}"}], {"x": text}), 0
 
-    with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text.upper())):
+    gate = asyncio.Event()
+
+    async def answer(request: tg.llm.Request) -> str:
+        await gate.wait()
+        return request.messages[-1].text.upper()
+
+    with tg.use_models(forward=FunctionModel(answer)):
         out, pull = func.vjp(func.vmap(lambda text: Asks.apply(text)), tg.Variable(["a", "b"]))
         assert not out.done()
+        dispatch.call_soon(gate.set)
         assert pull(["x", "y"])[0].data == ["a A x", "b B y"]
 
 
