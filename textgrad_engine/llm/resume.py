@@ -43,7 +43,7 @@ from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
-from textgrad_engine.llm.budget import UNTESTED, Budgeted, Part, Reserve, Tested, Waiting, decided
+from textgrad_engine.llm.budget import UNTESTED, Budgeted, LastTest, Part, Reserve, Waiting, decided
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
@@ -86,7 +86,7 @@ class Resumption:
         phase: Callable[[], int],
         validated: bool | None = None,
         ends: Mapping[tuple[int, int], Part] = MappingProxyType({}),
-        tested: Tested = UNTESTED,
+        tested: LastTest = UNTESTED,
     ) -> None:
         self._ends, self._tested = ends, tested
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))
