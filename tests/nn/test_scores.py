@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import json
 import pickle
 from dataclasses import dataclass
@@ -388,3 +390,35 @@ def test_targets_by_column_are_no_demonstrations() -> None:
     (shown,) = Objective(program, whole, [{"mail": "m", "target": {"label": "late"}}]).demos([0])
     assert shown is not None
     assert shown.answer == '{"label": "late"}'
+
+
+class Looked:
+    """A function that counts how often its arguments are looked at."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        self.times += 1
+        return inspect.signature(brief)
+
+    def __call__(self, text: Any, target: Any) -> Variable:
+        return Variable(float(len(str(text))), role="score")
+
+
+def test_the_arguments_of_a_loss_inside_are_looked_at_once() -> None:
+    """It costs more than most losses; one that takes its place is another, and so is that of a copy."""
+    first, second = Looked(), Looked()
+    loss = nn.OnField(first, "label")
+    assert loss(answer(), "late").data == 4
+    times = first.times
+    assert loss(answer(), "late").data == 4
+    assert first.times == times
+    loss.loss = second
+    assert loss(answer(), "late").data == 4
+    assert second.times == times
+    copied: Any = copy.deepcopy(loss)
+    copied.loss = lambda text: Variable(1.0)
+    assert (copied(answer(), "late").data, loss(answer(), "late").data) == (1.0, 4)
+    assert pickle.loads(pickle.dumps(loss))(answer(), "late").data == 4

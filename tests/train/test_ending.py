@@ -13,8 +13,8 @@ import textgrad_engine as tg
 from textgrad_engine import llm, optim, report
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
-from textgrad_engine.llm.reserve import Reserve, Waiting
+from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, charge
+from textgrad_engine.llm.reserve import LastTest, Reserve, Waiting
 from textgrad_engine.report import tables, view
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import SimulatedTask, feedback_for, simulated_task
@@ -646,6 +646,32 @@ def test_what_is_on_record_of_a_test_leaves_room_for_more_of_it(moved: bool, dra
         paid.add(Amount(calls=48), None)
         paid.moved = moved
         assert ending.drawn(60) == drawn
+
+
+@pytest.mark.parametrize(("best", "free", "drawn"), [("as before", 8, 26), ("another", 26, 24)])
+def test_a_search_that_went_on_and_found_nothing_better_has_its_test_on_record(
+    best: str, free: int, drawn: int
+) -> None:
+    """22 examples of each text are on record, and 4 more of both take 8 calls; of other texts all 24 are new."""
+    with tg.budget(calls=92 + free), Waiting(LastTest(22, {"p": "as before"})) as paid:
+        ending = Ending(seed=60, prompts=1, tests=40)
+        ending.learn(llm.Usage(calls=24, input_tokens=2400), 24)
+        paid.add(Amount(calls=22), "seed")
+        paid.add(Amount(calls=22), "best")
+        paid.add(Amount(calls=48), None)
+        paid.moved = True
+        paid.come_to({"p": best})
+        assert ending.drawn(60) == drawn
+
+
+def test_a_test_goes_before_controls_that_a_search_has_left_no_room_for() -> None:
+    """As one that is played back may: 45 calls are enough for both prompts on 20 examples, and not for four."""
+    with tg.budget(calls=500):
+        ending = Ending(seed=60, prompts=1, tests=20, controls=2)
+        ending.learn(llm.Usage(calls=24), 24)
+        assert (ending.controls, ending.tests) == (2, 20)
+        charge(llm.Usage(calls=455))
+        assert ending.drawn(60) == 20
 
 
 def test_a_reserve_is_of_the_budgets_around_it_only(chat: tg.nn.Module) -> None:

@@ -100,14 +100,14 @@ CERTAIN: tuple[Part, ...] = ("seed", "controls")
 
 
 @dataclass(frozen=True)
-class Tested:
+class LastTest:
     """The last test in the end of a run: on how many examples, and of which texts, which were its best ones then."""
 
     examples: int = 0
     best: Mapping[str, str] = field(default_factory=dict)
 
 
-UNTESTED = Tested()
+UNTESTED = LastTest()
 """No test at all."""
 
 
@@ -122,7 +122,7 @@ class Waiting(Reserve):
         moved: whether a search went on behind what is on record, so that its best texts may be others.
     """
 
-    def __init__(self, tested: Tested = UNTESTED) -> None:
+    def __init__(self, tested: LastTest = UNTESTED) -> None:
         super().__init__()
         self.tested, self.moved = tested, False
 
@@ -130,6 +130,10 @@ class Waiting(Reserve):
     def ends_as_before(self) -> bool:
         """Whether the run is on its way to the test that is on record."""
         return bool(self.tested.examples) and not self.moved
+
+    def come_to(self, best: Mapping[str, str]) -> None:
+        """The search has ended with these texts: it may have found no better ones than those that were tested."""
+        self.moved = self.moved and best != self.tested.best
 
     def add(self, amount: Amount, part: Part | None, sign: int = 1) -> None:
         """Keep so much more; with ``sign=-1``, less, as it was asked for again.

@@ -47,7 +47,7 @@ from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.reserve import UNTESTED, Part, Reserve, Tested, Waiting, decided
+from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part, Reserve, Waiting, decided
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.taped import Player, playing
@@ -87,7 +87,7 @@ class Resumption:
         phase: Callable[[], int],
         validated: bool | None = None,
         ends: Mapping[tuple[int, int], Part] = MappingProxyType({}),
-        tested: Tested = UNTESTED,
+        tested: LastTest = UNTESTED,
     ) -> None:
         self._ends, self._tested = ends, tested
         self._answers = Answers(every, lambda each: (*belongs(each), each.phase, is_answer(each)))

@@ -66,18 +66,41 @@ def with_fields(loss: Callable[..., Any]) -> Score:
         >>> score(Variable("Rome"), None, {"land": "Italy", "hint": None})
         {'land': 'Italy'}
     """
-    called = getattr(loss, "forward", loss)
-    loss = loss if called is not loss else scoring(loss)
-    targeted = takes_target(called)
-    if not names_inputs(called):
-        return lambda prediction, wanted, fields: loss(prediction, wanted) if targeted else loss(prediction)
+    return _Called(loss)
 
-    def score(prediction: Any, wanted: Any, fields: Mapping[str, Any] | None) -> Any:
-        given = (prediction, wanted) if targeted else (prediction,)
+
+class _Called:
+    """A loss whose arguments were looked at: once, as that costs more than most losses."""
+
+    def __init__(self, loss: Callable[..., Any]) -> None:
+        forward = getattr(loss, "forward", loss)
+        self._loss = loss if forward is not loss else scoring(loss)
+        self._targeted, self._reads_inputs = takes_target(forward), names_inputs(forward)
+
+    def __call__(self, prediction: Any, wanted: Any, fields: Mapping[str, Any] | None) -> Any:
+        given = (prediction, wanted) if self._targeted else (prediction,)
+        if not self._reads_inputs:
+            return self._loss(*given)
         known = None if fields is None else {name: value for name, value in fields.items() if value is not None}
-        return loss(*given, inputs=known)
+        return self._loss(*given, inputs=known)
 
-    return score
+
+class CalledLosses:
+    """Losses with how they are called (`with_fields`); one that takes the place of another is looked at anew.
+
+    Example:
+        >>> CalledLosses()[lambda prediction: len(prediction)]("Rome", "Italy", None)
+        4
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[..., Any], Score]] = {}  # copies and pickles have other ids
+
+    def __getitem__(self, loss: Callable[..., Any]) -> Score:
+        known = self._known.get(id(loss))
+        if known is None or known[0] is not loss:
+            known = self._known[id(loss)] = loss, with_fields(loss)
+        return known[1]
 
 
 def scoring(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.nn.loss import ExactMatch, needs_target
-from textgrad_engine.nn.metric_functions import with_fields
+from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
@@ -74,6 +74,7 @@ class OnField(OneVariable):
         _check_inner("OnField: its loss", loss)
         field(Variable("{}"), *path, default="" if default is None else default)  # what cannot be read is told now
         self.loss, self.path, self.default = loss, path, default
+        self._called = CalledLosses()
 
     @property
     def losses(self) -> tuple[Callable[..., Any], ...]:
@@ -113,7 +114,7 @@ class OnField(OneVariable):
                 target = None
         if target is _NULL:
             target = written(None)
-        found: Variable = with_fields(self.loss)(part, target, inputs)
+        found: Variable = self._called[self.loss](part, target, inputs)
         return found
 
 
@@ -171,7 +172,7 @@ class Weighted(OneVariable):
         for name, loss in losses.items():
             _check_inner(f"Weighted: the loss {name!r}", loss)
         self.scales = {name: _scale_of(name, loss) for name, loss in losses.items()}
-        self.by_name = dict(losses)
+        self.by_name, self._called = dict(losses), CalledLosses()
         self.targets = None if targets is None else _checked_targets(losses, targets)
         for place, loss in enumerate(losses.values()):  # so that what is trained in them is found
             setattr(self, f"loss{place}", loss)
@@ -195,7 +196,7 @@ class Weighted(OneVariable):
             ScoreError: the losses have targets of their own, and the target is no example with these fields.
         """
         parts = {
-            name: with_fields(loss)(prediction, self._target_of(name, target), inputs)
+            name: self._called[loss](prediction, self._target_of(name, target), inputs)
             for name, loss in self.by_name.items()
         }
         if (heard := _HEARD.get()) is not None:

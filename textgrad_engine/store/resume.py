@@ -14,7 +14,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.moving import move
-from textgrad_engine.llm.reserve import UNTESTED, Part, Tested
+from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.reasons import reason_of
@@ -122,7 +122,7 @@ class Earlier:
             on_record.check(self.folder, (*run.earlier, *run.events), again)
         self._ends |= tests.parts(last, lambda source: any(each.get("kept") for each in self._events(source)))
         if last is not None:
-            self._tested = Tested(_drawn(self._events(last)), run.best)
+            self._tested = LastTest(_drawn(self._events(last)), run.best)
         self._looks = _merged([phases[min(phases)] for phases in looks.values()])
         if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
             self._looks = [set()]

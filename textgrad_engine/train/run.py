@@ -241,8 +241,8 @@ class Run(abc.ABC):
                     )
         wait_for(used)
         self.objective.reach.tell_at_the_end()
-        for each in waiting():  # it may have found nothing better
-            each.moved = each.moved and self.best != each.tested.best
+        for each in waiting():
+            each.come_to(self.best)
         self.ending.decided = not any(each.moved for each in waiting())
         self.ending.keep_for(size_of(self.best), 0)  # the test goes before the rest of the validation set
         with self.ending:
