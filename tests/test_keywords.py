@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import inspect
 import pickle
 import re
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -118,3 +121,30 @@ def test_every_name_of_ours_in_the_table_is_an_argument_of_something() -> None:
                     except ValueError:
                         continue
     assert set(_OURS) <= known
+
+
+def test_what_a_caller_had_in_hand_goes_with_its_error() -> None:
+    """The wrapper's frame and the error do not hold each other: a lock would be kept until they are collected."""
+
+    class Held:
+        pass
+
+    @names_told
+    def fails(held: Any) -> None:
+        raise ValueError("no")
+
+    kept: list[weakref.ref[Held]] = []
+
+    def use(**wrong: Any) -> None:
+        held = Held()
+        kept.append(weakref.ref(held))
+        with contextlib.suppress(ValueError, TypeError):
+            fails(held, **wrong)
+
+    gc.disable()
+    try:
+        use()
+        use(hold=1)
+        assert [each() for each in kept] == [None, None]
+    finally:
+        gc.enable()

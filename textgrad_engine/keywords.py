@@ -94,15 +94,23 @@ def names_told(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            entry = error.__traceback__
-            if not isinstance(error, TypeError) or entry is None or entry.tb_next is not None:  # of the function's own
+            if not _is_refusal(error):
                 hide(error, boundary=__name__)
                 raise
             refusal = TypeError(unknown_name(function, args, kwargs) or str(error))
         hide(refusal, boundary=__name__)
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            del refusal  # it holds this frame, and both would keep what a caller had in hand, such as a lock
 
     return call
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether it is of Python, about the arguments of a call; one with a frame more was raised in the function."""
+    entry = error.__traceback__
+    return isinstance(error, TypeError) and entry is not None and entry.tb_next is None
 
 
 def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:

@@ -36,29 +36,7 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     notes += [f"{capital(sentence)}." for sentence in result.terms]
     notes += _too_few(result)
     notes += _all_alike(result)
-    looked = result.openings
-    before = looked - 1 - _controls_looked(result)  # for what was the best prompt before the run was resumed
-    if looked == openings > 1 and before < 1:
-        notes.append(
-            f"The test set was opened {looked} times at the end, for these two prompts and for the controls, and chose "
-            "nothing."
-        )
-    elif openings > 1 and before > 0:
-        end = ", at its end, and by evaluations since" if openings > looked else " and at its end"
-        notes.append(
-            f"The test set was opened {openings} times, by the run before it was resumed{end}. The more often one "
-            "looks at it and then chooses, the more its score flatters."
-        )
-    elif openings > 1:
-        notes.append(
-            f"The test set was opened {openings} times, by the run at its end and by evaluations since. The more often "
-            "one looks at it and then chooses, the more its score flatters."
-        )
-    elif result.best_test is not None and result.seed != result.best:
-        whose = "By this run the" if others else "The"
-        notes.append(f"{whose} test set was opened once, at the end, for these two prompts, and chose nothing.")
-    if others and result.best_test is not None and result.seed != result.best:
-        notes.append(looked_at_before(others))
+    notes += _looks(result, openings, others)
     if result.best_test is None and result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
     if result.idle:
@@ -85,6 +63,33 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     if found is not None and found.bounds is not None:
         notes.append(f"Whatever the missing answers would have scored, the difference is {within(found.bounds, True)}.")
     return tuple(notes)
+
+
+def _looks(result: TrainResult, openings: int, others: int) -> Iterator[str]:
+    """How often the test set was opened, and what that means; the arguments are those of `notes_on`."""
+    looked = result.openings
+    before = looked - 1 - _controls_looked(result)  # for what was the best prompt before the run was resumed
+    if looked == openings > 1 and before < 1:
+        yield (
+            f"The test set was opened {looked} times at the end, for these two prompts and for the controls, and chose "
+            "nothing."
+        )
+    elif openings > 1 and before > 0:
+        end = ", at its end, and by evaluations since" if openings > looked else " and at its end"
+        yield (
+            f"The test set was opened {openings} times, by the run before it was resumed{end}. The more often one "
+            "looks at it and then chooses, the more its score flatters."
+        )
+    elif openings > 1:
+        yield (
+            f"The test set was opened {openings} times, by the run at its end and by evaluations since. The more often "
+            "one looks at it and then chooses, the more its score flatters."
+        )
+    elif result.best_test is not None and result.seed != result.best:
+        whose = "By this run the" if others else "The"
+        yield f"{whose} test set was opened once, at the end, for these two prompts, and chose nothing."
+    if others and result.best_test is not None and result.seed != result.best:
+        yield looked_at_before(others)
 
 
 def _time(result: TrainResult) -> Iterator[str]:
