@@ -97,15 +97,23 @@ def names_told(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            entry = error.__traceback__
-            if not isinstance(error, TypeError) or entry is None or entry.tb_next is not None:  # of the function's own
+            if not isinstance(error, TypeError) or _is_of_its_own(error):
                 hide(error, boundary=__name__)
                 raise
             refusal = TypeError(unknown_name(function, args, kwargs) or _too_many(function, args) or str(error))
         hide(refusal, boundary=__name__)
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            del refusal  # else it and this frame keep each other alive, and the arguments
 
     return call
+
+
+def _is_of_its_own(error: TypeError) -> bool:
+    """Whether a function raised it, and not its call. In that itself the traceback as a local would keep it alive."""
+    entry = error.__traceback__
+    return entry is None or entry.tb_next is not None
 
 
 def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
