@@ -148,3 +148,16 @@ def test_what_a_caller_had_in_hand_goes_with_its_error() -> None:
         assert [each() for each in kept] == [None, None]
     finally:
         gc.enable()
+
+
+def test_who_gives_too_much_by_place_is_told_what_is_taken_so() -> None:
+    """Python says how many, and not which: the optimizer of `cross_validate` is part of what makes a program."""
+    with pytest.raises(TypeError) as told:
+        tg.cross_validate(nn.Sequential, nn.ExactMatch(), None, [])  # type: ignore[call-arg, arg-type]
+    assert str(told.value) == (
+        "cross_validate() takes start, loss, examples by place, and folds, val, trainer, final by name; 4 came by place"
+    )
+    with pytest.raises(TypeError, match=r"^budget\(\) takes dollars, calls, tokens by place; 4 came by place$"):
+        tg.budget(1, 2, 3, 4)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Trainer\.fit\(\) takes program, .*, test by place; 7 came by place$"):
+        tg.Trainer().fit(PROGRAM, nn.ExactMatch(), optim.TGD([prompt()]), ROWS, ROWS, ROWS, ROWS)  # type: ignore[call-arg]

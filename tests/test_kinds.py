@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.kinds import Kind, kind_of, told
+from textgrad_engine.llm import Price
 
 
 class Speaker:
@@ -147,3 +148,11 @@ def test_what_stands_in_a_dict_is_not_told() -> None:
 def test_what_is_told_of_a_value_is_short(value: Any) -> None:
     """However long it is, but for a number."""
     assert isinstance(value, int) or len(told(value)) < 80
+
+
+def test_a_dict_in_the_place_of_a_record_is_told_to_be_made_one() -> None:
+    """Of the record's own fields only, as any other dict is a slip of another kind."""
+    kind = kind_of(Price | None)
+    assert kind is not None
+    assert kind.repair({"input": 1, "output": 2}) == "; write Price(input=…, output=…)"
+    assert kind.repair({"in": 1}) == kind.repair({}) == ""

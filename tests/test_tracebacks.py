@@ -13,7 +13,9 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
+from textgrad_engine.dispatch.refusing import waits
 from textgrad_engine.errors import ScriptError
+from textgrad_engine.keywords import names_told
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.tracebacks import hide
 
@@ -113,21 +115,34 @@ def test_an_error_that_the_library_asks_for_itself_is_not_marked() -> None:
     assert shown(lambda: names["asked"]("textgrad_engine.somewhere")) == [__name__] * 2
 
 
-def test_a_marked_error_is_freed_when_nobody_holds_it() -> None:
-    """The copy of a frame's names, in which it is marked, has the error among them."""
+class Marked(LookupError):
+    """An error that a weak reference may be of."""
 
-    class Marked(LookupError):
-        pass
 
-    class Raises(nn.Module):
-        def forward(self) -> None:
-            raise Marked
+class Raises(nn.Module):
+    def forward(self) -> None:
+        raise Marked
 
+
+@names_told
+def told() -> None:
+    raise Marked
+
+
+@waits("await atold()")
+@names_told
+def waited() -> None:
+    raise Marked
+
+
+@pytest.mark.parametrize("call", [Raises(), told, waited])
+def test_a_marked_error_is_freed_when_nobody_holds_it(call: Callable[[], None]) -> None:
+    """It holds the frames that it came through, and what these hold, such as the lock of a run folder."""
     gc.collect()
     gc.disable()
     try:
         try:
-            Raises()()
+            call()
         except Marked as error:
             found = weakref.ref(error)
         assert found() is None

@@ -87,6 +87,9 @@ def names_told(function: Callable[P, R]) -> Callable[P, R]:
         >>> load("a.csv", random_state=1)
         Traceback (most recent call last):
         TypeError: load() has no argument 'random_state'; here it is 'seed'
+        >>> load("a.csv", 1, "b.csv")
+        Traceback (most recent call last):
+        TypeError: load() takes path, seed by place; 3 came by place
     """
 
     @functools.wraps(function)
@@ -94,23 +97,23 @@ def names_told(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            if not _is_refusal(error):
+            if not isinstance(error, TypeError) or _is_of_its_own(error):
                 hide(error, boundary=__name__)
                 raise
-            refusal = TypeError(unknown_name(function, args, kwargs) or str(error))
+            refusal = TypeError(unknown_name(function, args, kwargs) or _too_many(function, args) or str(error))
         hide(refusal, boundary=__name__)
         try:
             raise refusal
         finally:
-            del refusal  # it holds this frame, and both would keep what a caller had in hand, such as a lock
+            del refusal  # else it and this frame keep each other alive, and the arguments
 
     return call
 
 
-def _is_refusal(error: BaseException) -> bool:
-    """Whether it is of Python, about the arguments of a call; one with a frame more was raised in the function."""
+def _is_of_its_own(error: TypeError) -> bool:
+    """Whether a function raised it, and not its call. In that itself the traceback as a local would keep it alive."""
     entry = error.__traceback__
-    return isinstance(error, TypeError) and entry is not None and entry.tb_next is None
+    return entry is None or entry.tb_next is not None
 
 
 def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
@@ -130,6 +133,19 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     return f"{owner}() has no argument {name!r}" + (
         which_is_meant(name, known) or (_of_method(name, args[0]) if is_made else "") or _other(name, known)
     )
+
+
+def _too_many(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """What is said where more came by place than a function takes, which Python says in numbers; "" where not."""
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    came = len(args) - (len(parameters) < len(inspect.signature(function).parameters))
+    places = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    if came <= len(places) or any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return ""
+    named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    owner = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
+    by_name = f", and {', '.join(named[:_MOST])} by name" if named else ""
+    return f"{owner}() takes {', '.join(places) or 'nothing'} by place{by_name}; {came} came by place"
 
 
 def names_of(function: Callable[..., Any]) -> list[str]:

@@ -336,6 +336,10 @@ def _instances(cls: type) -> Kind | None:
         return bool(methods) and _has(value, *methods)
 
     def repair(value: Any) -> str:
+        if (
+            isinstance(value, dict) and value and value.keys() <= getattr(cls, "__annotations__", {}).keys()
+        ):  # of a record
+            return f"; write {cls.__name__}({', '.join([f'{name}=…' for name in value])})"
         if not isinstance(value, type) or not (
             issubclass(value, cls) if not protocol else all(hasattr(value, n) for n in methods)
         ):
