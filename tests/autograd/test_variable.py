@@ -223,7 +223,7 @@ def test_what_is_no_number_is_told_by_its_role(kind, data, error):
 @pytest.mark.parametrize("turned", [lambda v: 1 - v, lambda v: v - 1, lambda v: -v, lambda v: 1 / v])
 def test_a_score_is_not_turned_round(turned):
     """As in `1 - loss`, which who comes from losses that fall writes."""
-    with pytest.raises(TypeError, match=r"'score' is not taken from anything.* Let the loss itself give more"):
+    with pytest.raises(TypeError, match=r"'score' takes no minus.* Let the loss itself give more"):
         turned(tg.Variable(0.5, role="score"))
 
 

@@ -64,7 +64,7 @@ class Operators(Value):
 
         def __sub__(self, other: Any = None) -> Any:
             raise TypeError(
-                f"{label_of(self)} is not taken from anything, nor divides it, as feedback asks for a higher score and "
+                f"{label_of(self)} takes no minus, nor is anything divided by it: feedback asks for a higher score and "
                 "cannot be turned round. Let the loss itself give more for what is wanted, or count with the .data, "
                 "through which no feedback goes"
             )
