@@ -50,6 +50,13 @@ def test_it_is_a_mean_and_knows_no_order(values: list[float], chance: random.Ran
     assert lowest_mean(other, -1.0, range(len(other)), resamples=100) == bound
 
 
+def test_the_bound_is_the_draw_of_its_rank() -> None:
+    """Of two draws, the lower one with an error of a half, and the higher one with an error of nearly 1."""
+    values = [0.0, 0.5, 1.0]
+    low, high = (lowest_mean(values, -1.0, error=error, resamples=2) for error in (0.5, 0.99))
+    assert low < high
+
+
 def test_examples_that_lose_together_count_once() -> None:
     """Of six documents of eight questions, that none lost says what six examples say; of unlike sizes too."""
     eights = [n // 8 for n in range(48)]
