@@ -13,7 +13,9 @@ from textgrad_engine import optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.store import FoldsWriter, is_folds, read_folds, read_run, way_on_with, write_folds
+from textgrad_engine.store.lock import is_locked
 from textgrad_engine.testing import simulated_task
+from textgrad_engine.train.folders import folds_folder
 from textgrad_engine.train.parts import OnRecord, Share
 
 
@@ -116,3 +118,16 @@ def test_folders_of_cross_validations_are_offered_where_a_name_is_wrong(tmp_path
         read_run(tmp_path / "b")
     with pytest.raises(RunError, match="the folder of a cross-validation, which read_folds reads"):
         read_run(tmp_path / "a")
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_folder_that_was_refused_is_not_held_by_who_keeps_the_error(tmp_path: Path, damaged: bool) -> None:
+    """A notebook keeps the last one with its frames; the cell is mended and run again."""
+    rows = [{"id": str(number)} for number in range(4)]
+    write_folds(tmp_path, [row["id"] for row in rows], folds=2, clusters=[], final=True)
+    if damaged:
+        (tmp_path / "shares.json").write_text("{", encoding="utf-8")
+    with pytest.raises(RunError, match="was damaged" if damaged else "put them back") as kept:
+        folds_folder(tmp_path, rows, folds=3, clusters=[], final=True, resume=True)
+    assert kept.value.__traceback__ is not None
+    assert not is_locked(tmp_path)

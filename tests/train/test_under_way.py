@@ -61,13 +61,17 @@ def word_in(request: Request) -> str:
     return word
 
 
-def fit(told: Told, at_once: str) -> None:
-    """Train on the words; the critic answers about one at once, and about the others when the run was stopped."""
+def fit(told: Told, first: str) -> None:
+    """Train on the words; the critic answers about one when all are asked, and about the others when that stops."""
+    asked: list[str] = []
 
     async def answer(request: Request) -> Any:
         if request.purpose == "forward":
             return request.messages[-1].text
-        if word_in(request) != at_once:
+        asked.append(word_in(request))
+        while len(asked) < len(WORDS):
+            await asyncio.sleep(0)
+        if word_in(request) != first:
             await until_stopped()
         return {"case_1": {"system": "Say to shout."}}
 

@@ -213,6 +213,7 @@ class FoldsWriter:
                 self._shares = dict(json.loads(self._file.read_bytes()))
                 self._known = {name: _share_of(kept) for name, kept in self._shares.items()}
             except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                self.release()
                 raise RunError(
                     f"{self._file}: was damaged ({error}); restore it, or delete it to share the budget out anew"
                 ) from None
@@ -223,6 +224,10 @@ class FoldsWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let others go on with it."""
         if self._lock is not None:
             self._lock.release()
 

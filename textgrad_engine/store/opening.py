@@ -36,6 +36,24 @@ def folds_folder(
 ) -> FoldsWriter:
     """The folder of a cross-validation, as `train.folders.folds_folder` says."""
     writer = FoldsWriter(path)
+    try:
+        _begin_folds(path, examples, folds=folds, clusters=clusters, final=final, resume=resume)
+    except BaseException:  # who keeps the error, as a notebook does, would keep the folder locked
+        writer.release()
+        raise
+    return writer
+
+
+def _begin_folds(
+    path: Path,
+    examples: Sequence[Mapping[str, Any]],
+    *,
+    folds: int,
+    clusters: Sequence[str],
+    final: bool,
+    resume: bool,
+) -> None:
+    """Write down of what a cross-validation is, or check that it is what is written there."""
     if not resume and path.is_dir() and not is_bare(path):
         raise RunError(
             f"{path}: there is something in this folder; name a new one, or go on with what is there by "
@@ -51,4 +69,3 @@ def folds_folder(
                 f"one of {folds} folds of {len(ids)}{others}; put them back, or name another run_dir"
             )
     write_folds(path, ids, folds=folds, clusters=clusters, final=final, python=True)
-    return writer
