@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import SimulatedTask, feedback_for, simulated_task
 from textgrad_engine.train import Trainer, TrainResult
 from textgrad_engine.train.ending import Ending
+from textgrad_engine.train.settings import NESTED
 
 
 @pytest.fixture(scope="module")
@@ -439,6 +441,24 @@ def test_a_test_on_record_goes_before_controls_that_a_larger_budget_has_room_for
             found = fit(task, "TGD", max_steps=3, controls=True, run_dir=tmp_path, resume=True)
         assert found.best_test is not None
         assert len(found.best_test) == 60
+
+
+@pytest.mark.parametrize(("before", "sizes"), [(False, [39, 98]), (True, [39, 0])])
+def test_a_larger_part_of_the_test_set_holds_the_smaller_one(tmp_path: Any, before: bool, sizes: list[int]) -> None:
+    """So a larger budget pays for what it adds alone. A run of before draws as it did, which may find no room."""
+    task = simulated_task(rules=4, train=12, val=12, test=280, seed=5)
+    drawn = []
+    for calls in (50, 170, 330):
+        with tg.budget(calls=calls):
+            found = fit(task, "TGD", max_epochs=50, run_dir=tmp_path, resume=True)
+        drawn.append(set() if found.best_test is None else set(found.best_test.ids))
+        if before and calls == 50:
+            events = tmp_path / "events.jsonl"
+            first, *rest = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+            del first["settings"][NESTED]
+            events.write_text("".join(json.dumps(each) + "\n" for each in (first, *rest)), encoding="utf-8")
+    assert [len(each) for each in drawn] == [0, *sizes]
+    assert before or drawn[1] < drawn[2]
 
 
 @pytest.mark.parametrize("killed_at", [None, 105, 117])

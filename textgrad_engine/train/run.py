@@ -53,7 +53,7 @@ from textgrad_engine.train.objective import Objective, Phases
 from textgrad_engine.train.phases import RunPhases
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.sealed import SealedTest
-from textgrad_engine.train.settings import TO_THE_END, settings_of
+from textgrad_engine.train.settings import NESTED, TO_THE_END, settings_of
 from textgrad_engine.train.splits import warn_of_overlaps
 from textgrad_engine.train.telling import Audience
 from textgrad_engine.train.under_way import answers_kept, wait_for
@@ -102,9 +102,11 @@ class Run(abc.ABC):
         self.budgets = budgets_around()
         self.refused: set[int] = set()  # proposals for a call of which they had no room; 0 for what is of none
         self.earlier: Earlier | None = next(filter(None, [getattr(each, "earlier", None) for each in callbacks]), None)
-        # Runs of before went on where nothing better could be shown, so what is played back of one does.
+        # Runs of before went on where nothing better could be shown, and drew other parts of a test set, so what is
+        # played back of one does.
         before = None if self.earlier is None else self.earlier.settings
         self.to_the_end = optimizer.to_the_end or (before is not None and bool(before.get(TO_THE_END, True)))
+        self.nested = before is None or bool(before.get(NESTED, False))
 
     def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
         """The program as a function of some of its texts, by the trainer's settings; nothing is known of it yet.
@@ -298,7 +300,7 @@ class Run(abc.ABC):
         return RunStarted(
             dict(self.seed),
             *(len(self.loader.dataset), len(self.val), tests, self.most_steps(), self.overlaps),
-            settings_of(self.trainer, self.optimizer, self.loader) | {TO_THE_END: self.to_the_end},
+            settings_of(self.trainer, self.optimizer, self.loader) | {TO_THE_END: self.to_the_end, NESTED: self.nested},
         )
 
     @property
@@ -342,10 +344,11 @@ class Run(abc.ABC):
         )
 
     def some_of(self, rows: Rows, count: int) -> Rows:
-        """So many of the examples, drawn at random, in their order."""
+        """So many of the examples, drawn at random, in their order; more of them hold fewer."""
         if count == len(rows):
             return rows
-        return Subset(rows, sorted(random.Random(self.trainer.seed).sample(range(len(rows)), count)))
+        drawn = random.Random(self.trainer.seed).sample(range(len(rows)), len(rows) if self.nested else count)
+        return Subset(rows, sorted(drawn[:count]))
 
     def evaluate_test(self, rows: Rows) -> None:
         """Score the best texts on the test set, and the seed texts when they differ."""

@@ -16,6 +16,10 @@ Setting = str | int | float | bool | None
 TO_THE_END = "to_the_end"
 """Whether it went on where nothing better could be shown: `Optimizer.to_the_end`, or a run of before this was told."""
 
+NESTED = "nested_tests"
+"""Whether each part of the test set holds the smaller ones: so a larger budget pays for what it adds. In runs of before
+most did, and some did not."""
+
 _OF_TRAINER = (
     *("seed", "target", "feedback_batch_size", "feedback_images"),
     *("clusters", "tokens_weight", "latency_weight"),
