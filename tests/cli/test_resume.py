@@ -265,6 +265,29 @@ def test_a_finished_run_is_said_to_be_finished(cli: Any, trained: tuple[Path, An
     assert timeless(path) == before
 
 
+def test_a_finished_run_whose_test_was_kept_short_is_tested_further(cli: Any, small: Any, tmp_path: Path) -> None:
+    """`train`, `show` and `resume` name what does that, and without a larger budget nothing is begun."""
+    path = tmp_path / "run"
+    config = small(("batch_size = 12", "batch_size = 12\nmax_steps = 1"), rows=80)
+    trained = cli("train", config, "--run-dir", path, "--budget-calls", 300)
+    result = read_run(path).result
+    assert result is not None
+    assert result.kept_short
+    assert result.best_test is not None
+    assert trained.exit_code == 0
+    larger = f"`textgrad-engine resume {path} --budget-calls N` goes on with a larger budget."
+    before = timeless(path)
+    for told in (trained, cli("show", path), cli("resume", path)):
+        assert told.stderr.endswith(f"{larger}\n")
+    assert timeless(path) == before
+    assert cli("resume", path, "--budget-calls", 5000).exit_code == 0
+    again = read_run(path)
+    assert again.result is not None
+    assert again.result.best_test is not None
+    assert len(result.best_test) < len(again.result.best_test) == 80
+    assert (again.finished, again.result.untested) == (True, "")
+
+
 def test_what_is_no_run_to_resume_is_refused(cli: Any, tmp_path: Path) -> None:
     """No folder, no run folder, a run from Python: each with what to do."""
     assert "there is no such run folder" in cli("resume", tmp_path / "none").stderr

@@ -461,6 +461,53 @@ def test_a_larger_part_of_the_test_set_holds_the_smaller_one(tmp_path: Any, befo
     assert before or drawn[1] < drawn[2]
 
 
+def test_a_test_without_room_is_not_begun(tmp_path: Any) -> None:
+    """Half of it would show nothing. One that was killed is ended by the budget that it was begun with, whatever was
+    tried meanwhile, and nothing is asked twice."""
+    task = simulated_task(rules=4, train=12, val=12, test=280, seed=5)
+    asked = 0
+
+    async def answer(request: llm.Request) -> llm.Completion:
+        nonlocal asked
+        asked += 1
+        return await task.model.complete(request)
+
+    model = tg.testing.FunctionModel(answer, name=task.model.name)
+    with tg.budget(calls=330), pytest.raises(AuthenticationFailed):
+        fit(task, "TGD", until(task, 300), max_steps=1, run_dir=tmp_path)
+    for calls, status in ((240, "budget"), (330, "finished")):
+        with tg.budget(calls=calls) as spent:
+            found = fit(task, "TGD", model, max_steps=1, run_dir=tmp_path, resume=True)
+        assert found.status == status
+        assert (asked == 0) == (found.best_test is None) == (calls == 240)
+    assert found.best_test is not None
+    assert (len(found.best_test), asked, spent.spent.calls) == (131, 29, 329)
+
+
+def test_a_run_that_came_to_its_end_has_the_rest_of_its_test_from_a_larger_budget(tmp_path: Any) -> None:
+    """As it says itself; with the budget that it had nothing is asked, and in the end it is a whole run."""
+    task = simulated_task(rules=4, train=12, val=12, test=280, seed=5)
+    asked = 0
+
+    async def answer(request: llm.Request) -> llm.Completion:
+        nonlocal asked
+        asked += 1
+        return await task.model.complete(request)
+
+    model = tg.testing.FunctionModel(answer, name=task.model.name)
+    tested = []
+    for calls in (330, 330, 500, 900, 900):
+        with tg.budget(calls=calls):
+            found = fit(task, "TGD", model, max_steps=1, run_dir=tmp_path, resume=True)
+        assert found.best_test is not None
+        assert (found.status, asked) == ("finished", found.total.calls)
+        assert found.kept_short == ("raise it" in found.untested)
+        tested.append(len(found.best_test))
+    assert tested == [131, 131, 216, 280, 280]
+    whole = fit(task, "TGD", max_steps=1)
+    assert (found.best, found.best_test, found.total) == (whole.best, whole.best_test, whole.total)
+
+
 @pytest.mark.parametrize("killed_at", [None, 105, 117])
 def test_a_test_is_known_again_in_the_third_sitting(tmp_path: Any, killed_at: int | None) -> None:
     """Of the seed texts alone in the first one, of better texts as well in the second; one more call adds to it."""

@@ -24,6 +24,7 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import OK, checking, command, say, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
+from textgrad_engine.cli.way_on import goes_on
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
@@ -65,7 +66,8 @@ def resume(
     no longer on record, nothing is asked, unless with `--anyway`.
     """
     with checking():
-        folds, found = _unfinished(run, quiet=quiet, as_json=as_json)
+        limited = any(each is not None for each in (budget, budget_calls, budget_tokens))
+        folds, found = _unfinished(run, limited=limited, quiet=quiet, as_json=as_json)
         config = runs.config_of(found, found.seed)
         run_data.check_there(found, config, *run_data.SPLITS)
         limits = limits_of(budget, budget_calls, budget_tokens)
@@ -104,18 +106,26 @@ def resume(
         end(result, folder, before=found.looks_before, quiet=quiet, as_json=as_json)
 
 
-def _unfinished(run: Path, *, quiet: bool, as_json: bool) -> tuple[Folds | None, Run]:
+def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tuple[Folds | None, Run]:
     """What is to go on: a cross-validation and its first run, or None and a run; a finished one is left at once.
+
+    Args:
+        run: the folder.
+        limited: whether a budget is given, which may have room for what that of before had none for.
+        quiet: say nothing of one that is left.
+        as_json: write what it is to stdout.
 
     Raises:
         RunError: it cannot be read, or is one of the runs of a cross-validation.
     """
     folds = read_folds(run) if is_folds(run) else None
     if folds is not None and folds.finished:
-        _leave(run, lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
+        _leave(run, _shown_by(run), lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
     found = read_run(run) if folds is None else first_of(folds)
-    if folds is None and found.result is not None and found.result.status == "finished":
-        _leave(run, lambda: _document(found), quiet=quiet, as_json=as_json)
+    if folds is None and found.finished:
+        _leave(run, _shown_by(run), lambda: _document(found), quiet=quiet, as_json=as_json)
+    if folds is None and found.result is not None and found.result.kept_short and not limited:
+        _leave(run, goes_on(found), lambda: _document(found), quiet=quiet, as_json=as_json)
     if (whole_run := whole_of(run)) is not None:
         raise RunError(
             f"{run}: this is one of the runs of a cross-validation; go on with all of them: textgrad-engine resume "
@@ -124,9 +134,12 @@ def _unfinished(run: Path, *, quiet: bool, as_json: bool) -> tuple[Folds | None,
     return folds, found
 
 
-def _leave(run: Path, document: Callable[[], dict[str, Any]], *, quiet: bool, as_json: bool) -> NoReturn:
+def _shown_by(run: Path) -> str:
+    return f"`textgrad-engine show {typed(run)}` prints its result"
+
+
+def _leave(run: Path, how: str, document: Callable[[], dict[str, Any]], *, quiet: bool, as_json: bool) -> NoReturn:
     """Say of a finished run that nothing is to be done; machines get what `show` would give them."""
-    how = f"`textgrad-engine show {typed(run)}` prints its result"
     say(f"{run} is finished, so there is nothing to resume; {how}", quiet or as_json)
     if as_json:
         write_json({"run": str(run), **document()})

@@ -177,8 +177,8 @@ def end(
     if resumed is not None:
         as_before = [f"The run in {path} is as it was before."]
         say("\n".join(as_before if result.shortage else resumed.in_words(result, path)), quiet or as_json)
-    if result.status != "finished" and not result.shortage:
-        run = read_run(path)
+    run = read_run(path)
+    if not run.finished and not result.shortage:
         say("\n".join([*(f"note: {note}" for note in run.notes), way_on.goes_on(run)]), quiet or as_json)
     raise typer.Exit(WRONG if result.shortage else CODES[result.status])
 

@@ -121,7 +121,7 @@ def _show_run(run: Run, title: str, *, as_json: bool) -> None:
         color=colors(),
     )
     write("\n" + shown)
-    if run.result.status != "finished" and not run.locked:
+    if not run.finished and not run.locked:
         complain(way_on.goes_on(run))
 
 

@@ -51,7 +51,7 @@ def left_in(path: Path) -> str:
 def goes_on(run: Run) -> str:
     """What goes on with a run that has not come to its end, in a sentence."""
     raising: list[str] = []
-    if run.config is not None and run.result is not None and run.result.status == "budget":
+    if run.config is not None and run.result is not None and (run.result.status == "budget" or run.result.kept_short):
         raising = _raising(run.config["config"]["budget"], run.result.total)
     if not raising:
         return f"{_way_on(run)}."

@@ -379,8 +379,7 @@ def check_resumable(folder: Path) -> None:
     Raises:
         RunError: it holds no run, or one that is finished.
     """
-    run = read_run(folder)
-    if run.result is not None and run.result.status == "finished":
+    if read_run(folder).finished:
         raise RunError(
             f"{folder}: the run is finished, so there is nothing to resume; `textgrad-engine show {typed(folder)}` "
             "prints its result"

@@ -20,7 +20,7 @@ def run_folder(path: Path, *, resume: bool, anyway: bool) -> RunFolder | Finishe
     """The run in a folder, as `train.folders.run_folder` says."""
     if resume and (path / "result.json").is_file():
         run = read_run(path)
-        if run.result is not None and run.result.status == "finished":
+        if run.result is not None and run.finished:
             return run.result if anyway else FinishedRun(run)
     return RunFolder(path, resume=resume, anyway=anyway)
 

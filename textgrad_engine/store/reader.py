@@ -22,6 +22,7 @@ from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.settings import NESTED
 
 
 class Reach(NamedTuple):
@@ -80,6 +81,17 @@ class Run:
     def reach(self) -> Reach:
         """How far it has come."""
         return Reach(len(self.steps), self.result is not None, len(self.evaluations))
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end, and no larger budget would bring more.
+
+        A run of before that drew its part of the test set otherwise (`train.settings.NESTED`) may lose it to one.
+        """
+        if self.result is None or self.result.status != "finished":
+            return False
+        begun = next((each for each in reversed(self.events) if each.get("event") == "RunStarted"), {})
+        return not (self.result.kept_short and begun.get("settings", {}).get(NESTED))
 
     @property
     def looks_before(self) -> int:

@@ -81,6 +81,12 @@ class TrainResult:
         return sum(step.val_mean is not None or step.race is not None for step in self.steps)
 
     @property
+    def kept_short(self) -> bool:
+        """Whether a budget left out the controls, or a part of the test set, of a run that came to its end."""
+        no_controls = self.controls is not None and bool(self.controls.problem)
+        return self.status == "finished" and (bool(self.untested) or no_controls)
+
+    @property
     def spent_its_part(self) -> bool:
         """Whether the optimizer's part of a budget ended it, as controls have parts of their own: all of them were run.
 

@@ -196,8 +196,10 @@ class Run(abc.ABC):
                 if self.test is not None:
                     self.test.end_training()
                     drawn = self.ending.drawn(None if self.best == self.seed else size_of(self.best))
-                    if drawn or status == "finished":  # then it is tried: answers may be in the cache
-                        self.evaluate_test(self.some_of(self.test.open(), drawn or len(self.test)))
+                    if drawn:
+                        self.evaluate_test(self.some_of(self.test.open(), drawn))
+                    else:
+                        status = "budget"
                 if self.trainer.controls:
                     self.controls = searched
                     if status == "finished" or self.ending.controls:
