@@ -90,7 +90,7 @@ class Run:
         """
         if self.result is None or self.result.status != "finished":
             return False
-        begun = next((each for each in reversed(self.events) if each.get("event") == "RunStarted"), {})
+        begun: dict[str, Any] = next((each for each in reversed(self.events) if each.get("event") == "RunStarted"), {})
         return not (self.result.kept_short and begun.get("settings", {}).get(NESTED))
 
     @property
