@@ -17,6 +17,7 @@ import pytest
 
 from textgrad_engine.dispatch import waiting
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm import locking as file_locks
 from textgrad_engine.store import lock as locks
 from textgrad_engine.store.lock import Lock, is_locked
 
@@ -137,7 +138,7 @@ def test_who_only_looks_keeps_nobody_from_writing_or_looking(tmp_path: Path, mon
             thread.join()
 
     monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: next(leaping)))
-    monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(file_locks, "time", SimpleNamespace(sleep=pause))
     Lock(tmp_path).release()
     assert (seen, next(looks)) == ([False], 4)
 
@@ -177,15 +178,16 @@ def windows_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     there = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | {"name": "nt"})
     monkeypatch.setattr(locks, "os", there)
-    monkeypatch.setattr(locks, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=locking), raising=False)
-    monkeypatch.delattr(locks, "fcntl")
+    monkeypatch.setattr(file_locks, "os", there)
+    monkeypatch.setattr(file_locks, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=locking), raising=False)
+    monkeypatch.delattr(file_locks, "fcntl")
 
 
 def test_the_locks_of_windows_keep_others_out_too(
     tmp_path: Path, windows_locks: None, windows_files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who holds one can be read, as what is locked is behind the text of the file."""
-    monkeypatch.setattr(locks, "_PATIENCE", 0.0)
+    monkeypatch.setattr(file_locks, "_PATIENCE", 0.0)
     lock = Lock(tmp_path)
     assert (tmp_path / ".lock").read_text(encoding="ascii") == str(os.getpid())
     for _ in range(2):
@@ -203,6 +205,6 @@ def test_who_only_looks_is_not_taken_for_a_writer_on_windows(
 ) -> None:
     """There are no shared locks there, so one that looks has the lock for a moment."""
     other = os.open(tmp_path / ".lock", os.O_RDWR | os.O_CREAT)
-    assert locks._taken(other)
-    monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=lambda _: os.close(other)))
+    assert file_locks.taken(other)
+    monkeypatch.setattr(file_locks, "time", SimpleNamespace(sleep=lambda _: os.close(other)))
     assert not is_locked(tmp_path)

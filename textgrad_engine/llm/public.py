@@ -11,7 +11,8 @@ from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import OpenAIModel
 from textgrad_engine.llm.prices import price, set_price
-from textgrad_engine.llm.record import Recording, record
+from textgrad_engine.llm.record import record
+from textgrad_engine.llm.recording import Recording
 from textgrad_engine.llm.replay import Replay, replay
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 from textgrad_engine.llm.resolve import Defaults, resolve

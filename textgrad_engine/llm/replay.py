@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
-from textgrad_engine.errors import RequestRefused, RunError
+from textgrad_engine.errors import RequestRefused
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.answers import (
     Answer,
@@ -24,22 +20,19 @@ from textgrad_engine.llm.answers import (
     difference,
     distance,
     entry_of,
-    error_from_json,
 )
-from textgrad_engine.llm.attachments import as_recorded
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.cassette import read_cassette
 from textgrad_engine.llm.charged import mark
-from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import innermost
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.llm.prices import price
-from textgrad_engine.llm.record import FORMAT
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.resume import is_answer
 from textgrad_engine.llm.taped import Player, answered_by, playing
-from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, tool_from_json
-from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, given_again
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
+from textgrad_engine.llm.tools_on_record import ToolsOnRecord, given_again
 
 
 class Replay:
@@ -60,8 +53,11 @@ class Replay:
         self.path = expanded(path).absolute()
         self.outer: Player | None = None
         self._lock = threading.Lock()
-        self._all, tools = _read(self.path)
-        self.tools = ToolsOnRecord(tools)
+        found = read_cassette(self.path)
+        last = max([each.source for each in found.answers], default=0)
+        # Where a cassette was gone on with, what an endpoint had refused before was asked anew.
+        self._all = [each for each in found.answers if each.source == last or is_answer(each)]
+        self.tools = ToolsOnRecord(found.tools)
         self.ids = self.tools.ids
         ordered = sorted(self._all, key=lambda each: each.nth)
         self._answers = Answers(ordered, belongs)
@@ -208,47 +204,3 @@ def replayed_model(purpose: Purpose) -> Absent | None:
     while player is not None and not isinstance(player, Replay):
         player = player.outer
     return None if player is None else Absent(player.model_name(purpose))
-
-
-def _read(path: Path) -> tuple[list[Answer], list[ToolOnRecord]]:
-    try:
-        lines = path.read_bytes().splitlines(keepends=True)
-    except FileNotFoundError:
-        raise RunError(
-            f"{path}: there is no such cassette; record it once, with models that answer: "
-            f"`with llm.record({path.name!r})` around the same calls"
-        ) from None
-    except OSError as error:
-        raise RunError(f"{path}: the cassette cannot be read: {reason_of(error)}") from None
-    if not lines or _parsed(lines[0]) != FORMAT:
-        raise RunError(f"{path}:1: this is no cassette of this version; record it anew with llm.record")
-    found: list[Answer] = []
-    tools: list[ToolOnRecord] = []
-    for number, line in enumerate(lines[1:], 2):
-        entry = _parsed(line)
-        if entry is None and not line.endswith(b"\n"):
-            break  # the recording was killed while it wrote its last line
-        try:
-            if entry is None:
-                raise ValueError("it is no JSON object")
-            if "id" in entry:
-                tools.append(ToolOnRecord(tool_from_json(entry), int(entry.get("nth", len(tools)))))
-                continue
-            completion = entry.get("completion")
-            outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
-            request = as_recorded(entry["request"])  # those of before have the bytes
-            place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
-            within = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
-            within["place"] = tuple(entry.get("place", ()))
-            found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, **within))
-        except (ValidationError, ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
-    return found, tools
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None

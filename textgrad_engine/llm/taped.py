@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import known_ids
 from textgrad_engine.llm.model import Model, Wrapper
-from textgrad_engine.llm.record import Recording, cassettes
+from textgrad_engine.llm.recording import Recording, cassettes
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
@@ -75,6 +76,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
     numbered = [(recording, recording.begin_tool()) for recording in cassettes.get()]
     known = None if player is None else await player.tool(call)
     raised: TextgradError | None = None
+    on_record = known is not None
     if known is not None and not is_run_again(call, known):
         result = known.result
     else:
@@ -99,7 +101,8 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
         keys=call.turn.keys,
     )
     for recording, nth in numbered:
-        recording.end_tool(nth, record)
+        if not (on_record and recording.resumed):
+            recording.end_tool(nth, record)
     tell_of(record)
     if raised is not None:
         raise raised
@@ -115,31 +118,43 @@ class Taped(Wrapper):
 
     def __init__(self, inner: Model) -> None:
         super().__init__(inner)
-        self._charging = Budgeted(inner)
+        self._charging = Budgeted(_Kept(inner))
 
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record what came of it, or play it back."""
         player, recordings = answered_by.get(), cassettes.get()
         if player is None and not recordings:
             return self.inner.complete(request)
-        return self._taped(request, player, recordings)
+        if player is None:
+            return _written(recordings, self.inner, request, self.inner.complete)
+        new = tuple([each for each in recordings if not each.resumed])
+        return _written(new, self.inner, request, functools.partial(player.answer, self._charging))
 
-    async def _taped(self, request: Request, player: Player | None, recordings: tuple[Recording, ...]) -> Completion:
-        entries = [(each, each.begin(self.inner, request)) for each in recordings]
-        try:
-            if player is not None:
-                completion = await player.answer(self._charging, request)
-            else:
-                completion = await self.inner.complete(request)
-        except ModelError as error:
-            if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and usage_of(error) is None):
-                raise
-            for recording, entry in entries:
-                recording.end(entry, self.inner, error)
+
+class _Kept(Wrapper):
+    """Writes what is asked of a model, and not what is played back, to the cassettes that are gone on with."""
+
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
+        resumed = tuple([each for each in cassettes.get() if each.resumed])
+        return _written(resumed, self.inner, request, self.inner.complete)
+
+
+async def _written(
+    recordings: Sequence[Recording], model: Model, request: Request, ask: Callable[[Request], Awaitable[Completion]]
+) -> Completion:
+    """Ask, and write down what came of it."""
+    entries = [(each, each.begin(model, request)) for each in recordings]
+    try:
+        completion = await ask(request)
+    except ModelError as error:
+        if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and usage_of(error) is None):
             raise
         for recording, entry in entries:
-            recording.end(entry, self.inner, completion)
-        return completion
+            recording.end(entry, model, error)
+        raise
+    for recording, entry in entries:
+        recording.end(entry, model, completion)
+    return completion
 
 
 @contextlib.contextmanager

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 import weakref
 from pathlib import Path
-from typing import Any
 
-from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import RunError
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    import msvcrt
+from textgrad_engine.llm.locking import taken, taken_soon
 
 LOCK = ".lock"
 """The file that is locked."""
-_BYTE = 2**30
-"""On Windows what is locked cannot be read, so it is a byte far behind what the file holds."""
-_PATIENCE = 0.5
-"""So many seconds a lock is tried for: who looks whether there is one (`is_locked`) has one for a moment."""
 
 
 class Lock:
@@ -60,7 +49,7 @@ class Lock:
         """The file, locked; None where it was removed by who held it before."""
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            if not _taken_soon(fd):
+            if not taken_soon(fd):
                 raise _at_work(fd, self.path.parent)
             if _is(fd, self.path):
                 os.ftruncate(fd, 0)
@@ -114,7 +103,7 @@ def check_unlocked(folder: Path) -> None:
         return
     try:
         # Windows has no shared locks: it may be somebody who only looks, for a moment.
-        if not (_taken(fd, shared=True) if os.name == "posix" else _taken_soon(fd)):
+        if not (taken(fd, shared=True) if os.name == "posix" else taken_soon(fd)):
             raise _at_work(fd, folder)
     finally:
         os.close(fd)
@@ -130,37 +119,6 @@ def _at_work(fd: int, folder: Path) -> RunError:
     return RunError(
         f"{folder}: process {holder or 'unknown'} is at work on this run; wait for its end, or end it with Ctrl-C"
     )
-
-
-def _taken_soon(fd: int) -> bool:
-    """Lock an open file, as soon as those who only look are done; False says that somebody else has it."""
-    moment = Moment(_PATIENCE)
-    while not (taken := _taken(fd)) and not moment.over():
-        time.sleep(0.005)
-    return taken
-
-
-def _taken(fd: int, *, shared: bool = False) -> bool:
-    """Lock an open file; False says that somebody else has.
-
-    Args:
-        fd: the file.
-        shared: several may have it then; on Windows, that is not to be had.
-    """
-    try:
-        if os.name == "posix":
-            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        else:
-            os.lseek(fd, _BYTE, os.SEEK_SET)
-            windows: Any = msvcrt
-            windows.locking(fd, windows.LK_NBLCK, 1)
-            os.lseek(fd, 0, os.SEEK_SET)
-    except (BlockingIOError, PermissionError):
-        os.lseek(fd, 0, os.SEEK_SET)
-        return False
-    except OSError:  # the file system knows no locks
-        return True
-    return True
 
 
 def _is(fd: int, path: Path) -> bool:

@@ -1,0 +1,190 @@
+"""Cassettes that are written: what models were asked and what they answered, and what tools gave."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import threading
+import weakref
+from collections.abc import Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from textgrad_engine.checks import check
+from textgrad_engine.errors import ModelError, RunError
+from textgrad_engine.homes import expanded
+from textgrad_engine.llm.answers import entry_of, error_to_json
+from textgrad_engine.llm.cassette import FORMAT, parsed, read_cassette
+from textgrad_engine.llm.ids import digest
+from textgrad_engine.llm.lines import append_line
+from textgrad_engine.llm.locking import taken_soon
+from textgrad_engine.llm.model import Model, innermost
+from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
+from textgrad_engine.llm.usage import call_tool
+from textgrad_engine.reasons import reason_of
+
+
+class Recording:
+    """A cassette that is being written: one JSON object a line, each on disk before its answer is handed on.
+
+    Args:
+        path: the file; it must not exist, unless it is gone on with.
+        resume: go on with a cassette, where there is one. What it holds is to be played back, and is not written again.
+
+    Attributes:
+        answers: how many answers and failures it holds.
+        resumed: whether it is gone on with, so that what is played back stands in it already.
+        before: what it held.
+
+    Raises:
+        RunError: the file exists, is damaged, or cannot be made; or somebody else is recording it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
+        check(Recording.__init__, locals())
+        self.path = expanded(path).absolute()
+        self.resumed = resume
+        self._lock = threading.Lock()
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        if self.path.exists() and not resume:
+            raise RunError(
+                f"{self.path}: a cassette is not recorded over; delete it, name another file, or go on with it: "
+                f"llm.record({self.path.name!r}, resume=True)"
+            )
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, flags | (0 if resume else os.O_EXCL), 0o600)
+            self._close = weakref.finalize(self, os.close, self._fd)
+            held = os.open(self.path, os.O_RDWR)  # a file of its own, as answers may come behind the end of a block
+            self.release = weakref.finalize(self, os.close, held)
+            if not taken_soon(held):
+                raise RunError(f"{self.path}: another process, or block, is recording this cassette; wait for its end")
+            if _is_unbegun(self.path):
+                os.ftruncate(self._fd, 0)
+                append_line(self._fd, _line(FORMAT))
+            self.before = read_cassette(self.path)
+            _end_line(self._fd)
+        except OSError as error:
+            raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from None
+        self.answers = len(self.before.answers)
+        sittings = *(each.source for each in self.before.answers), *(each.source for each in self.before.tools)
+        self._sitting = 1 + max(sittings, default=-1)
+        self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}
+        for each in self.before.answers:
+            key = each.model, each.example, each.item, each.digest
+            self._asked[key] = max(self._asked.get(key, 0), each.nth + 1)
+        self._tools = itertools.count(max([each.nth + 1 for each in self.before.tools], default=0))
+
+    def begin(self, model: Model, request: Request) -> dict[str, Any]:
+        """The entry of a request that is asked now, without its answer."""
+        entry = entry_of(model, request)
+        core = innermost(model)
+        if (address := getattr(core, "base_url", None)) is not None:
+            entry["endpoint"] = without_password(str(address))
+        equal = (entry["model"], entry["example"], tuple(entry.get("item", ())), digest(entry["request"]))
+        with self._lock:
+            entry["nth"] = self._asked.get(equal, 0)
+            self._asked[equal] = entry["nth"] + 1
+        if tool := call_tool.get():
+            entry["tool"] = tool
+        return entry
+
+    def end(self, entry: dict[str, Any], model: Model, outcome: Completion | ModelError) -> None:
+        """Write an entry down with what came of it.
+
+        Raises:
+            RunError: the disk is full, or the file is gone.
+        """
+        if isinstance(outcome, Completion):
+            answer = outcome.model_copy(update={"latency": 0.0}).model_dump(mode="json", exclude_defaults=True)
+            body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
+        else:
+            body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
+        self._append({**entry, **body})
+        self.answers += 1
+
+    def discard(self) -> None:
+        """Remove the file; what still comes is not written."""
+        self.release()
+        with self._lock:
+            self._close()
+            self.path.unlink(missing_ok=True)
+
+    def begin_tool(self) -> int:
+        """The number of a call of a tool that begins now."""
+        return next(self._tools)
+
+    def end_tool(self, nth: int, record: ToolRecord) -> None:
+        """Write down what a tool gave.
+
+        Args:
+            nth: the number of its call.
+            record: what it gave.
+
+        Raises:
+            RunError: the disk is full, or the file is gone.
+        """
+        secrets = secrets_named(key.get_secret_value() for key in record.keys)
+        self._append({"nth": nth, **redacted(tool_to_json(record), secrets)})
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        if self._sitting:
+            entry = {**entry, "sitting": self._sitting}
+        try:
+            with self._lock:
+                if self._close.alive:
+                    append_line(self._fd, _line(entry))
+        except OSError as error:
+            raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from error
+
+    def __repr__(self) -> str:
+        return f"Recording({str(self.path)!r}, {self.answers} answers)"
+
+
+def is_recorded(path: Path) -> bool:
+    """Whether somebody is recording a cassette now."""
+    try:
+        fd = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not taken_soon(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_unbegun(path: Path) -> bool:
+    """Whether a file holds nothing, or a part of the first line of a cassette."""
+    with path.open("rb") as file:
+        return _line(FORMAT).startswith(file.readline())
+
+
+def _end_line(fd: int) -> None:
+    """Take away what a process that was killed has written of a last line; a whole one lacks its break alone."""
+    size = os.fstat(fd).st_size
+    begin, tail = size, b""
+    while begin and b"\n" not in tail:
+        begin = max(0, begin - _BLOCK)
+        os.lseek(fd, begin, os.SEEK_SET)
+        tail = os.read(fd, _BLOCK) + tail
+    torn = tail.rpartition(b"\n")[2]
+    if torn and parsed(torn) is None:
+        os.ftruncate(fd, size - len(torn))
+    elif torn:
+        append_line(fd, b"")
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+_BLOCK = 1 << 16
+"""So many bytes are read at once to find the end of the last whole line."""
+
+cassettes: ContextVar[tuple[Recording, ...]] = ContextVar("textgrad_engine_recordings", default=())
+"""Those that are recorded around a call."""
