@@ -394,3 +394,41 @@ def test_a_config_that_is_wrong_says_where(cli: Any, small: Any) -> None:
     done = cli("eval", folder)
     assert done.exit_code == 2
     assert "did you mean 'queue'?" in done.stderr
+
+
+def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Path) -> None:
+    """Each answer is paid for once, whatever ended it: the budget, a key that was refused, a stop."""
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        whole = cli("eval", run, "--model", "m", "--base-url", server.base_url, "--json")
+        calls = server.requests
+    assert not (run / "unfinished").exists()
+    before = sorted(run.iterdir())
+    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(401) if n == 61 else None) as server:
+        asked = ("eval", run, "--model", "m", "--base-url", server.base_url)
+        first = cli(*asked, "--budget-calls", "40")
+        assert first.exit_code == 3
+        assert "40 of 113 examples got a score; what was answered is on record" in " ".join(first.stderr.split())
+        again = cli(*asked, "--budget-calls", "40")
+        assert (again.exit_code, server.requests) == (3, 40)
+        assert "40 calls of before on record; only the rest is asked" in again.stderr
+        refused = cli(*asked)
+        assert refused.exit_code == 1
+        assert len(list((run / "unfinished").iterdir())) == 1
+        other = cli(*asked, "--seed-prompt", "--json")
+        assert json.loads(other.stdout)["usage"]["calls"] == 113
+        assert len(list((run / "unfinished").iterdir())) == 1
+        last = cli(*asked, "--json")
+        assert server.requests == 113 + calls + 1
+    found, wanted = json.loads(last.stdout), json.loads(whole.stdout)
+    assert (found["mean"], found["usage"], found["scores"]) == (wanted["mean"], wanted["usage"], wanted["scores"])
+    assert sorted(run.iterdir()) == before
+
+
+def test_a_cache_answers_it(cli: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was answered once with --cache is not paid for again."""
+    monkeypatch.setenv("TEXTGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        asked = ("eval", run, "--model", "m", "--base-url", server.base_url, "--cache", "--json")
+        found = [json.loads(cli(*asked).stdout)["mean"] for _ in range(2)]
+        assert found[0] == found[1]
+        assert server.requests == 113

@@ -10,6 +10,7 @@ import pytest
 
 from textgrad_engine.cli import shrink as shrink_command
 from textgrad_engine.cli import shrinking
+from textgrad_engine.cli.keeping import ON_RECORD
 from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim import NoCopying
@@ -135,7 +136,7 @@ def test_an_interruption_leaves_the_folder_as_it_was(cli: Any, run: Any, monkeyp
     before = sorted(path.rglob("*"))
     result = cli("shrink", path, "--json")
     assert result.exit_code == 130
-    assert "interrupted: the prompt was not shrunk, and nothing was written" in result.stderr
+    assert "interrupted: the prompt was not shrunk; what was answered is on record" in result.stderr
     assert json.loads(result.stdout)["exit_code"] == 130
     assert sorted(path.rglob("*")) == before
 
@@ -163,9 +164,9 @@ def test_a_short_prompt_may_copy_no_more_than_the_long_one_might(
 
 
 def test_help_says_what_there_is_after_an_interruption(cli: Any) -> None:
-    """Nothing, other than of a run; and that the run's limits hold."""
+    """No short prompt, and what was answered; and that the run's limits hold."""
     said = " ".join(cli("shrink", "--help").stdout.split())
-    assert "130 interrupted (nothing was written)" in said
+    assert "130 interrupted (the same command goes on)" in said
     assert "limits of the config's [budget] hold here" in said
     assert "eval RUN --shrunk" in said
 
@@ -178,3 +179,27 @@ def test_json(cli: Any, run: Any) -> None:
     assert document["file"] == str(path / "shrunk_prompt.txt")
     assert document["val"]["before"]["examples"] == 87
     assert document["front"][0]["tokens"] >= document["front"][-1]["tokens"]
+
+
+def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Any) -> None:
+    """Each answer is paid for once, and the short prompt is that of one go."""
+    path = run()
+    settings = ("--max-tries", "4", "--allowance", "30")
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        assert cli("shrink", path, "--model", "m", "--base-url", server.base_url, *settings).exit_code == 0
+        calls, whole = server.requests, json.loads((path / "shrink.json").read_text(encoding="utf-8"))
+    assert not (path / "unfinished").exists()
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        asked = ("shrink", path, "--model", "m", "--base-url", server.base_url, *settings)
+        for number, limit in enumerate((60, 150, 260)):
+            ended = cli(*asked, "--budget-calls", str(limit))
+            assert (ended.exit_code, server.requests) == (3, limit)
+            said = "raise budget(calls=...)" if number == 0 else f"the budget was spent; {ON_RECORD}, with a larger one"
+            assert said in " ".join(ended.stderr.split())
+        assert cli(*asked).exit_code == 0
+        assert server.requests == calls
+    found = json.loads((path / "shrink.json").read_text(encoding="utf-8"))
+    for each in (found, whole):
+        del each["seconds"], each["time"]
+    assert found == whole
+    assert not (path / "unfinished").exists()

@@ -11,7 +11,9 @@ import typer
 from textgrad_engine.cli import completion, run_data
 from textgrad_engine.cli.evaluating import Asked, Done, carried_out, checked
 from textgrad_engine.cli.evaluation_words import as_document, in_one_line, in_words, short_of
+from textgrad_engine.cli.keeping import ON_RECORD
 from textgrad_engine.cli.options import (
+    AddCache,
     BaseUrl,
     BudgetLimit,
     CallsLimit,
@@ -33,8 +35,9 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded, RunError
+from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import append_evaluation
+from textgrad_engine.store import append_evaluation, done_with
 
 
 @command
@@ -87,6 +90,7 @@ def evaluate(
     budget: BudgetLimit = None,
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
+    cache: AddCache = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -94,16 +98,19 @@ def evaluate(
 
     Of train --folds it is that of the final run. Models, metric and seed are those of the config; its [budget] is for
     train, and does not hold here: the options do. Each time a run's test split is opened, that is counted. Where the
-    budget is spent, or after Ctrl-C, the score is that of what was answered, with what the rest could make of it.
+    budget is spent, or after Ctrl-C, the score is that of what was answered, with what the rest could make of it. Of a
+    run, the same command then goes on from there, also after it was killed: what was answered is not paid for again,
+    and counts in the limits.
     """
     limits = (budget, budget_calls, budget_tokens)
     asked = Asked(data, repeats, clusters, at_least, model, base_url, price, limits)
     with checking():
         subject = _subject(run, data, seed_prompt=seed_prompt, shrunk=shrunk)
         task = checked(subject, asked)
+        answers = open_cache(None) if cache else None
         if subject.run is not None:
             append_evaluation(subject.path, {"event": run_data.EVALUATION_STARTED, **task.about})
-    done = carried_out(task, quiet=quiet or as_json)
+    done = carried_out(task, cache=answers, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
         if subject.run is not None:
             stack.callback(append_evaluation, subject.path, {"event": run_data.EVALUATION_ENDED, **done.entry})
@@ -111,6 +118,8 @@ def evaluate(
             write_json(as_document(subject, done))
         elif done.evaluation is not None:
             write(in_one_line(subject, done, done.evaluation) if quiet else in_words(subject, done, done.evaluation))
+    if done.kept is not None and done.ended is None:
+        done_with(done.kept)
     _end(done, len(task.dataset), at_least)
 
 
@@ -145,5 +154,6 @@ def _end(done: Done, examples: int, at_least: float | None) -> None:
     if spent and evaluation is None:
         raise ended
     answered = 0 if evaluation is None else len(evaluation.answered)
-    complain(f"{ended if spent else 'interrupted'}; {answered} of {plural(examples, 'example')} got a score")
+    on_record = f"; {ON_RECORD}" if done.kept is not None else ""
+    complain(f"{ended if spent else 'interrupted'}; {answered} of {plural(examples, 'example')} got a score{on_record}")
     raise typer.Exit(BUDGET_SPENT if spent else INTERRUPTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -12,12 +13,13 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError
-from textgrad_engine.llm import Model
+from textgrad_engine.llm import Cache, Model, Recording
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
@@ -81,6 +83,7 @@ class Done:
         ended: the spent budget or the stop that ended it; None where all was asked.
         entry: what ``evals.jsonl`` says of it.
         used: by the models.
+        kept: the calls that were kept for the case that it does not come to its end; None for a config.
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
     """
@@ -89,6 +92,7 @@ class Done:
     ended: Exception | None
     entry: dict[str, Any]
     used: Usage
+    kept: Recording | None
     openings: int | None
 
 
@@ -144,12 +148,20 @@ def _check_least(least: float, scale: tuple[float, float] | None) -> None:
         raise RunError(f"--at-least {least:g}: give a score from {low:g} to {high:g}, as the metric has them")
 
 
-def carried_out(task: Task, *, quiet: bool) -> Done:
-    """Run the program on the examples, and show how it goes on."""
+def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
+    """Run the program on the examples, and show how it goes on.
+
+    Args:
+        task: what is evaluated.
+        cache: where answers are kept for others, too, and looked for first, if anywhere.
+        quiet: show nothing.
+    """
     began = time.monotonic()
+    run, about = task.subject.run, {**task.about, "texts": dict(task.subject.texts), "repeats": task.repeats}
     with (
-        build.surroundings(task.config, task.models),
+        build.surroundings(task.config, task.models, cache=cache),
         meter() as used,
+        contextlib.nullcontext() if run is None else keeping(run, "eval", task.config, about, quiet=quiet) as kept,
         score_bar(len(task.dataset) * task.repeats, quiet) as on_score,
         stopping_on_interrupt(),
     ):
@@ -170,6 +182,5 @@ def carried_out(task: Task, *, quiet: bool) -> Done:
         "usage": usage_as_json(used.total),
         "seconds": round(time.monotonic() - began, 3),
     }
-    run = task.subject.run
     openings = run_data.openings(run) + 1 if run is not None and run_data.opens_test(entry) else None
-    return Done(evaluation, ended, entry, used.total, openings)
+    return Done(evaluation, ended, entry, used.total, kept, openings)

@@ -46,7 +46,7 @@ class _Program(Commands):
             epilog(
                 spent="what was found until then was printed and written; "
                 "nothing was if the whole prompt could not be validated",
-                interrupted="nothing was written",
+                interrupted="the same command goes on",
             ),
             "shrink",
         ),

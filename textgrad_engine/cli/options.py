@@ -105,13 +105,10 @@ RunDir = Annotated[
         "--run-dir", metavar="DIR", help="Where to write the run; a new or empty folder. Default: runs/NAME-N."
     ),
 ]
-UseCache = Annotated[
-    bool,
-    typer.Option(
-        "--cache/--no-cache",
-        help="Keep the endpoint's answers on disk, and do not pay again for a request that was answered before.",
-    ),
-]
+_CACHE = "Keep the endpoint's answers on disk, and do not pay again for a request that was answered before."
+UseCache = Annotated[bool, typer.Option("--cache/--no-cache", help=_CACHE)]
+AddCache = Annotated[bool, typer.Option("--cache", help=_CACHE)]
+"""Without the opposite, which takes a column of its own from the help of many options."""
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and one line at the end.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there, also of an error.")

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from textgrad_engine.cli.keeping import ON_RECORD
 from textgrad_engine.cli.options import (
+    AddCache,
     BaseUrl,
     BudgetLimit,
     CallsLimit,
@@ -35,11 +37,12 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.shrinking import Task, carried_out, checked
 from textgrad_engine.errors import CallCancelled, RunError, Stopped
+from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.report.words import count, plural, score
-from textgrad_engine.store import write_shrunk
+from textgrad_engine.store import done_with, write_shrunk
 from textgrad_engine.train import ShrinkResult
 from textgrad_engine.train.shrinking import USUAL_RUNS, most_runs
 
@@ -70,28 +73,38 @@ def shrink(
     budget: BudgetLimit = None,
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
+    cache: AddCache = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Find the shortest prompt that is not worse on validation, and write it beside the run's best one.
 
     Lines are left out, and what is left is raced against the whole prompt; the run's best prompt stays as it is. The
-    limits of the config's [budget] hold here, too, counted from the start. The test split is not opened;
+    limits of the config's [budget] hold here, too, counted from the start. Where it was killed or interrupted, or the
+    budget was spent, the same command goes on from there: what was answered is not paid for again, and counts in the
+    limits. The test split is not opened;
     `eval RUN --shrunk` tells how good the short prompt is there. Of `train --folds` the final prompt is shortened, on
     the examples that it was trained on: only others (`eval RUN --shrunk --data FILE`) tell what it is worth.
     """
     with checking():
         limits = (budget, budget_calls, budget_tokens)
         task = checked(run, model=model, base_url=base_url, price=price, limits=limits)
+        answers = open_cache(None) if cache else None
     if not (quiet or as_json):
         complain("\n".join(textwrap.wrap(_beforehand(task, lanes), 80)))
     began = time.monotonic()
     try:
-        result = carried_out(
-            task, quiet=quiet or as_json, margin=margin, allowance=allowance, max_tries=max_tries, lanes=lanes
+        result, kept = carried_out(
+            task,
+            cache=answers,
+            quiet=quiet or as_json,
+            margin=margin,
+            allowance=allowance,
+            max_tries=max_tries,
+            lanes=lanes,
         )
     except (Stopped, CallCancelled):
-        complain(message := "interrupted: the prompt was not shrunk, and nothing was written")
+        complain(message := f"interrupted: the prompt was not shrunk; {ON_RECORD}")
         write_error(message, INTERRUPTED)
         raise typer.Exit(INTERRUPTED) from None
     about = _document(result, round(time.monotonic() - began, 3))
@@ -100,6 +113,8 @@ def shrink(
     except RunError:  # it is paid for, so it is printed all the same
         write_json({"run": str(run), "file": None, **about})
         raise
+    if result.ended != "budget":
+        done_with(kept)
     if as_json:
         write_json({"run": str(run), "file": str(place), **about})
     elif quiet:
@@ -108,6 +123,8 @@ def shrink(
         write("\n" + render_shrunk(result, title=str(run), width=width(), color=colors()))
         what = "Nothing was left out; the prompt as it was" if result.after == result.before else "The short prompt"
         complain(f"{what} is in {place}")
+        if result.ended == "budget":
+            complain(f"the budget was spent; {ON_RECORD}, with a larger one")
     raise typer.Exit(BUDGET_SPENT if result.ended == "budget" else OK)
 
 

@@ -13,11 +13,12 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples
 from textgrad_engine.cli.contracts import make_contracts
 from textgrad_engine.cli.folds import part_of
+from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm import Model
+from textgrad_engine.llm import Cache, Model, Recording
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.store import Run, check_shrunk, is_folds, read_folds, read_run
@@ -82,13 +83,19 @@ def checked(
     return Task(run, config, program, metric, guards, contracts, models, val)
 
 
-def carried_out(task: Task, *, quiet: bool, **settings: Any) -> ShrinkResult:
+def carried_out(
+    task: Task, *, cache: Cache | None = None, quiet: bool, **settings: Any
+) -> tuple[ShrinkResult, Recording]:
     """Shorten the texts, and show how it goes on.
 
     Args:
         task: what is shrunk.
+        cache: where answers are kept for others, too, and looked for first, if anywhere.
         quiet: show nothing.
         settings: of `train.shrink`: how it searches.
+
+    Returns:
+        The short texts, and the calls that were kept for the case that it does not come to its end.
 
     Raises:
         BudgetExceeded: there is no room for the whole texts.
@@ -97,11 +104,12 @@ def carried_out(task: Task, *, quiet: bool, **settings: Any) -> ShrinkResult:
     """
     parameters = dict(task.program.named_parameters())
     with (
-        build.surroundings(task.config, task.models),
+        build.surroundings(task.config, task.models, cache=cache),
+        keeping(task.run, "shrink", task.config, {"texts": dict(task.run.best)}, quiet=quiet) as kept,
         score_bar(len(task.val), quiet) as on_score,
         stopping_on_interrupt(),
     ):
-        return shrink(
+        found = shrink(
             task.program,
             task.metric,
             task.val,
@@ -114,6 +122,7 @@ def carried_out(task: Task, *, quiet: bool, **settings: Any) -> ShrinkResult:
             on_score=on_score,
             **settings,
         )
+    return found, kept
 
 
 def _validation(config: Config, run: Run) -> Dataset:

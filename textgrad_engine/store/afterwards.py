@@ -1,14 +1,19 @@
-"""What is added to a run folder after its run: evaluations, and shortened texts."""
+"""What is added to a run folder after its run: evaluations, shortened texts, and the calls of both until they end."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
+from textgrad_engine.llm.record import record
+from textgrad_engine.llm.recording import Recording, is_recorded
 from textgrad_engine.store.files import file_name, unwritable, write_atomically
 from textgrad_engine.store.records import FORMAT, dumps, timestamp
 
@@ -78,3 +83,43 @@ def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any
     except OSError as error:
         raise unwritable(error, folder) from error
     return folder / "shrunk_prompt.txt" if len(texts) == 1 else folder / "shrunk"
+
+
+UNFINISHED = "unfinished"
+"""The folder of calls that something was paid for which has not come to its end."""
+
+
+@contextlib.contextmanager
+def kept_calls(folder: Path, what: str, about: Mapping[str, Any]) -> Iterator[Recording]:
+    """Inside the block, calls are kept in a run folder, and those that were kept of the same before are played back.
+
+    So what was killed, stopped or out of budget, begun again, pays for what is missing alone. Two that do the same at
+    the same time keep calls of their own.
+
+    Args:
+        folder: the run folder.
+        what: is done, such as ``"eval"``.
+        about: on what, as plain JSON values.
+
+    Yields:
+        What is kept; `done_with` removes it.
+
+    Raises:
+        RunError: it cannot be written, or what was kept is damaged.
+    """
+    name = f"{what}-{digest(about)[:16]}"
+    kept = [file for file in sorted((folder / UNFINISHED).glob(f"{name}-*.jsonl")) if not is_recorded(file)]
+    free = (folder / UNFINISHED / f"{name}-{number}.jsonl" for number in itertools.count(1))
+    with record(kept[0] if kept else next(file for file in free if not file.exists()), resume=True) as recording:
+        try:
+            yield recording
+        finally:
+            if not recording.answers:
+                done_with(recording)
+
+
+def done_with(recording: Recording) -> None:
+    """Remove calls that were kept (`kept_calls`): what they were paid for has come to its end, and is written."""
+    recording.discard()
+    with contextlib.suppress(OSError):  # others are kept there
+        recording.path.parent.rmdir()
