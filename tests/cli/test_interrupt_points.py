@@ -29,6 +29,7 @@ WATCHED = (
     "cli/running.py",
     "cli/output.py",
     "cli/progress.py",
+    "report/progress.py",
     "store/journal.py",
 )
 """Where the result is worked out, written and printed; each function of theirs that is entered is a point."""

@@ -91,35 +91,14 @@ def test_every_command_writes_its_json_so(trained: Any, tmp_path: Path) -> None:
     assert [TEXT in json.dumps(each, ensure_ascii=False) for each in said[0]] == [True] * 3
 
 
-def test_what_is_complained_of_reaches_the_terminal_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """A message quotes what stands in data, answers and names of folders."""
-    output.complain("error: the columns are \x1b[2Jid\u202e,\tqueue\r\n  and \x9b31m\ud800\n")
-    assert capsys.readouterr().err == "error: the columns are \ufffd[2Jid\ufffd,\tqueue \n  and \ufffd31m\ufffd\n"
-
-
-def test_on_windows_a_terminal_needs_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bars are for people there, too; elsewhere a terminal without TERM is a dumb one."""
-    monkeypatch.setattr(sys, "stderr", Terminal("utf-8"))
-    for name in ("TERM", "JPY_PARENT_PID"):
-        monkeypatch.delenv(name, raising=False)
-    assert not output.moves_its_cursor()
-    with monkeypatch.context() as windows:
-        windows.setattr(os, "name", "nt")
-        assert output.moves_its_cursor()
-        windows.setenv("TERM", "dumb")
-        assert not output.moves_its_cursor()
-
-
-def test_a_cell_of_a_notebook_has_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would show hundreds of bars below each other; colors it has."""
+def test_a_cell_of_a_notebook_has_colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no cursor that bars could move."""
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, Terminal("utf-8"))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-color")
     monkeypatch.delenv("JPY_PARENT_PID", raising=False)
-    assert output.moves_its_cursor()
     monkeypatch.setenv("JPY_PARENT_PID", "42")
-    assert not output.moves_its_cursor()
     assert output.colors()
 
 
@@ -131,10 +110,8 @@ def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyP
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert output.colors()
-    assert output.moves_its_cursor()
     monkeypatch.setattr(rich.console, "detect_legacy_windows", lambda: True)
     assert not output.colors()
-    assert not output.moves_its_cursor()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine.cli.tally import Tally, line_of
+from textgrad_engine.report.tally import Tally, line_of
 from textgrad_engine.train.events import RunStarted
 
 

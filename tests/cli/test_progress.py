@@ -1,4 +1,4 @@
-"""Progress: lines for a log, bars for a terminal, and what the numbers in them are."""
+"""Which commands show what of their progress."""
 
 from __future__ import annotations
 
@@ -7,303 +7,14 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from contextvars import Context
-from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
 
-import textgrad_engine as tg
-from textgrad_engine import nn, optim
-from textgrad_engine.cli import progress
-from textgrad_engine.cli.progress import Bars, Lines, progress_for, score_bar
-from textgrad_engine.cli.tally import Tally, line_of
-from textgrad_engine.llm import Completion, Message, Request, Usage
-from textgrad_engine.llm.usage import CallRecord
-from textgrad_engine.optim.search.racing import RaceRecord
-from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import Evaluation
-from textgrad_engine.train.events import (
-    CallEnded,
-    Evaluated,
-    ParameterChange,
-    PhaseAdvanced,
-    PhaseEnded,
-    PhaseStarted,
-    RunStarted,
-    StepEnded,
-)
-
-STARTED = RunStarted({"system": "a"}, train=64, val=10, test=20, steps=4)
-HALF = Evaluation(("a", "b"), (1.0, 0.0), ("x", "y"), {})
-
-
-def called(phase: int, dollars: float | None = 0.0) -> CallEnded:
-    request = Request(messages=(Message(role="user", content="hello"),))
-    usage = Usage(input_tokens=900, output_tokens=100, calls=1, dollars=dollars)
-    return CallEnded(phase, CallRecord("forward", "m", request, Completion(text="x", usage=usage), None, 0.0, "a"))
-
-
-def step(number: int, val: float | None = 0.75, *, kept: bool = True, problem: str = "") -> StepEnded:
-    change = ParameterChange("system", "a", "b", problem=problem)
-    return StepEnded(number, 1, ("a",), 0.5, 0, 3, (change,), val, kept, 0.75)
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def log() -> tuple[list[str], Lines]:
-    said: list[str] = []
-    return said, Lines(said.append)
-
-
-def test_a_log_gets_one_line_for_each_step(log: tuple[list[str], Lines]) -> None:
-    """Which step, which scores, whether it was kept, and what it has cost."""
-    said, lines = log
-    for event in (
-        STARTED, PhaseStarted(1, "validate", 0, 10), called(1), PhaseAdvanced(1, 1), PhaseEnded(1),
-        Evaluated(1, "validate", 0, HALF), step(1), step(2, 0.5, kept=False), step(3, None, kept=False),
-        step(4, None, kept=False, problem="too long"),
-        replace(step(4, None, kept=False), problems=("no feedback: too late",)),
-        Evaluated(9, "test", 4, HALF), Evaluated(10, "test", 4, HALF),
-    ):  # fmt: skip
-        lines.on_event(event)
-    assert [line.split("  1 calls")[0].rstrip() for line in said] == [
-        "step 0/4  seed prompt val 0.50",
-        "step 1/4  train 0.50  val 0.75 kept  best 0.75",
-        "step 2/4  train 0.50  val 0.50       best 0.75",
-        "step 3/4  train 0.50  no change      best 0.75",
-        "step 4/4  train 0.50  edit dropped   best 0.75",
-        "step 4/4  train 0.50  answers lost   best 0.75",
-        "test      best prompt 0.50",
-        "test      seed prompt 0.50",
-    ]
-    assert all(line.endswith("1 calls  1.0k tok  $0.00") for line in said)
-
-
-def tried(number: int, kind: str, *, kept: bool = False, race: bool = True, problem: str = "") -> StepEnded:
-    found = RaceRecord("better", ("a", "b", "c"), (0.0, 0.0, 1.0), (1.0, 1.0, 0.0), 0.9, 0.3) if race else None
-    change = ParameterChange("system", "a", "b", problem=problem)
-    return StepEnded(number, 0, ("a",), 0.5, 0, 3, (change,), None, kept, 0.75, kind=kind, race=found)
-
-
-def test_a_log_of_a_search_says_what_was_tried_and_what_came_of_it(log: tuple[list[str], Lines]) -> None:
-    """The kind of proposal, on how many examples it did better and worse, and whether it is kept."""
-    said, lines = log
-    for event in (
-        RunStarted({"system": "a"}, train=64, val=10, test=20, steps=None), PhaseStarted(1, "score", 0, 0),
-        PhaseEnded(1), Evaluated(2, "validate", 0, HALF), tried(1, "patch", kept=True), tried(2, "paraphrase"),
-        tried(3, "ablation", race=False), tried(4, "mutation", race=False, problem="too long"),
-        Evaluated(9, "test", 4, HALF),
-    ):  # fmt: skip
-        lines.on_event(event)
-    assert [line.split("  0 calls")[0].rstrip() for line in said] == [
-        "step   0  seed prompt val 0.50",
-        "step   1  patch       +2 -1    kept  best 0.75",
-        "step   2  paraphrase  +2 -1          best 0.75",
-        "step   3  ablation    -              best 0.75",
-        "step   4  mutation    dropped        best 0.75",
-        "test      best prompt 0.50",
-    ]
-    assert len({line.index("  0 calls") for line in said}) == 1
-
-
-def test_a_search_that_took_no_step_tells_of_its_seed_prompt_once(log: tuple[list[str], Lines]) -> None:
-    """It ends with what it began with, and validates that again without asking anybody; so does each of two runs."""
-    said, lines = log
-    for _ in range(2):
-        for event in (
-            RunStarted({"system": "a"}, train=64, val=10, test=0, steps=None),
-            Evaluated(1, "validate", 0, HALF), Evaluated(2, "validate", 0, HALF),
-        ):  # fmt: skip
-            lines.on_event(event)
-    assert len(said) == 2
-
-
-def test_an_unknown_price_is_said_to_be_unknown(log: tuple[list[str], Lines]) -> None:
-    """Never $0.00 for what nobody knows."""
-    said, lines = log
-    for event in (STARTED, called(1, None), called(1, 1.0), Evaluated(1, "validate", 0, HALF)):
-        lines.on_event(event)
-    assert said[0].endswith("cost ?")
-
-
-def test_lines_fit_80_columns() -> None:
-    """Also in a long and dear run."""
-    tally = Tally()
-    tally.on_event(RunStarted({}, 9000, 900, 900, steps=288))
-    tally.usage = Usage(input_tokens=123_456_789, calls=123_456, dollars=123.45)
-    assert len(line_of(step(100), tally)) <= 80
-    tally.usage = Usage(input_tokens=123_456_789, calls=123_456, dollars=None)
-    assert len(line_of(step(100), tally)) <= 80
-
-
-def test_time_left_is_steps_and_tests() -> None:
-    """Ten seconds a step, three steps to go, two tests of twenty examples at half a second each."""
-    clock = Clock()
-    tally = Tally(clock)
-    assert tally.left is None
-    for at, event in (
-        (0, STARTED), (0, PhaseStarted(1, "validate", 0, 10)), (5, Evaluated(1, "validate", 0, HALF)),
-        (5, PhaseStarted(2, "forward", 1, 32)), (10, PhaseStarted(3, "validate", 1, 10)),
-        (15, Evaluated(3, "validate", 1, HALF)), (15, step(1)),
-    ):  # fmt: skip
-        clock.now = at
-        tally.on_event(event)
-    assert tally.left == pytest.approx(3 * 10 + 2 * 20 * 0.5)
-    clock.now = 19
-    assert tally.left == pytest.approx(46)
-    clock.now = 1000
-    assert tally.left == 0
-
-
-def test_a_second_run_is_counted_from_nothing(log: tuple[list[str], Lines]) -> None:
-    """As in a notebook, where the cell with `fit` is run again with the same Trainer."""
-    said, lines = log
-    for _ in range(2):
-        seed = (PhaseStarted(1, "validate", 0, 10), called(1), PhaseEnded(1), Evaluated(1, "validate", 0, HALF))
-        for event in (STARTED, *seed, step(1), *[Evaluated(9, "test", 1, HALF)] * 2):
-            lines.on_event(event)
-    assert said[: len(said) // 2] == said[len(said) // 2 :]
-    assert "best prompt" in said[-2]
-    assert "1 calls" in said[0]
-
-
-def test_the_status_says_what_is_done_before_the_first_step_and_after_the_last() -> None:
-    """Before the first event splits are compared, which takes seconds where they are large."""
-    bars = Bars(Console(file=io.StringIO(), force_terminal=True, width=80))
-    assert bars.status() == "checking the data"
-    bars.on_event(STARTED)
-    assert bars.status().startswith("step 1 of 4, ")
-    for event in (PhaseStarted(1, "validate", 0, 10), PhaseEnded(1), Evaluated(1, "validate", 0, HALF)):
-        bars.on_event(event)
-    bars.on_event(PhaseStarted(2, "test", 4, 20))
-    assert bars.status().startswith("testing, best 0.500, ")
-    bars.on_event(PhaseEnded(2))
-    bars.on_event(Evaluated(2, "test", 4, HALF))
-    assert bars.status().startswith("testing, best 0.500, ")
-
-
-def test_bars_show_every_phase_and_the_status() -> None:
-    """One bar for each phase with done/total; below it calls, tokens, cost, best score and time left."""
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25, color_system=None)
-    bars = Bars(console)
-    for event in (
-        STARTED, PhaseStarted(1, "validate", 0, 10), called(1), PhaseEnded(1), Evaluated(1, "validate", 0, HALF),
-        PhaseStarted(2, "forward", 1, 32), PhaseAdvanced(2, 7), called(2), PhaseEnded(2),
-        PhaseStarted(3, "backward", 1, 0), called(3), called(3),
-    ):  # fmt: skip
-        bars.on_event(event)
-    with console.capture() as capture:
-        console.print(bars.live.get_renderable())
-    lines = [
-        " ".join(line.replace("━", "").replace("╸", "").replace("╺", "").split()) for line in capture.get().splitlines()
-    ]
-    assert lines == [
-        "forward 32/32",
-        "backward 2 calls",
-        "optimize",
-        "validate",
-        "test",
-        "step 1 of 4, best 0.500, 4 calls, 4.0k tokens, $0.00, 0.0 s so far",
-    ]
-    bars.on_event(PhaseEnded(3))
-    for asking, beginning in ((True, "stopping: answers that are under way are waited for"), (False, "finishing: ")):
-        bars.on_interrupt(asking)
-        assert bars.status().startswith(beginning)
-        assert len(bars.status()) <= 80
-
-
-def test_names_of_examples_are_neither_markup_nor_commands() -> None:
-    """A run ended at an id that reads like the end of a style, and a terminal obeyed another."""
-    shown = io.StringIO()
-    bars = Bars(Console(file=shown, force_terminal=True, width=200))
-    overlaps = ("1 val example is in train: '[/INST] 3[a]'", "another: \x1b[2J\u202e")
-    bars.on_event(RunStarted({"system": "a"}, train=2, val=1, test=0, steps=1, overlaps=overlaps))
-    assert "warning: 1 val example is in train: '[/INST] 3[a]'" in shown.getvalue()
-    assert "\x1b[2J" not in shown.getvalue()
-    assert "\u202e" not in shown.getvalue()
-
-
-def test_one_bar_shows_a_search() -> None:
-    """How many proposals are under way, and what they have asked; many of them overlap."""
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25, color_system=None)
-    bars = Bars(console)
-
-    def shown() -> list[str]:
-        with console.capture() as capture:
-            console.print(bars.live.get_renderable())
-        return [" ".join(re.sub("[━╸╺]", "", line).split()) for line in capture.get().splitlines()]
-
-    for event in (
-        RunStarted({"system": "a"}, train=64, val=10, test=20, steps=None), PhaseStarted(1, "score", 0, 0),
-        PhaseEnded(1), PhaseStarted(2, "validate", 0, 10), called(2), PhaseEnded(2),
-        Evaluated(2, "validate", 0, HALF), PhaseStarted(3, "score", 1, 0), called(3), PhaseStarted(4, "search", 1, 0),
-        PhaseStarted(5, "search", 2, 0), called(5), called(4), called(5),
-    ):  # fmt: skip
-        bars.on_event(event)
-    assert shown() == [
-        "search 2 under way, 4 calls",
-        "validate 10/10",
-        "test",
-        "step 1, best 0.500, 5 calls, 5.0k tokens, $0.00, 0.0 s so far",
-    ]
-    for event in (PhaseEnded(4), tried(1, "patch"), PhaseEnded(3), PhaseStarted(6, "score", 2, 0), called(6)):
-        bars.on_event(event)
-    assert shown()[0] == "search 1 under way, 3 calls"
-    assert shown()[-1].startswith("step 2, best 0.750, ")
-    for event in (PhaseEnded(5), PhaseEnded(6), PhaseStarted(7, "validate", 2, 10), PhaseAdvanced(7, 3)):
-        bars.on_event(event)
-    assert shown()[1] == "validate 3/10"
-    assert bars.tally.left is None
-
-
-def test_runs_that_share_it_are_counted_apart() -> None:
-    """One that is begun in the midst of another neither ends that one's counts nor adds to them."""
-    alone: list[str] = []
-    shared: list[str] = []
-
-    def fit(lines: Lines, inside: Callable[[], None]) -> None:
-        class Inside:
-            begun = False
-
-            def on_event(self, event: Any) -> None:
-                if isinstance(event, StepEnded) and not self.begun:
-                    self.begun = True
-                    Context().run(inside)  # as another thread would: its calls are not those of this run
-
-        program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
-        train, val = ([{"word": word, "target": word} for word in words] for words in ("abcd", "ef"))
-        trainer = tg.Trainer(max_epochs=1, batch_size=2, callbacks=[Inside(), lines])
-        optimizer = optim.TGD(program.parameters())
-        optimizer.to_the_end = True
-        with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
-            trainer.fit(program, nn.ExactMatch(), optimizer, train, val)
-
-    fit(Lines(alone.append), lambda: None)
-    lines = Lines(shared.append)
-    fit(lines, lambda: fit(lines, lambda: None))
-    assert len(alone) == 3
-    assert sorted(shared) == sorted(alone * 2)
-
-
-def test_what_is_wrong_with_the_data_is_told_once_of_all_runs_that_share_it() -> None:
-    """Ten folds of one file said ten times that its training examples validate."""
-    shown = io.StringIO()
-    bars, told = Bars(Console(file=shown, force_terminal=True, width=200)), list[str]()
-    lines = Lines(told.append)
-    for test in (1, 2):
-        for listener in (bars, lines.for_run()):
-            listener.on_event(RunStarted({"system": ""}, 3, 3, test, 1, ("they validate", f"{test} of 2 are in train")))
-    expected = ["warning: they validate", "warning: 1 of 2 are in train", "warning: 2 of 2 are in train"]
-    assert "\n".join(told).split("\n") == expected
-    assert [line.strip() for line in shown.getvalue().split("\n") if "warning" in line] == expected
+from textgrad_engine.cli import progress as cli_progress
+from textgrad_engine.cli.progress import progress_for, score_bar
+from textgrad_engine.report import progress
+from textgrad_engine.report.progress import Lines
 
 
 def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -314,20 +25,6 @@ def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str])
         assert callbacks == ()
 
 
-def test_in_python_it_is_a_callback_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line of the README."""
-    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
-    train, val = ([{"word": word, "target": word}] for word in ("a", "b"))
-    trainer = tg.Trainer(max_epochs=1, callbacks=[Lines(print)])
-    optimizer = optim.TGD(program.parameters())
-    optimizer.to_the_end = True
-    with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
-        trainer.fit(program, nn.ExactMatch(), optimizer, train, val)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("step 0/1  seed prompt val 1.00 ")
-    assert second.startswith("step 1/1  train 1.00  no change ")
-
-
 @pytest.mark.parametrize("bars", [lambda: progress_for(quiet=False), lambda: score_bar(3, quiet=False)])
 def test_what_the_log_says_stands_above_the_bars(
     monkeypatch: pytest.MonkeyPatch, bars: Callable[[], AbstractContextManager[object]]
@@ -335,7 +32,8 @@ def test_what_the_log_says_stands_above_the_bars(
     """A warning was written into the middle of the status line, and was cut there."""
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80, height=25, color_system=None)
-    monkeypatch.setattr(progress, "_terminal", lambda: console)
+    for module in (cli_progress, progress):
+        monkeypatch.setattr(module, "terminal", lambda: console)
     unread = logging.getLogger("nobody has set this up")
     monkeypatch.setattr(unread, "propagate", False)  # pytest has handlers of its own on the root
     usual = logging.lastResort

@@ -14,9 +14,10 @@ import typer
 from typer.core import TyperGroup
 
 from textgrad_engine.cli.optimizer_names import NAMES
-from textgrad_engine.cli.output import FAILED, complain
+from textgrad_engine.cli.output import FAILED
 from textgrad_engine.errors import RunError
 from textgrad_engine.reasons import reason_of
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.store.files import FOLDS
 
 _INSTALL = "--install-completion"

@@ -23,19 +23,11 @@ from textgrad_engine.cli.options import (
     Quiet,
     TokensLimit,
 )
-from textgrad_engine.cli.output import (
-    BUDGET_SPENT,
-    INTERRUPTED,
-    TOO_LOW,
-    checking,
-    command,
-    complain,
-    write,
-    write_json,
-)
+from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, checking, command, write, write_json
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.cache import open_cache
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import append_evaluation, done_with
 

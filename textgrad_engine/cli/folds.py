@@ -19,7 +19,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.folds_shown import goes_on, write_report
 from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_controls
-from textgrad_engine.cli.output import WRONG, checking, complain, say, write, write_json
+from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import SPLITS, check_there, digest_of, digests_of, looks_at, row_digests
 from textgrad_engine.cli.running import CODES, Job, refusing_changes
@@ -30,6 +30,7 @@ from textgrad_engine.llm.cache import Cache
 from textgrad_engine.llm.money import cost
 from textgrad_engine.nn import Module
 from textgrad_engine.report.notes import looked_at_before
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import (
     FOLDS,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from textgrad_engine.cli.output import FAILED, colors, complain, width, write, write_json
+from textgrad_engine.cli.output import FAILED, colors, width, write, write_json
 from textgrad_engine.report.folds import folds_as_json, render_folds
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.store.folds import Folds
 
 

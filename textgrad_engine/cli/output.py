@@ -18,7 +18,8 @@ import typer
 from textgrad_engine.cli.streams import unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
-from textgrad_engine.report.printing import JOINERS, harmless
+from textgrad_engine.report.printing import JOINERS
+from textgrad_engine.report.terminal import FINISHING, STOPPING, complain, prints_codes
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
@@ -60,9 +61,6 @@ def epilog_of_reading(failed: str = "an error while running", wrong: str = "wron
     """
     return f"Exit codes: 0 all went well; 1 {failed}; 2 {wrong}; 130 interrupted; 143 the same, by SIGTERM."
 
-
-STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
-FINISHING = "finishing: nothing is asked any more; Ctrl-C again ends at once"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -192,12 +190,6 @@ def write_error(message: str, code: int, notes: Iterable[str] = ()) -> None:
             write_json({"error": message, "notes": list(notes), "exit_code": code})
 
 
-def complain(message: str) -> None:
-    """Write a line for people to stderr, with nothing in it that a terminal would obey."""
-    sys.stderr.write(harmless(message.rstrip("\n")) + "\n")
-    sys.stderr.flush()
-
-
 def say(message: str, quiet: bool) -> None:
     """Write a line for people to stderr, unless they want to hear nothing."""
     if not quiet:
@@ -288,25 +280,4 @@ def colors() -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):  # such as for `show RUN | less -R`
         return True
-    return at_terminal() and os.environ.get("TERM") != "dumb" and not _prints_codes()
-
-
-def moves_its_cursor() -> bool:
-    """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set.
-
-    A cell of a notebook (``!textgrad-engine train``) says that it is one, and would show all states of a bar.
-    """
-    unset = "" if os.name == "nt" else "dumb"
-    able = os.environ.get("TERM", unset) not in ("dumb", "unknown") and _OF_A_KERNEL not in os.environ
-    return sys.stderr.isatty() and able and not _prints_codes()
-
-
-_OF_A_KERNEL = "JPY_PARENT_PID"
-"""Jupyter tells its kernels by it who began them, and so what they begin; a terminal of Jupyter's has it not."""
-
-
-def _prints_codes() -> bool:
-    """Whether the terminal is a console of Windows that shows escape codes instead of obeying them."""
-    from rich.console import detect_legacy_windows  # heavy, and wanted only in a terminal
-
-    return detect_legacy_windows()
+    return at_terminal() and os.environ.get("TERM") != "dumb" and not prints_codes()

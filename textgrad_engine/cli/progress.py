@@ -1,216 +1,18 @@
-"""What is seen while a run goes on: bars in a terminal, plain lines elsewhere; always on stderr."""
+"""What is seen while a command runs; always on stderr."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from textgrad_engine.cli.output import FINISHING, STOPPING, complain, moves_its_cursor
-from textgrad_engine.cli.tally import Tally, line_of
-from textgrad_engine.llm.money import cost
-from textgrad_engine.report.printing import styled
-from textgrad_engine.report.words import count, duration, plural, short
-from textgrad_engine.train.events import (
-    Callback,
-    CallEnded,
-    Event,
-    Phase,
-    PhaseAdvanced,
-    PhaseEnded,
-    PhaseStarted,
-    RunStarted,
-    StepEnded,
-)
+from textgrad_engine.report.progress import log_above, showing, terminal
+from textgrad_engine.train.events import Callback
 from textgrad_engine.train.interrupt import telling
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.progress import TaskID
-
-_SEARCHING: tuple[Phase, ...] = ("search", "score")
-"""The phases of a search, which share a bar: proposals under way, and the step that decides about one."""
-
-
-class Lines:
-    """One plain line for each step, for whoever reads a log; several runs may have one and the same.
-
-    Args:
-        write: takes a line, without its line break.
-        told: what was said of the data already; it is added to.
-    """
-
-    def __init__(self, write: Callable[[str], None], told: set[str] | None = None) -> None:
-        self._write = write
-        self._told = set[str]() if told is None else told
-        self.tally = Tally()
-
-    def for_run(self) -> Lines:
-        """One with counts of its own; see `train.events.Callback`."""
-        return Lines(self._write, self._told)
-
-    def on_event(self, event: Event) -> None:
-        """Write a line when there is something to say."""
-        self.tally.on_event(event)
-        if line := _line_of(event, self.tally, self._told):
-            self._write(line)
-
-
-class Bars:
-    """A bar for each phase, a line for what it has cost and how long it will take, and a line for each step above.
-
-    Args:
-        console: of stderr.
-        told: what was said of the data already; it is added to.
-    """
-
-    def __init__(self, console: Console, told: set[str] | None = None) -> None:
-        from rich.live import Live  # heavy, and wanted only in a terminal
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        self.tally = Tally()
-        self._told = set[str]() if told is None else told
-        self.notice = ""
-        self._bars = Progress(
-            TextColumn("{task.description:<9}"),
-            BarColumn(bar_width=36),
-            TextColumn("{task.fields[shown]}", justify="right"),
-            console=console,
-            auto_refresh=False,
-        )
-        self._tasks: dict[Phase, TaskID] = {}
-        self._phases: dict[int, tuple[Phase, int]] = {}
-        self._calls: dict[int, int] = {}
-        self.live = Live(
-            console=console,
-            get_renderable=self._renderable,
-            refresh_per_second=8,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def on_event(self, event: Event) -> None:
-        """Move the bars."""
-        self.tally.on_event(event)
-        if isinstance(event, RunStarted):
-            self._start(event)
-        elif isinstance(event, PhaseStarted):
-            self._phases[event.number] = (event.phase, event.total)
-            if event.phase in _SEARCHING:
-                self._search()
-                return
-            if event.phase == "forward":
-                for phase in ("backward", "optimize", "validate"):
-                    self._clear(phase)
-            elif "search" in self._tasks and not self._open:
-                self._bars.update(self._tasks["search"], total=1, completed=1)
-            self._move(event.phase, 0, event.total)
-        elif isinstance(event, PhaseAdvanced):
-            self._move(*_at(self._phases[event.number], event.done))
-        elif isinstance(event, CallEnded) and event.phase in self._phases:
-            phase, total = self._phases[event.phase]
-            calls = self._calls[event.phase] = self._calls.get(event.phase, 0) + 1
-            if phase in _SEARCHING:
-                self._search()
-            elif not total:  # how much backward has to do is not known beforehand
-                self._bars.update(self._tasks[phase], shown=plural(calls, "call"))
-        elif isinstance(event, PhaseEnded):
-            phase, total = self._phases.pop(event.number)
-            self._calls.pop(event.number, None)
-            if phase in _SEARCHING:
-                return  # another one begins at once, or something else does, which ends the bar
-            self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
-            if total:
-                self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
-        for line in filter(None, _line_of(event, self.tally, self._told).split("\n")):
-            style = "bold" if isinstance(event, StepEnded) and event.kept else ""
-            self.live.console.print(styled(line, style))  # not as it is: names of examples may be markup to rich
-
-    def _start(self, event: RunStarted) -> None:
-        totals: dict[Phase, int] = {"validate": event.val, "forward": 0, "backward": 0, "optimize": 1}
-        if event.test:
-            totals["test"] = event.test
-        order: tuple[Phase, ...] = ("forward", "backward", "optimize", "validate", "test")
-        for phase in order:
-            if phase in totals:
-                self._tasks[phase] = self._bars.add_task(phase, total=totals[phase] or 1, shown="")
-
-    def on_interrupt(self, asking: bool) -> None:
-        """Show that Ctrl-C was heard; for `train.interrupt.telling`."""
-        self.notice = STOPPING if asking else FINISHING
-
-    def _clear(self, phase: Phase) -> None:
-        self._bars.update(self._tasks[phase], completed=0, total=1, shown="")
-
-    def _move(self, phase: Phase, done: int, total: int) -> None:
-        shown = f"{done}/{total}" if total else ""
-        if phase not in self._tasks:  # not every run has it
-            self._tasks[phase] = self._bars.add_task(phase, total=total or None, shown=shown)
-        self._bars.update(self._tasks[phase], completed=done, total=total or None, shown=shown)
-
-    @property
-    def _open(self) -> list[Phase]:
-        """The phases of a search that go on."""
-        return [phase for phase, _ in self._phases.values() if phase in _SEARCHING]
-
-    def _search(self) -> None:
-        """Show how many proposals are under way, and the calls that they have made; what a step costs nobody knows."""
-        if "search" not in self._tasks:  # the bars of an optimizer that goes step by step are not wanted
-            for task in self._tasks.values():
-                self._bars.remove_task(task)
-            order: tuple[Phase, ...] = ("search", "validate", *(("test",) if "test" in self._tasks else ()))
-            self._tasks = {phase: self._bars.add_task(phase, total=1, shown="") for phase in order}
-        lanes = self._open.count("search")
-        calls = sum(made for number, made in self._calls.items() if self._phases[number][0] in _SEARCHING)
-        shown = f"{lanes} under way, {plural(calls, 'call')}" if lanes else plural(calls, "call")
-        self._bars.update(self._tasks["search"], total=None, shown=shown)
-
-    def _renderable(self) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        return Group(self._bars, Text(self.status()))
-
-    def status(self) -> str:
-        """The line below the bars."""
-        if self.notice:
-            return self.notice
-        if not self._tasks:
-            return "checking the data"
-        tally, used = self.tally, self.tally.usage
-        steps = f"step {tally.step + 1}"
-        if tally.steps is not None:
-            steps = f"step {min(tally.step + 1, tally.steps)} of {tally.steps}"
-        testing = tally.tested or any(phase == "test" for phase, _ in self._phases.values())
-        parts = ["testing" if testing else steps]
-        if tally.best is not None:
-            parts.append(f"best {tally.best:.3f}")
-        parts += [f"{count(used.calls)} calls", f"{short(used.total_tokens)} tokens"]
-        parts.append(cost(used.dollars))
-        left = tally.left
-        parts.append(f"{duration(tally.seconds)} so far" if left is None else f"about {duration(left)} left")
-        return ", ".join(parts)
-
-
-def _line_of(event: Event, tally: Tally, told: set[str]) -> str:
-    """What there is to say, but of the data only what is new: the runs of a cross-validation share most of it."""
-    line = line_of(event, tally)
-    if not isinstance(event, RunStarted):
-        return line
-    new = [each for each in line.split("\n") if each not in told]
-    told.update(new)
-    return "\n".join(new)
-
-
-def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:
-    return phase[0], done, phase[1]
 
 
 @contextlib.contextmanager
 def progress_for(quiet: bool, told: set[str] | None = None) -> Iterator[tuple[Callback, ...]]:
-    """The callbacks that show how a run goes on: none when it shall be quiet, bars in a terminal, else lines.
+    """The callbacks that show how a run goes on: none when it shall be quiet.
 
     Args:
         quiet: show nothing.
@@ -219,22 +21,14 @@ def progress_for(quiet: bool, told: set[str] | None = None) -> Iterator[tuple[Ca
     if quiet:
         yield ()
         return
-    console = _terminal()
-    if console is None:
-        yield (Lines(complain, told),)
-        return
-    bars = Bars(console, told)
-    try:
-        with bars.live, _log_above(console), telling(bars.on_interrupt):
-            yield (bars,)
-    finally:
-        console.show_cursor(True)  # also where Ctrl-C came while the bars were taken down
+    with showing(told) as shown:
+        yield (shown,)
 
 
 @contextlib.contextmanager
 def score_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A bar for one evaluation in a terminal; yields what to call when an example is done."""
-    console = None if quiet else _terminal()
+    console = None if quiet else terminal()
     if console is None:
         yield lambda _: None
         return
@@ -249,44 +43,8 @@ def score_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=36), MofNCompleteColumn(), TimeRemainingColumn())
     try:
         bar = Progress(*columns, console=console, transient=True)
-        with bar as progress, _log_above(console), telling(on_interrupt):
+        with bar as progress, log_above(console), telling(on_interrupt):
             task = progress.add_task(shown, total=total)
             yield lambda _: progress.update(task, advance=1, description=shown)
     finally:
         console.show_cursor(True)
-
-
-class _Above(logging.Handler):
-    """Prints what the log says above the bars, which it would be written into else."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(logging.WARNING)
-        self._console = console
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            for line in self.format(record).split("\n"):
-                self._console.print(styled(line))
-        except OSError:  # the terminal is gone, which is no reason for a call to fail
-            pass
-        except Exception:  # nor is a record that cannot be put into words, such as one of a user's program
-            self.handleError(record)
-
-
-@contextlib.contextmanager
-def _log_above(console: Console) -> Iterator[None]:
-    """Keep the log out of the bars, where nobody has set it up: Python then writes warnings to stderr as they come."""
-    before, logging.lastResort = logging.lastResort, _Above(console)
-    try:
-        yield
-    finally:
-        logging.lastResort = before
-
-
-def _terminal() -> Console | None:
-    """The console of stderr, if that is a terminal that can move its cursor."""
-    if not moves_its_cursor():
-        return None
-    from rich.console import Console  # heavy, and wanted only in a terminal
-
-    return Console(stderr=True, highlight=False)

@@ -10,11 +10,12 @@ import typer
 
 from textgrad_engine.cli import run_data
 from textgrad_engine.cli.options import RunPath
-from textgrad_engine.cli.output import checking, command, complain, write_exactly
+from textgrad_engine.cli.output import checking, command, write_exactly
 from textgrad_engine.errors import RunError
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.folds_page import page_of_folds
 from textgrad_engine.report.page import is_page, page_of
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store.files import write_atomically
 from textgrad_engine.store.folds import is_folds, read_folds

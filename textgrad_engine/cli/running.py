@@ -25,7 +25,6 @@ from textgrad_engine.cli.output import (
     WRONG,
     CommandFailed,
     colors,
-    complain,
     say,
     width,
     write,
@@ -41,6 +40,7 @@ from textgrad_engine.llm.money import cost
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.notes import looked_at_before
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run

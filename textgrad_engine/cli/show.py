@@ -13,8 +13,9 @@ from textgrad_engine import report
 from textgrad_engine.cli import completion, run_data, way_on
 from textgrad_engine.cli.folds_shown import show_folds
 from textgrad_engine.cli.options import Json, RunPath
-from textgrad_engine.cli.output import FAILED, checking, colors, command, complain, width, write, write_json
+from textgrad_engine.cli.output import FAILED, checking, colors, command, width, write, write_json
 from textgrad_engine.errors import RunError
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store.folds import is_folds, read_folds
 from textgrad_engine.store.reader import Run, read_run

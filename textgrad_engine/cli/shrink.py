@@ -29,7 +29,6 @@ from textgrad_engine.cli.output import (
     checking,
     colors,
     command,
-    complain,
     width,
     write,
     write_error,
@@ -41,6 +40,7 @@ from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.shrunk import render_shrunk
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import count, plural, score
 from textgrad_engine.store import done_with, write_shrunk
 from textgrad_engine.train import ShrinkResult

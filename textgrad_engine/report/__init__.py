@@ -1,4 +1,4 @@
-"""What a run found, for people (`render`) and for machines (`as_json`)."""
+"""What a run does (`Progress`) and what it found, for people (`render`) and for machines (`as_json`)."""
 
 from typing import TYPE_CHECKING
 

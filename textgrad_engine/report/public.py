@@ -8,11 +8,14 @@ from textgrad_engine.report.folds_page import page_of_folds
 from textgrad_engine.report.lineage import lineage_as_json, lineage_of, step_as_json, step_of
 from textgrad_engine.report.lineage_tables import render_line, render_step
 from textgrad_engine.report.page import is_page, page_of
+from textgrad_engine.report.progress import Lines, Progress
 from textgrad_engine.report.tables import one_line, render, render_unfinished
 from textgrad_engine.report.tools import tools_of
 from textgrad_engine.report.view import View, view_of
 
 __all__ = [
+    "Lines",
+    "Progress",
     "View",
     "as_json",
     "beside_as_json",

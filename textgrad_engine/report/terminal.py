@@ -1,0 +1,38 @@
+"""The terminal at stderr: what is said there, and whether it can show more than lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from textgrad_engine.report.printing import harmless
+
+STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
+FINISHING = "finishing: nothing is asked any more; Ctrl-C again ends at once"
+
+
+def complain(message: str) -> None:
+    """Write a line for people to stderr, with nothing in it that a terminal would obey."""
+    sys.stderr.write(harmless(message.rstrip("\n")) + "\n")
+    sys.stderr.flush()
+
+
+def moves_its_cursor() -> bool:
+    """Whether stderr is a terminal that can move its cursor; on Windows TERM is not set.
+
+    A cell of a notebook (``!textgrad-engine train``) says that it is one, and would show all states of a bar.
+    """
+    unset = "" if os.name == "nt" else "dumb"
+    able = os.environ.get("TERM", unset) not in ("dumb", "unknown") and _OF_A_KERNEL not in os.environ
+    return sys.stderr.isatty() and able and not prints_codes()
+
+
+_OF_A_KERNEL = "JPY_PARENT_PID"
+"""Jupyter tells its kernels by it who began them, and so what they begin; a terminal of Jupyter's has it not."""
+
+
+def prints_codes() -> bool:
+    """Whether the terminal is a console of Windows that shows escape codes instead of obeying them."""
+    from rich.console import detect_legacy_windows  # heavy, and wanted only in a terminal
+
+    return detect_legacy_windows()
