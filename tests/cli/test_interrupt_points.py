@@ -29,6 +29,7 @@ WATCHED = (
     "cli/running.py",
     "cli/output.py",
     "cli/progress.py",
+    "report/bars.py",
     "report/progress.py",
     "store/journal.py",
 )

@@ -20,7 +20,9 @@ from textgrad_engine.llm import Completion, Message, Request, Usage
 from textgrad_engine.llm.usage import CallRecord
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import progress
-from textgrad_engine.report.progress import Bars, Cell, Lines, Progress
+from textgrad_engine.report.bars import Bars
+from textgrad_engine.report.cell import Cell
+from textgrad_engine.report.progress import Lines, Progress
 from textgrad_engine.report.tally import Tally, line_of
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Evaluation

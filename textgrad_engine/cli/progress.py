@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from textgrad_engine.report.progress import log_above, showing, terminal
+from textgrad_engine.report.bars import log_above
+from textgrad_engine.report.progress import showing
+from textgrad_engine.report.terminal import terminal
 from textgrad_engine.train.events import Callback
 from textgrad_engine.train.interrupt import telling
 

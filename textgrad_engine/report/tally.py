@@ -130,6 +130,16 @@ def line_of(event: Event, tally: Tally) -> str:
     return f"{'test':<{len(_step(0, tally))}}  {f'{which} prompt {event.evaluation.mean:.2f}':<38}{tally.spent()}"
 
 
+def lines_of(event: Event, tally: Tally, told: set[str]) -> str:
+    """What there is to say, but of the data only what is new: the runs of a cross-validation share most of it."""
+    line = line_of(event, tally)
+    if not isinstance(event, RunStarted):
+        return line
+    new = [each for each in line.split("\n") if each not in told]
+    told.update(new)
+    return "\n".join(new)
+
+
 def _came_of(event: StepEnded) -> str:
     """What trying out a proposal of a search brought: on how many examples it did better, and on how many worse."""
     if event.race is not None:

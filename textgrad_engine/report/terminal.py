@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from textgrad_engine.report.printing import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
 FINISHING = "finishing: nothing is asked any more; Ctrl-C again ends at once"
@@ -36,3 +40,12 @@ def prints_codes() -> bool:
     from rich.console import detect_legacy_windows  # heavy, and wanted only in a terminal
 
     return detect_legacy_windows()
+
+
+def terminal() -> Console | None:
+    """The console of stderr, if that is a terminal that can move its cursor."""
+    if not moves_its_cursor():
+        return None
+    from rich.console import Console  # heavy, and wanted only in a terminal
+
+    return Console(stderr=True, highlight=False)
