@@ -61,6 +61,10 @@ _IN_WORDS = {
     **dict.fromkeys(("engine", "lm", "model", "backward_engine", "reflection_lm"), _MODELS),
     **dict.fromkeys(("lr", "learning_rate", "weight_decay"), "what bounds a step is its max_edits"),
     "max_metric_calls": "`with tg.budget(calls=...)` around it bounds its calls",
+    **dict.fromkeys(
+        ("progress", "progress_bar", "enable_progress_bar", "display_progress", "display_progress_bar", "verbose"),
+        "report.Progress(), a callback of a Trainer, shows how a run goes on",
+    ),
     "set_to_none": "leave it out, as no feedback is the empty list in any case",
     **dict.fromkeys(("num_workers", "num_threads", "pin_memory"), "leave it out, as calls go on side by side anyway"),
 }
