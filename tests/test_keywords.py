@@ -39,7 +39,7 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: optim.TGD([prompt()], engine="a/b"), "TGD() has no argument 'engine'; here it is 'model'"),
         (lambda: optim.TGD([prompt()], gradient_memory=3), "here it is 'momentum'"),
         (lambda: optim.TGD([prompt()], lr=0.1), "what bounds a step is its max_edits"),
-        (lambda: tg.Trainer(enable_progress_bar=True), "'enable_progress_bar'; report.Progress(), a callback of a Trainer, shows"),
+        (lambda: tg.Trainer(enable_progress_bar=True), "report.Progress(), a callback of a Trainer, shows how"),
         (lambda: optim.TGD([prompt()]).zero_grad(set_to_none=True), "zero_grad() has no argument 'set_to_none'; leave"),
         (lambda: PROGRAM.zero_grad(set_to_none=True), "Module.zero_grad() has no argument 'set_to_none'; leave it out"),
         (lambda: optim.ParetoSearch([prompt()], max_metric_calls=9), "budget(calls=...)` around it bounds its calls"),
