@@ -276,7 +276,7 @@ def test_a_spent_budget_scores_what_was_answered(cli: Any, run: Path) -> None:
         assert low < document["mean"] < high
         assert f"; {server.requests} of 113 examples got a score" in result.stderr
         assert "the budget of 0.004 dollars" in result.stderr
-        assert "opened 3 times so far" in cli(*asked, "0.004").stdout
+        assert "opened 2 times so far" in cli(*asked, "0.004").stdout  # the same look goes on
         started, ended = (run / "evals.jsonl").read_text(encoding="utf-8").splitlines()[:2]
         assert (json.loads(started)["event"], json.loads(ended)["mean"]) == ("EvaluationStarted", document["mean"])
         nothing = cli(*asked, "0.000001")
@@ -422,6 +422,9 @@ def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Path
     found, wanted = json.loads(last.stdout), json.loads(whole.stdout)
     assert (found["mean"], found["usage"], found["scores"]) == (wanted["mean"], wanted["usage"], wanted["scores"])
     assert sorted(run.iterdir()) == before
+    # by the run, by the whole one, by the one of the seed prompt, and by the one of four starts
+    assert (wanted["test_openings"], json.loads(other.stdout)["test_openings"], found["test_openings"]) == (2, 4, 4)
+    assert json.loads(cli("show", run, "--json").stdout)["test_openings"] == 4
 
 
 def test_a_cache_answers_it(cli: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

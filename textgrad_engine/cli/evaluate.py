@@ -100,12 +100,10 @@ def evaluate(
         subject = _subject(run, data, seed_prompt=seed_prompt, shrunk=shrunk)
         task = checked(subject, asked)
         answers = open_cache(None) if cache else None
-        if subject.run is not None:
-            append_evaluation(subject.path, {"event": run_data.EVALUATION_STARTED, **task.about})
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
         if subject.run is not None:
-            stack.callback(append_evaluation, subject.path, {"event": run_data.EVALUATION_ENDED, **done.entry})
+            stack.callback(append_evaluation, subject.path, run_data.ended(done.entry))
         if as_json:
             write_json(as_document(subject, done))
         elif done.evaluation is not None:

@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.keeping import keeping
+from textgrad_engine.cli.output import checking
 from textgrad_engine.cli.progress import score_bar
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.subject import Subject
@@ -25,6 +26,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.slots import composed
+from textgrad_engine.store import append_evaluation
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt, scale_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
@@ -149,7 +151,7 @@ def _check_least(least: float, scale: tuple[float, float] | None) -> None:
 
 
 def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
-    """Run the program on the examples, and show how it goes on.
+    """Run the program on the examples, and show how it goes on. Of a run, ``evals.jsonl`` says beforehand that it is.
 
     Args:
         task: what is evaluated.
@@ -165,6 +167,10 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
         score_bar(len(task.dataset) * task.repeats, quiet) as on_score,
         stopping_on_interrupt(),
     ):
+        goes_on = kept is not None and kept.answers > 0
+        if run is not None:
+            with checking():
+                append_evaluation(run.path, run_data.started(task.about, goes_on=goes_on))
         evaluation, ended = attempt(
             task.program,
             task.dataset,
@@ -182,5 +188,7 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
         "usage": usage_as_json(used.total),
         "seconds": round(time.monotonic() - began, 3),
     }
-    openings = run_data.openings(run) + 1 if run is not None and run_data.opens_test(entry) else None
+    openings = None
+    if run is not None and run_data.opens_test(entry):
+        openings = run_data.openings(run) + (not goes_on)
     return Done(evaluation, ended, entry, used.total, kept, openings)

@@ -19,8 +19,22 @@ from textgrad_engine.store.records import dumps
 if TYPE_CHECKING:
     from textgrad_engine.cli.config import Config
 
-EVALUATION_STARTED, EVALUATION_ENDED = "EvaluationStarted", "EvaluationEnded"
-"""The two lines that an evaluation has in ``evals.jsonl``; of one that was killed there is only the first."""
+_ENDED = "EvaluationEnded"
+
+
+def started(about: Mapping[str, Any], *, goes_on: bool) -> dict[str, Any]:
+    """The first line of an evaluation in ``evals.jsonl``; of one that was killed there is no other.
+
+    Args:
+        about: what is evaluated, on what.
+        goes_on: one that did not come to its end, so it is no other look at its examples.
+    """
+    return {"event": "EvaluationStarted", **about, **({"goes_on": True} if goes_on else {})}
+
+
+def ended(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The second line of an evaluation in ``evals.jsonl``: what came of it."""
+    return {"event": _ENDED, **entry}
 
 
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
@@ -129,11 +143,14 @@ def row_digests(dataset: Dataset, *, as_before: bool = False) -> list[str]:
 
 
 def openings(run: Run) -> int:
-    """How often the run's test split was looked at: by the run itself, and by evaluations since, ended or not."""
+    """How often the run's test split was looked at: by the run itself, and by evaluations since, ended or not.
+
+    One that was ended and goes on is the same look.
+    """
     events = (*run.earlier, *run.events)
     own = any(event.get("event") == "PhaseStarted" and event.get("phase") == "test" for event in events)
     return max(int(own), 0 if run.result is None else run.result.openings) + sum(
-        1 for entry in run.evals if opens_test(entry) and entry.get("event") != EVALUATION_ENDED
+        1 for entry in run.evals if opens_test(entry) and entry.get("event") != _ENDED and not entry.get("goes_on")
     )
 
 
