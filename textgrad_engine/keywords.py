@@ -52,6 +52,7 @@ _OURS = {
     "backward": ("backward_engine",),
     "gradient": ("grad_tensors",),
     "grad_variables": ("grad_tensors",),
+    "on_score": ("progress", "progress_bar", "display_progress", "verbose"),
     "base_url": ("api_base", "endpoint", "azure_endpoint"),
 }
 """What our names are in TextGrad, DSPy, GEPA, AdalFlow, Trace, PyTorch and Lightning."""

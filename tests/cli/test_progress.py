@@ -11,9 +11,8 @@ from contextlib import AbstractContextManager
 import pytest
 from rich.console import Console
 
-from textgrad_engine.cli import progress as cli_progress
-from textgrad_engine.cli.progress import progress_for, score_bar
-from textgrad_engine.report import progress
+from textgrad_engine.cli.progress import progress_for, score_bar_for
+from textgrad_engine.report import progress, scoring
 from textgrad_engine.report.progress import Lines
 
 
@@ -25,14 +24,14 @@ def test_a_pipe_gets_lines_and_quiet_nothing(capsys: pytest.CaptureFixture[str])
         assert callbacks == ()
 
 
-@pytest.mark.parametrize("bars", [lambda: progress_for(quiet=False), lambda: score_bar(3, quiet=False)])
+@pytest.mark.parametrize("bars", [lambda: progress_for(quiet=False), lambda: score_bar_for(3, quiet=False)])
 def test_what_the_log_says_stands_above_the_bars(
     monkeypatch: pytest.MonkeyPatch, bars: Callable[[], AbstractContextManager[object]]
 ) -> None:
     """A warning was written into the middle of the status line, and was cut there."""
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80, height=25, color_system=None)
-    for module in (cli_progress, progress):
+    for module in (progress, scoring):
         monkeypatch.setattr(module, "terminal", lambda: console)
     unread = logging.getLogger("nobody has set this up")
     monkeypatch.setattr(unread, "propagate", False)  # pytest has handlers of its own on the root

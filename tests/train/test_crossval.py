@@ -21,6 +21,7 @@ from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Evaluation, Guards, Trainer, cross_validate
 from textgrad_engine.train.controls import CONTROLS
+from textgrad_engine.train.events import Event, RunStarted
 from textgrad_engine.train.folds import parts_of
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.pooled import pooled
@@ -70,6 +71,27 @@ def test_what_cannot_be_dealt_is_refused_before_anything_is_asked(given: dict[st
 
 
 # what is said
+
+
+def test_each_run_tells_which_it_is(task: SimulatedTask) -> None:
+    """Callbacks hear of one run after the other; a run by itself is none of several."""
+
+    class Parts:
+        def __init__(self) -> None:
+            self.heard: list[str] = []
+
+        def on_event(self, event: Event) -> None:
+            if isinstance(event, RunStarted):
+                self.heard.append(event.part)
+
+    parts = Parts()
+    trainer = Trainer(max_steps=1, callbacks=[parts])
+    with tg.use_models(forward=task.model):
+        cross_validate(start_of(task), task.loss, task.train[:12], folds=2, trainer=trainer)
+        cross_validate(start_of(task), task.loss, task.train[:12], folds=2, trainer=trainer, final=False)
+        made, optimizer = start_of(task)()
+        trainer.fit(made, task.loss, optimizer, task.train[:6], task.train[6:12])
+    assert parts.heard == ["fold 1 of 2", "fold 2 of 2", "all examples", "fold 1 of 2", "fold 2 of 2", ""]
 
 
 def test_a_gain_that_a_test_set_of_fifteen_cannot_show_is_shown_with_fifty(task: SimulatedTask) -> None:

@@ -15,7 +15,7 @@ from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.output import checking
-from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
@@ -164,7 +164,7 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
         build.surroundings(task.config, task.models, cache=cache),
         meter() as used,
         contextlib.nullcontext() if run is None else keeping(run, "eval", task.config, about, quiet=quiet) as kept,
-        score_bar(len(task.dataset) * task.repeats, quiet) as on_score,
+        score_bar_for(len(task.dataset) * task.repeats, quiet) as on_score,
         stopping_on_interrupt(),
     ):
         goes_on = kept is not None and kept.answers > 0

@@ -47,6 +47,7 @@ from textgrad_engine.store import (
 )
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.evaluator import clusters_of
+from textgrad_engine.train.events import current_part
 from textgrad_engine.train.folds import parts_of
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.shares import fit_parts
@@ -206,11 +207,10 @@ def carry_out_folds(
     told: set[str] = set()
 
     def fit(part: Part) -> TrainResult:
-        say("\nall examples" if part.test is None else f"\n{part.name.replace('-', ' ')} of {folds}", quiet)
         with checking():
             finished = _finished(path / part.name)
         if anyway and finished is not None and finished.result is not None:
-            say("It is finished, and taken as it is.", quiet)
+            say(f"\n{current_part.get()}\nIt is finished, and taken as it is.", quiet)
             charge(finished.result.total)
             return finished.result
         program = build.make_program(config)

@@ -14,7 +14,7 @@ from textgrad_engine.cli.config_data import check_columns, load_examples
 from textgrad_engine.cli.contracts import make_contracts
 from textgrad_engine.cli.folds import part_of
 from textgrad_engine.cli.keeping import keeping
-from textgrad_engine.cli.progress import score_bar
+from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
@@ -106,7 +106,7 @@ def carried_out(
     with (
         build.surroundings(task.config, task.models, cache=cache),
         keeping(task.run, "shrink", task.config, {"texts": dict(task.run.best)}, quiet=quiet) as kept,
-        score_bar(len(task.val), quiet) as on_score,
+        score_bar_for(len(task.val), quiet) as on_score,
         stopping_on_interrupt(),
     ):
         found = shrink(

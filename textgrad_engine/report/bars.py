@@ -98,9 +98,10 @@ class Bars:
             self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
             if total:
                 self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
-        for line in filter(None, lines_of(event, self.tally, self._told).split("\n")):
+        if lines := lines_of(event, self.tally, self._told):
             style = "bold" if isinstance(event, StepEnded) and event.kept else ""
-            self.live.console.print(styled(line, style))  # not as it is: names of examples may be markup to rich
+            for line in lines.split("\n"):
+                self.live.console.print(styled(line, style))  # not as it is: names of examples may be markup to rich
 
     def _start(self, event: RunStarted) -> None:
         totals: dict[Phase, int] = {"validate": event.val, "forward": 0, "backward": 0, "optimize": 1}

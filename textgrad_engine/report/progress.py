@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 
 from textgrad_engine.report.bars import Bars, log_above
 from textgrad_engine.report.cell import Cell, notebook
 from textgrad_engine.report.tally import Tally, lines_of
-from textgrad_engine.report.terminal import complain, terminal
+from textgrad_engine.report.terminal import complain, terminal, terminal_taken
 from textgrad_engine.train.events import Callback, Event
 from textgrad_engine.train.interrupt import telling
-
-_terminal_taken = threading.Lock()
-"""Held while bars move: a terminal has room for those of one run."""
 
 
 class Progress:
@@ -23,7 +19,7 @@ class Progress:
     In a terminal there is a bar for each phase, with calls, tokens, cost and the time left, and a line for each step
     above them. A notebook shows the same in a part of its cell that changes. Elsewhere, and for a second run at the
     same time in one terminal, there is a line for each step. All of it goes to stderr, but in a notebook. It shows one
-    run after the other, as of `cross_validate`.
+    run after the other; those of `cross_validate` are headed by which fold it is.
 
     `Lines` writes the lines alone, wherever they are wanted.
 
@@ -106,7 +102,7 @@ def showing(told: set[str] | None = None) -> Iterator[Callback]:
                 yield cell
         finally:
             cell.end()
-    elif (console := terminal()) is None or not _terminal_taken.acquire(blocking=False):
+    elif (console := terminal()) is None or not terminal_taken.acquire(blocking=False):
         yield Lines(complain, told)
     else:
         try:
@@ -114,5 +110,5 @@ def showing(told: set[str] | None = None) -> Iterator[Callback]:
             with bars.live, log_above(console), telling(bars.on_interrupt):
                 yield bars
         finally:
-            _terminal_taken.release()
+            terminal_taken.release()
             console.show_cursor(True)  # also where Ctrl-C came while the bars were taken down

@@ -9,6 +9,7 @@ from textgrad_engine.report.lineage import lineage_as_json, lineage_of, step_as_
 from textgrad_engine.report.lineage_tables import render_line, render_step
 from textgrad_engine.report.page import is_page, page_of
 from textgrad_engine.report.progress import Lines, Progress
+from textgrad_engine.report.scoring import score_bar
 from textgrad_engine.report.tables import one_line, render, render_unfinished
 from textgrad_engine.report.tools import tools_of
 from textgrad_engine.report.view import View, view_of
@@ -37,6 +38,7 @@ __all__ = [
     "render_patches",
     "render_step",
     "render_unfinished",
+    "score_bar",
     "step_as_json",
     "step_of",
     "tools_of",

@@ -131,13 +131,16 @@ def line_of(event: Event, tally: Tally) -> str:
 
 
 def lines_of(event: Event, tally: Tally, told: set[str]) -> str:
-    """What there is to say, but of the data only what is new: the runs of a cross-validation share most of it."""
+    """What there is to say, but of the data only what is new, as the runs of a cross-validation share most of it.
+
+    Each of those is headed by which it is.
+    """
     line = line_of(event, tally)
     if not isinstance(event, RunStarted):
         return line
-    new = [each for each in line.split("\n") if each not in told]
+    new = [each for each in line.split("\n") if each and each not in told]
     told.update(new)
-    return "\n".join(new)
+    return "\n".join([f"\n{event.part}", *new] if event.part else new)
 
 
 def _came_of(event: StepEnded) -> str:

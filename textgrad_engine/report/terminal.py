@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from textgrad_engine.report.printing import harmless
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
 FINISHING = "finishing: nothing is asked any more; Ctrl-C again ends at once"
+
+terminal_taken = threading.Lock()
+"""Held while bars move: a terminal has room for those of one run."""
 
 
 def complain(message: str) -> None:

@@ -69,7 +69,7 @@ def evaluate(
             than a tenth have the same inputs as another one, those with the same inputs belong together.
         timed: note how long the answers took (`Evaluation.latency`).
         on_score: called with a position when a sample of that example has its score; on any thread, in any order.
-            It must not raise.
+            It must not raise. `report.score_bar` gives one that shows how it goes on.
 
     Returns:
         The scores, in dataset order.

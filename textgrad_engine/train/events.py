@@ -36,6 +36,7 @@ class RunStarted:
         steps: how many optimizer steps there will be at most; None where that is not known, as in a search.
         overlaps: which examples are in two sets, exactly or nearly, in words.
         settings: what decides what is asked, by name (`train.settings`); empty in runs of before.
+        part: which run of a cross-validation it is, in words; "" of one by itself.
     """
 
     parameters: dict[str, str]
@@ -45,6 +46,7 @@ class RunStarted:
     steps: int | None
     overlaps: tuple[str, ...] = ()
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -318,6 +320,9 @@ class Earlier(Protocol):
         """
         ...
 
+
+current_part: ContextVar[str] = ContextVar("textgrad_engine_part", default="")
+"""Which run of a cross-validation begins, in words, such as "fold 1 of 5"; "" for one by itself."""
 
 current_phase: ContextVar[int] = ContextVar("textgrad_engine_phase", default=0)
 """The number of the phase that code belongs to; captured when calls are dispatched."""

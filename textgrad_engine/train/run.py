@@ -44,6 +44,7 @@ from textgrad_engine.train.events import (
     Status,
     StepEnded,
     ToolEnded,
+    current_part,
     current_phase,
 )
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
@@ -303,6 +304,7 @@ class Run(abc.ABC):
             dict(self.seed),
             *(len(self.loader.dataset), len(self.val), tests, self.most_steps(), self.overlaps),
             settings_of(self.trainer, self.optimizer, self.loader) | {TO_THE_END: self.to_the_end, NESTED: self.nested},
+            current_part.get(),
         )
 
     @property

@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.budget import limited
 from textgrad_engine.llm.reserve import Reserve
+from textgrad_engine.scoped import setting
+from textgrad_engine.train.events import current_part
 from textgrad_engine.train.parts import FoldsFolder, OnRecord, Part, Share
 from textgrad_engine.train.result import TrainResult
 
@@ -33,6 +35,7 @@ def fit_parts(
         fit: trains and tests on a part.
         folder: knows what runs have on record, and writes down what each is given; None where there is none.
     """
+    folds = sum(part.test is not None for part in parts)
     known = {part.name: OnRecord() if folder is None else folder.on_record(part.name) for part in parts}
     runs = []
     for number, part in enumerate(parts):
@@ -42,10 +45,16 @@ def fit_parts(
                 if folder is not None:
                     folder.keep_share(part.name, share)
                 stack.enter_context(limited(share.limit))
+            stack.enter_context(setting(current_part, _in_words(part, folds)))
             runs.append((part, fit(part)))
         if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
             break
     return runs
+
+
+def _in_words(part: Part, folds: int) -> str:
+    """What a run is called where others are shown beside it."""
+    return "all examples" if part.test is None else f"{part.name.replace('-', ' ')} of {folds}"
 
 
 def _share(own: OnRecord, later: Sequence[OnRecord]) -> Share:

@@ -1,0 +1,81 @@
+"""What is seen of one evaluation while it goes on."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import textgrad_engine as tg
+from textgrad_engine import nn, report
+from textgrad_engine.report import scoring
+from textgrad_engine.testing import FunctionModel
+
+from .events import Clock, Notebook
+
+ROWS = [{"word": word, "target": word} for word in "abc"]
+
+
+def evaluated(repeats: int = 1) -> float:
+    program = nn.ChatCompletion("{word}", model=FunctionModel(lambda request: request.messages[-1].text))
+    with report.score_bar(len(ROWS) * repeats) as on_score:
+        found = tg.evaluate(program, ROWS, nn.ExactMatch(), repeats=repeats, on_score=on_score)
+    return found.mean
+
+
+def test_a_pipe_gets_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """What reads it wants the result."""
+    assert evaluated() == 1.0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_has_a_bar_and_no_room_for_a_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts the samples, and the cursor is there again behind it."""
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80, height=25, color_system=None)
+    monkeypatch.setattr(scoring, "terminal", lambda: console)
+    with report.score_bar(2) as outer:
+        assert evaluated() == 1.0
+        outer(0)
+        outer(1)
+    assert "2/2" in shown.getvalue()
+    assert "/3" not in shown.getvalue()
+    assert shown.getvalue().endswith("\x1b[?25h")
+    evaluated(repeats=2)
+    assert "6/6" in shown.getvalue()
+
+
+def test_a_notebook_has_a_line_that_stays(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """By what IPython has for it, as for a run."""
+    notebook = Notebook()
+
+    def display(bundle: dict[str, str], **_: Any) -> Any:
+        notebook(bundle)
+        return SimpleNamespace(update=lambda bundle, raw: notebook.bundles.append(bundle))
+
+    shell = SimpleNamespace(kernel=object())
+    ipython = SimpleNamespace(get_ipython=lambda: shell, display=SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    evaluated()
+    assert notebook.text.startswith("evaluate 3/3, ")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_line_says_how_long_it_will_take_four_times_a_second_at_most() -> None:
+    """Each change goes to the browser; that Ctrl-C was heard is shown at once."""
+    notebook, clock = Notebook(), Clock()
+    line = scoring._Line(notebook, 100, clock)
+    for position in range(50):
+        clock.now += 0.1
+        line.on_score(position)
+    assert 15 <= len(notebook.bundles) <= 20
+    line.on_interrupt(True)
+    assert notebook.text == "stopping 50/100, about 5.0 s left"
+    line.show()
+    clock.now += 2
+    assert line.on_score(50) is None
+    assert notebook.text.startswith("stopping 51/100, about ")

@@ -1,0 +1,129 @@
+"""What is seen while one evaluation goes on: a bar in a terminal, a line of a notebook's cell that changes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from textgrad_engine.report.bars import log_above
+from textgrad_engine.report.cell import Bundle, Display, notebook
+from textgrad_engine.report.terminal import terminal, terminal_taken
+from textgrad_engine.report.words import duration
+from textgrad_engine.train.interrupt import telling
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OnScore: TypeAlias = Callable[[int], None]
+"""Called when a sample of an example has its score."""
+
+_SECONDS = 0.25
+"""A line of a notebook changes so often at most: each change is sent to the browser."""
+
+
+@contextlib.contextmanager
+def score_bar(total: int) -> Iterator[OnScore]:
+    """Show how an evaluation goes on, inside of the block: how many examples have their score, and the time left.
+
+    In a terminal it is a bar on stderr, which goes when the block ends; in a notebook a line of its cell, which stays.
+    In a pipe, and beside other bars, there is nothing to be seen. Of a Trainer's run `Progress` shows more.
+
+    Args:
+        total: how many scores there will be: that of the examples, times the ``repeats`` of each.
+
+    Yields:
+        What an evaluation is to tell: its ``on_score``.
+
+    Example:
+        >>> from textgrad_engine import evaluate, nn, report
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> program = nn.ChatCompletion("{question}", model=ScriptedModel(["4", "5"]))
+        >>> rows = [{"question": "2 + 2?", "target": "4"}, {"question": "3 + 3?", "target": "6"}]
+        >>> with report.score_bar(len(rows)) as on_score:
+        ...     evaluate(program, rows, nn.ExactMatch(), on_score=on_score).mean
+        0.5
+    """
+    if (display := notebook()) is not None:
+        line = _Line(display, total)
+        with telling(line.on_interrupt):
+            yield line.on_score
+        line.show()
+    elif (console := terminal()) is None or not terminal_taken.acquire(blocking=False):
+        yield lambda _: None
+    else:
+        try:
+            with _bar(console, total) as on_score:
+                yield on_score
+        finally:
+            terminal_taken.release()
+            console.show_cursor(True)  # also where Ctrl-C came while the bar was taken down
+
+
+@contextlib.contextmanager
+def _bar(console: Console, total: int) -> Iterator[OnScore]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    shown = _GOING_ON
+
+    def on_interrupt(asking: bool) -> None:
+        nonlocal shown
+        shown = _said(asking)
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=36), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    with bar as progress, log_above(console), telling(on_interrupt):
+        task = progress.add_task(shown, total=total)
+        yield lambda _: progress.update(task, advance=1, description=shown)
+
+
+class _Line:
+    """A line of a notebook's cell.
+
+    Args:
+        display: what shows it.
+        total: how many scores there will be.
+        clock: the time in seconds, from any beginning.
+    """
+
+    def __init__(self, display: Display, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._display, self._total, self._clock = display, total, clock
+        self._replace: Callable[[Bundle], object] | None = None
+        self._lock = threading.Lock()
+        self._did, self._done, self._began = _GOING_ON, 0, clock()
+        self._next = self._began
+
+    def on_score(self, _: int) -> None:
+        """Count another one, and show it unless the line was changed a moment ago."""
+        with self._lock:
+            self._done += 1
+            late = self._clock() >= self._next
+        if late:
+            self.show()
+
+    def on_interrupt(self, asking: bool) -> None:
+        """Say that an interruption was heard; for `train.interrupt.telling`."""
+        self._did = _said(asking)
+        self.show()
+
+    def show(self) -> None:
+        """Show how many there are."""
+        with self._lock:
+            taken = self._clock() - self._began
+            self._next = self._clock() + _SECONDS
+            left = self._total - self._done
+            when = f"about {duration(taken / self._done * left)} left" if left and self._done else duration(taken)
+            bundle = {"text/plain": f"{self._did} {self._done}/{self._total}, {when}"}
+            if self._replace is None:
+                self._replace = self._display(bundle)
+            else:
+                self._replace(bundle)
+
+
+_GOING_ON = "evaluate"
+
+
+def _said(asking: bool) -> str:
+    return "stopping" if asking else "finishing"
