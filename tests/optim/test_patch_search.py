@@ -1303,7 +1303,7 @@ def both(lines: Sequence[str], word: str) -> bool:
     [
         ("rival", "rival", lambda: World("a1 b1", "a4 b16", disputing, lanes=2, batch_size=1)),
         ("union", "united", lambda: World("a4 b4", "a16", in_company, both, batch_size=4)),
-        ("ablation", "turn", lambda: World("a4", "a8", lanes=2)),
+        ("ablation", "turn", lambda: World("a4 b4", "a8 b8", lanes=2)),
         ("tidying", "together", lambda: World("a1 b1 c1 d1", "a6 b6 c6 d6", lanes=4, batch_size=1)),
     ],
 )
@@ -1312,7 +1312,7 @@ def test_what_an_error_has_ended_is_done_after_all(kind: str, taken: str, make: 
 
     def begun() -> World:
         world = make()
-        world.search.to_the_end = True  # so that other work goes on beside an ablation
+        world.search.to_the_end = True  # so that other work goes on beside it, too
         return world
 
     whole = begun()
