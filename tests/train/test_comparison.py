@@ -12,6 +12,7 @@ import pytest
 from textgrad_engine import nn
 from textgrad_engine.data.contents import contents_of
 from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
+from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
 
 
@@ -287,3 +288,17 @@ def test_what_nobody_can_write_down_makes_examples_no_other_ones() -> None:
     tree["tree"] = tree
     rows = [{"text": "a", "target": "a", "tree": tree}, {"text": "b", "target": "a", "tree": 10**5000}]
     assert set(contents_of(rows)) == {"text", "target"}
+
+
+def test_the_examples_that_would_do_are_more_than_these_or_nobody_knows_how_many() -> None:
+    """Of clusters it would take more of these; and where there is no gain, no number shows one."""
+    before, after = [0.0] * 20, [1.0] * 2 + [0.0] * 18
+    needed = enough_examples(scored(*before), scored(*after))
+    assert needed is not None
+    assert needed > 20
+    assert enough_examples(scored(*before, None), scored(*after, 1.0)) == needed  # one that has no score is none
+    names = tuple(str(n // 2) for n in range(20))
+    assert enough_examples(scored(*before, clusters=names), scored(*after, clusters=names)) is None
+    assert enough_examples(scored(*after), scored(*before)) is None
+    assert enough_examples(scored(*before), scored(*[1.0] * 20)) is None  # these show it already
+    assert enough_examples(scored(None), scored(1.0)) is None

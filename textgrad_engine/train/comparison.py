@@ -21,6 +21,7 @@ from textgrad_engine.train.statistics import (
     clustered_error,
     max_t,
     minimum_detectable_effect,
+    needed_alike,
     paired_difference,
     sign_flip,
     verdict,
@@ -174,6 +175,29 @@ def compare(
         bounds=_bounds(before, after),
         lost=lost,
     )
+
+
+def enough_examples(before: Evaluation, after: Evaluation) -> int | None:
+    """With how many examples like these a comparison would find the gain that was seen, 4 times in 5.
+
+    None where there is no gain or no more examples than these are told, nobody knows how the examples differ, or they
+    come in clusters, of which it would take more.
+
+    Args:
+        before: the scores of the first program.
+        after: those of the second one on the same examples.
+    """
+    pairs = [pair for pair in zip(before.scores, after.scores) if None not in pair]
+    if not pairs or before.clusters or after.clusters:
+        return None
+    old, new = ([pair[side] or 0.0 for pair in pairs] for side in (0, 1))
+    limits = known_limits(_limits(before, after), old, new)
+    differences = [b - a for a, b in zip(old, new)]
+    try:
+        needed = needed_alike(differences, None if limits is None else limits[1] - limits[0])
+    except ValueError:
+        return None
+    return needed if needed > len(pairs) else None
 
 
 def _check_same_examples(before: Evaluation, other: Evaluation) -> None:
