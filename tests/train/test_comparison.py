@@ -122,6 +122,12 @@ def test_not_shown_says_what_would_not_have_been_seen() -> None:
     assert (shown.verdict, shown.remark) == ("better", "")
 
 
+def test_nothing_is_impossible() -> None:
+    """A p-value is never 0, and what is too small for a number is not told as one that is."""
+    changes = [0.4 + n % 10 / 100 for n in range(2000)]
+    assert "p < 1e-300," in str(compare(scored(*[0.0] * 2000), scored(*changes)))
+
+
 def test_four_examples_show_nothing_at_all() -> None:
     """And say so, instead of naming a size."""
     found = compare(scored(0.0, 0.0, 0.0, 0.0), scored(1.0, 1.0, 1.0, 1.0))

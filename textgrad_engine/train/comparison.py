@@ -96,7 +96,7 @@ class Comparison:
 
     def __str__(self) -> str:
         low, high = self.interval
-        chance = f"p = {self.p_value:.2g}"
+        chance = f"p = {self.p_value:.2g}" if self.p_value else "p < 1e-300"
         if self.adjusted is not None:
             chance += f" (of {self.candidates} candidates: {self.adjusted:.2g})"
         said = f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
