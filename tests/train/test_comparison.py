@@ -58,6 +58,8 @@ def test_many_examples_in_few_clusters_show_little() -> None:
     found = compare(scored(*before, clusters=clusters), scored(*after, clusters=clusters))
     assert (found.verdict, found.clusters, found.difference) == ("not shown", 5, 0.5)
     assert found.remark == "with n = 60 in 5 clusters no difference would be seen reliably, however large"
+    one = [scored(*each, clusters=("a",) * 60) for each in (before, after)]
+    assert compare(*one).remark == "with n = 60 in 1 cluster no difference would be seen reliably, however large"
     ten = tuple(str(n // 6) for n in range(60))
     found = compare(scored(*before, clusters=ten), scored(*before, clusters=ten), candidates=[scored(*after)])
     assert found.remark.startswith("with n = 60 in 10 clusters and 2 candidates tried a difference under 0.")

@@ -82,7 +82,7 @@ class Comparison:
             return f"on {self.lost} examples answers were lost that were there before, more than chance loses"
         size = f"n = {self.n}"
         if self.clusters is not None:
-            size += f" in {self.clusters} clusters"
+            size += f" in {self.clusters} cluster{'' if self.clusters == 1 else 's'}"
         if self.candidates > 1:
             size += f" and {self.candidates} candidates tried"
         if self.detectable is None:
