@@ -116,7 +116,7 @@ def test_a_score_that_is_the_least_but_for_rounding_is_enough() -> None:
     same = Evaluation(("a", "b", "c"), (0.7, 0.7, 0.7), ("", "", ""), {})
     assert same.mean < 0.7
     assert not evaluation_words.short_of(same, 0.7)
-    assert evaluation_words.short_of(same, 0.7001)
+    assert evaluation_words.short_of(same, 0.7001) == "the score 0.7000 is below --at-least 0.7001"
 
 
 def test_answers_that_are_missing_do_not_help_to_reach_the_least_score(cli: Any, run: Path) -> None:

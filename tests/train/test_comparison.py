@@ -12,6 +12,7 @@ import pytest
 from textgrad_engine import nn
 from textgrad_engine.data.contents import contents_of
 from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
+from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
 
 
@@ -57,6 +58,8 @@ def test_many_examples_in_few_clusters_show_little() -> None:
     found = compare(scored(*before, clusters=clusters), scored(*after, clusters=clusters))
     assert (found.verdict, found.clusters, found.difference) == ("not shown", 5, 0.5)
     assert found.remark == "with n = 60 in 5 clusters no difference would be seen reliably, however large"
+    one = [scored(*each, clusters=("a",) * 60) for each in (before, after)]
+    assert compare(*one).remark == "with n = 60 in 1 cluster no difference would be seen reliably, however large"
     ten = tuple(str(n // 6) for n in range(60))
     found = compare(scored(*before, clusters=ten), scored(*before, clusters=ten), candidates=[scored(*after)])
     assert found.remark.startswith("with n = 60 in 10 clusters and 2 candidates tried a difference under 0.")
@@ -119,6 +122,12 @@ def test_not_shown_says_what_would_not_have_been_seen() -> None:
     shown = compare(scored(*[0.0] * 9), scored(*[1.0] * 9))
     assert shown.detectable is not None
     assert (shown.verdict, shown.remark) == ("better", "")
+
+
+def test_nothing_is_impossible() -> None:
+    """A p-value is never 0, and what is too small for a number is not told as one that is."""
+    changes = [0.4 + n % 10 / 100 for n in range(2000)]
+    assert "p < 1e-300," in str(compare(scored(*[0.0] * 2000), scored(*changes)))
 
 
 def test_four_examples_show_nothing_at_all() -> None:
@@ -287,3 +296,17 @@ def test_what_nobody_can_write_down_makes_examples_no_other_ones() -> None:
     tree["tree"] = tree
     rows = [{"text": "a", "target": "a", "tree": tree}, {"text": "b", "target": "a", "tree": 10**5000}]
     assert set(contents_of(rows)) == {"text", "target"}
+
+
+def test_the_examples_that_would_do_are_more_than_these_or_nobody_knows_how_many() -> None:
+    """Of clusters it would take more of these; and where there is no gain, no number shows one."""
+    before, after = [0.0] * 20, [1.0] * 2 + [0.0] * 18
+    needed = enough_examples(scored(*before), scored(*after))
+    assert needed is not None
+    assert needed > 20
+    assert enough_examples(scored(*before, None), scored(*after, 1.0)) == needed  # one that has no score is none
+    names = tuple(str(n // 2) for n in range(20))
+    assert enough_examples(scored(*before, clusters=names), scored(*after, clusters=names)) is None
+    assert enough_examples(scored(*after), scored(*before)) is None
+    assert enough_examples(scored(*before), scored(*[1.0] * 20)) is None  # these show it already
+    assert enough_examples(scored(None), scored(1.0)) is None

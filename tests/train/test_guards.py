@@ -232,3 +232,14 @@ def test_lost_answers_of_a_slice_count_as_broken() -> None:
     assert (
         guards.on(data, scale=(-1.0, 1.0)).broken(right, right | {3: None, 4: None}).startswith(f"{told}1.000 -> 0.6")
     )
+
+
+def test_what_is_below_a_floor_does_not_look_like_it() -> None:
+    """With as many decimals as it takes: a mean of 0.4996 that is told as 0.500 does not say what is wrong with it."""
+    found = [{"id": str(n), "kind": "a"} for n in range(2)]
+    guarded = Guards(("0",), {("kind", "a"): 0.5}).on(found, (0.0, 1.0))
+    assert guarded.broken({0: 0.6, 1: 0.4}, {0: 0.6, 1: 0.3992}) == (
+        "kind = 'a' (2 examples) has a floor of 0.5: 0.500 -> 0.4996"
+    )
+    assert guarded.broken({0: 0.6, 1: 0.4}, {0: 0.5999, 1: 0.9}) == "0 must never break: 0.6000 -> 0.5999"
+    assert "0.498 -> 0.4996" in guarded.standing({0: 0.6, 1: 0.396}, {0: 0.6, 1: 0.3992})[0]

@@ -75,7 +75,7 @@ def test_counting_bits_and_adding_numbers_give_the_same(
 
 
 def test_examples_where_nothing_differs_cost_nothing() -> None:
-    """A candidate raced on 120 of 5,000 examples is looked up for these; 625 tables would take eight megabytes."""
+    """A candidate raced on 120 of 5,000 examples is looked up for these; 625 tables at once would take 8 megabytes."""
     source = random.Random(4)
     row = [0.0] * 5000
     for unit in source.sample(range(5000), 120):

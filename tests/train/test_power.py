@@ -15,6 +15,7 @@ from textgrad_engine.train.statistics import (
     mcnemar,
     mcnemar_power,
     minimum_detectable_effect,
+    needed_alike,
     needed_n,
     normal_cdf,
     paired_difference,
@@ -41,6 +42,10 @@ from textgrad_engine.train.statistics import (
         (lambda: needed_n(0.3, discordance=0.2), "more than the share"),
         (lambda: needed_n(1e-6, sd=1), "needs more than"),
         (lambda: needed_n(1e-6, discordance=0.5), "needs more than"),
+        (lambda: needed_alike([0.1, -0.1]), "no gain to be found"),
+        (lambda: needed_alike([0.1]), "sd=0"),
+        (lambda: needed_alike([0.2, 0.2]), "sd=0"),
+        (lambda: needed_alike([1e-9] * 99 + [1e-7], largest=1e9), "more than"),
         (lambda: mcnemar_power(10, 0.3, 0.2), "effect <= discordance"),
         (lambda: mcnemar_power(-1, 0.1, 0.2), "n=-1"),
     ],
@@ -149,6 +154,44 @@ def test_a_comparison_finds_what_it_says_it_would(n: int, sd: float, largest: fl
         both = (Evaluation(names, tuple(scores), names, {}) for scores in (before, after))
         found += compare(*both, seed=trial).verdict == "better"
     assert found / trials == pytest.approx(0.8, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [0.1] * 3 + [0.0] * 7,  # a few gain a little, and nobody saw a fall
+        [0.1] * 5 + [-0.1] + [0.0] * 4,
+        [0.5] * 2 + [0.05, -0.05] * 6,
+        [1.0] * 3 + [-1.0] + [0.0] * 6,  # right or wrong
+    ],
+)
+def test_so_many_examples_that_change_alike_show_their_gain(changes: list[float]) -> None:
+    """4 times in 5, or somewhat more; a fifth of them shows it seldom."""
+    source = random.Random(5)
+    needed = needed_alike(changes, largest=1.0)
+
+    def found(n: int) -> float:
+        names = tuple(str(each) for each in range(n))
+        trials = 200
+        better = 0
+        for trial in range(trials):
+            drawn = source.choices(changes, k=n)
+            rows = ([max(0.0, sign * change) for change in drawn] for sign in (-1, 1))
+            both = (Evaluation(names, tuple(row), names, {}) for row in rows)
+            better += compare(*both, seed=trial).verdict == "better"
+        return better / trials
+
+    assert 0.7 <= found(needed) <= 0.95
+    assert found(needed // 5) < 0.3
+
+
+def test_without_limits_examples_that_change_alike_are_normal_ones() -> None:
+    """There nothing is known of falls that nobody saw; with many examples they make no difference."""
+    changes = [0.3, 0.1, 0.0, 0.0, -0.1]
+    sd = math.sqrt(sum((each - 0.06) ** 2 for each in changes) / 4)
+    assert needed_alike(changes) == needed_n(0.06, sd=sd) < needed_alike(changes, largest=1.0)
+    close = [each / 20 + 0.5 * (-1) ** n for n, each in enumerate(changes * 8)]
+    assert needed_alike(close, largest=1.0) == pytest.approx(needed_alike(close), rel=0.05)
 
 
 @given(n=st.integers(8, 120), discordance=st.floats(0.01, 0.6))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.train import statistics
+from textgrad_engine.train.distributions import t_upper
 from textgrad_engine.train.statistics import (
     incomplete_beta,
     mcnemar,
@@ -113,6 +114,16 @@ def test_the_far_tails_are_finite() -> None:
     assert t_cdf(1e200, 3) == 1
     assert normal_quantile(1e-300) == pytest.approx(-37.0471, abs=1e-4)
     assert t_quantile(0.5, 7) == normal_quantile(0.5) == 0
+
+
+@pytest.mark.parametrize(
+    ("x", "df", "share"), [(12, 700, 1.329525e-30), (40, 5000, 4.207425e-304), (9, 40, 1.840082e-11)]
+)
+def test_the_digits_of_a_small_tail_are_there(x: float, df: float, share: float) -> None:
+    """Also where the square of x is below df: of thousands of examples a clear difference never has a p of 0."""
+    assert t_upper(x, df) == pytest.approx(share, rel=1e-3)
+    changes = [0.1 * (n % 10 < 2) for n in range(5000)]
+    assert 0 < paired_difference([0.0] * 5000, changes, bounds=(0.0, 1.0)).p_value < 1e-100
 
 
 @given(n=st.integers(1, 60), k=st.integers(0, 59), p=st.floats(0.01, 0.99))

@@ -17,7 +17,7 @@ from textgrad_engine.report.notes import lost
 from textgrad_engine.report.view import size
 from textgrad_engine.report.words import count, duration, interval, plural, score
 from textgrad_engine.train import Evaluation
-from textgrad_engine.train.scores import ALIKE
+from textgrad_engine.train.scores import ALIKE, apart
 
 
 def as_document(subject: Subject, done: Done) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def short_of(evaluation: Evaluation, least: float) -> str:
     if math.isinf(at_worst):
         return f"{plural(lost, 'answer')} missing, so the score may be below --at-least {least:g}"
     counted = f", with the lowest score for {plural(lost, 'missing answer')}" if lost else ""
-    return f"the score {score(at_worst)} is below --at-least {least:g}{counted}"
+    return f"the score {apart(at_worst, least)[0]} is below --at-least {least:g}{counted}"
 
 
 def _shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> str:

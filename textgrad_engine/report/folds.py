@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -17,9 +16,9 @@ from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, count, duration, interval, plural, score
 from textgrad_engine.store.files import typed
 from textgrad_engine.store.folds import Folds
+from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult
-from textgrad_engine.train.statistics import needed_n
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -149,18 +148,13 @@ def advice_of(folds: Folds, path: Path) -> list[str]:
 
 def _enough(found: CrossValidation) -> str:
     """How many examples would show the difference that was seen, in words; "" where no number would."""
-    assert found.comparison is not None
-    if found.comparison.clusters:  # it would take more of these
+    assert found.seed is not None
+    assert found.best is not None
+    needed = enough_examples(found.seed, found.best)
+    if needed is None:
         return ""
-    pairs = zip(*(() if each is None else each.scores for each in (found.seed, found.best)))
-    changes = [after - before for before, after in pairs if before is not None and after is not None]
-    if len(changes) < 2 or not (spread := statistics.stdev(changes)):
-        return ""
-    try:
-        needed = needed_n(found.comparison.difference, sd=spread)
-    except ValueError:
-        return ""
-    return f": some {float(f'{needed:.1g}'):,.0f} examples show a difference of that size 4 times in 5"
+    step = 10 ** max(0, len(str(needed)) - 2)
+    return f": some {count(-(-needed // step) * step)} examples show a difference of that size 4 times in 5"
 
 
 def against_controls(found: CrossValidation) -> Iterator[str]:

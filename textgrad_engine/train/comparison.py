@@ -21,6 +21,7 @@ from textgrad_engine.train.statistics import (
     clustered_error,
     max_t,
     minimum_detectable_effect,
+    needed_alike,
     paired_difference,
     sign_flip,
     verdict,
@@ -81,7 +82,7 @@ class Comparison:
             return f"on {self.lost} examples answers were lost that were there before, more than chance loses"
         size = f"n = {self.n}"
         if self.clusters is not None:
-            size += f" in {self.clusters} clusters"
+            size += f" in {self.clusters} cluster{'' if self.clusters == 1 else 's'}"
         if self.candidates > 1:
             size += f" and {self.candidates} candidates tried"
         if self.detectable is None:
@@ -95,7 +96,7 @@ class Comparison:
 
     def __str__(self) -> str:
         low, high = self.interval
-        chance = f"p = {self.p_value:.2g}"
+        chance = f"p = {self.p_value:.2g}" if self.p_value else "p < 1e-300"
         if self.adjusted is not None:
             chance += f" (of {self.candidates} candidates: {self.adjusted:.2g})"
         said = f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
@@ -174,6 +175,29 @@ def compare(
         bounds=_bounds(before, after),
         lost=lost,
     )
+
+
+def enough_examples(before: Evaluation, after: Evaluation) -> int | None:
+    """With how many examples like these a comparison would find the gain that was seen, 4 times in 5.
+
+    None where there is no gain or no more examples than these are told, nobody knows how the examples differ, or they
+    come in clusters, of which it would take more.
+
+    Args:
+        before: the scores of the first program.
+        after: those of the second one on the same examples.
+    """
+    pairs = [pair for pair in zip(before.scores, after.scores) if None not in pair]
+    if not pairs or before.clusters or after.clusters:
+        return None
+    old, new = ([pair[side] or 0.0 for pair in pairs] for side in (0, 1))
+    limits = known_limits(_limits(before, after), old, new)
+    differences = [b - a for a, b in zip(old, new)]
+    try:
+        needed = needed_alike(differences, None if limits is None else limits[1] - limits[0])
+    except ValueError:
+        return None
+    return needed if needed > len(pairs) else None
 
 
 def _check_same_examples(before: Evaluation, other: Evaluation) -> None:

@@ -78,8 +78,8 @@ def t_upper(x: float, df: float) -> float:
         ValueError: df is not above 0.
 
     Example:
-        >>> round(t_upper(2.228139, 10), 6)
-        0.025
+        >>> round(t_upper(2.228139, 10), 6), f"{t_upper(12, 700):.1e}"
+        (0.025, '1.3e-30')
     """
     if not df > 0:
         raise ValueError(f"degrees of freedom are above 0, got df={df}")
@@ -87,7 +87,7 @@ def t_upper(x: float, df: float) -> float:
         return 0.5 * math.erfc(x / math.sqrt(2))
     if math.isinf(x):
         return 0.0
-    if x * x < df:  # by the part below x: df / (df + x²) would round to 1, and the digits of a small x be lost
+    if x * x * (df + 2) < 3 * df:  # by the part below x, whose fraction converges here, and whose digits are all there
         return 0.5 - 0.5 * incomplete_beta(0.5, df / 2, x * x / (df + x * x))
     return 0.5 * incomplete_beta(df / 2, 0.5, df / (df + x * x))
 

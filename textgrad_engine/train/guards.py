@@ -11,7 +11,7 @@ from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_number
-from textgrad_engine.train.scores import ALIKE
+from textgrad_engine.train.scores import ALIKE, apart
 
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
@@ -168,7 +168,7 @@ class Guarded:
             if new is None:
                 worse.append(f"{self.names[position]} must never break: it could not be run")
             elif old is not None and new < old - ALIKE:
-                worse.append(f"{self.names[position]} must never break: {old:.3f} -> {new:.3f}")
+                worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}")
         more = len(worse) - _MOST_TOLD
         found = [*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else [])]
         for column, value, floor, own in self.slices:
@@ -185,7 +185,8 @@ class Guarded:
             fell = not both or sum(new - old for old, new in both) < -ALIKE
             if mean < floor - ALIKE and fell:
                 was = f"{sum(old for old, _ in both) / len(both):.3f} -> " if both else ""
-                found.append(f"{told}: {was}{mean:.3f}" + (f", as {lost} could not be run" if lost else ""))
+                why = f", as {lost} could not be run" if lost else ""
+                found.append(f"{told}: {was}{apart(mean, floor)[0]}{why}")
         return "; ".join(found)
 
     def standing(
@@ -213,7 +214,7 @@ class Guarded:
                 known = [score for n in own if (score := scores[n]) is not None]
                 means.append(sum(known) / len(known) if known else None)
             reached = means[1] is not None and means[1] >= floor - ALIKE
-            was, now = ("not measured" if mean is None else f"{mean:.3f}" for mean in means)
+            was, now = ("not measured" if mean is None else apart(mean, floor)[0] for mean in means)
             stands = "is reached" if reached else "is not reached"
             lost = sum(best[n] is None for n in own)
             but = f", without {lost} that could not be run" if lost and means[1] is not None else ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from textgrad_engine.train.distributions import incomplete_beta, normal_cdf, normal_quantile, t_quantile
 from textgrad_engine.train.intervals import mcnemar
@@ -120,14 +120,7 @@ def needed_n(
         if ((z + max(beta, 0.0)) * sd / effect) ** 2 > _MOST:
             raise ValueError(f"a difference of {effect} with sd={sd} needs more than {_MOST} examples")
         seen = functools.partial(minimum_detectable_effect, sd=sd, largest=largest, power=power, alpha=alpha)
-        n = 2
-        while seen(n) > effect:
-            n *= 2
-        low = n // 2
-        while n - low > 1:
-            middle = (low + n) // 2
-            low, n = (low, middle) if seen(middle) <= effect else (middle, n)
-        return n
+        return _first_found(lambda n: seen(n) <= effect, 2)
     assert discordance is not None
     if effect > discordance:
         raise ValueError(
@@ -146,6 +139,55 @@ def needed_n(
     while mcnemar_power(n, effect, discordance, alpha) < power:
         n += 1
     return n
+
+
+def needed_alike(
+    differences: Sequence[float], largest: float | None = None, *, power: float = 0.8, alpha: float = 0.05
+) -> int:
+    """How many examples a paired comparison needs to find a gain, where they change as these did.
+
+    `needed_n` supposes normal differences, of which some are falls. Where none was seen, as where a few examples gain a
+    little and the others stay, an interval between known limits allows for the largest fall that there can be, and is
+    above 0 much later.
+
+    Args:
+        differences: of the examples that there are; their mean is the gain.
+        largest: the largest difference that there can be, where the limits of the scores are known. Where all
+            differences are of that size or 0, the test is McNemar's.
+        power: the chance to find the gain.
+        alpha: the chance to find one where there is none (two-sided).
+
+    Raises:
+        ValueError: the mean is not above 0, the differences are all equal, an argument is out of range, or it would
+            take more than 10^9 examples.
+
+    Example:
+        >>> few_gain_a_little = [0.1] * 3 + [0.0] * 7
+        >>> needed_alike(few_gain_a_little), needed_alike(few_gain_a_little, largest=1.0)
+        (23, 119)
+    """
+    n = len(differences)
+    gain = math.fsum(differences) / n
+    if not gain > 0:
+        raise ValueError(f"there is no gain to be found, as the mean difference is {gain}")
+    if largest is not None and all(abs(each) in (0, largest) for each in differences):
+        share = sum(map(bool, differences)) / n
+        return needed_n(min(gain / largest, share), discordance=share, power=power, alpha=alpha)
+    squares = math.fsum((each - gain) ** 2 for each in differences)
+    sd = math.sqrt(squares / (n - 1)) if n > 1 else 0.0
+    least = needed_n(gain, sd=sd, power=power, alpha=alpha)
+    if largest is None:
+        return least
+    falls, rises = (
+        (sum(map(bool, part)) / n, math.fsum(each * each for each in part) / n)
+        for part in ([min(each, 0.0) for each in differences], [max(each, 0.0) for each in differences])
+    )
+
+    def found(count: int) -> bool:
+        seen = gain - t_quantile(power, count - 1) * sd / math.sqrt(count)
+        return _leaves_out_0(count, seen, sd, largest, falls, rises, t_quantile(1 - alpha / 2, count + 1))
+
+    return _first_found(found, least)
 
 
 def mcnemar_power(n: int, effect: float, discordance: float, alpha: float = 0.05) -> float:
@@ -237,8 +279,30 @@ def _is_found(n: int, sd: float, largest: float, falls_short: float, width: floa
     falls = normal_cdf(-at)  # the share of differences below 0, and what these add to the squares of all
     below = sd * sd * ((at * at + 1) * falls - at * math.exp(-at * at / 2) / math.sqrt(2 * math.pi))
     above = mean * mean + sd * sd - below
-    down = math.sqrt((largest * largest + n * below) / (1 + n * falls))
-    up = math.sqrt((largest * largest + n * above) / (1 + n * (1 - falls)))
+    return _leaves_out_0(n, mean, sd, largest, (falls, below), (1 - falls, above), width)
+
+
+def _leaves_out_0(
+    n: int,
+    mean: float,
+    sd: float,
+    largest: float,
+    falls: tuple[float, float],
+    rises: tuple[float, float],
+    width: float,
+) -> bool:
+    """Whether the interval of such differences with `pseudo_differences` is above 0.
+
+    Args:
+        n: how many.
+        mean: of them.
+        sd: their standard deviation.
+        largest: the largest that there can be.
+        falls: the share of those below 0, and what they add to the mean square of all.
+        rises: the same of those above.
+        width: half of the interval, in standard errors.
+    """
+    down, up = (math.sqrt((largest * largest + n * square) / (1 + n * share)) for share, square in (falls, rises))
     centre = (n * mean + up - down) / (n + 2)
     squares = (n - 1) * sd * sd + n * mean * mean + up * up + down * down - (n + 2) * centre * centre
     return centre >= width * math.sqrt(max(0.0, squares) / (n + 1) / (n + 2))
@@ -255,6 +319,21 @@ def _bisected(found: Callable[[float], bool], low: float, high: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if found(middle) else (middle, high)
     return high
+
+
+def _first_found(found: Callable[[int], bool], least: int) -> int:
+    """The fewest examples, `least` or more, with which something is found; with more of them it is, too."""
+    if found(least):
+        return least
+    low, n = least, 2 * least
+    while not found(n):
+        if n > _MOST:
+            raise ValueError(f"it needs more than {_MOST} examples")
+        low, n = n, 2 * n
+    while n - low > 1:
+        middle = (low + n) // 2
+        low, n = (low, middle) if found(middle) else (middle, n)
+    return n
 
 
 def _check(sd: float | None, discordance: float | None, largest: float | None, power: float, alpha: float) -> None:

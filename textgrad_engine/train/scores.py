@@ -39,6 +39,21 @@ def finite_scores(name: str, values: Iterable[float]) -> list[float]:
     return numbers
 
 
+def apart(first: float, second: float) -> tuple[str, str]:
+    """Two scores with three decimals, or with as many as tell them apart where they are not alike.
+
+    Example:
+        >>> apart(0.5, 0.25), apart(0.8998, 0.9), apart(0.7, 0.7)
+        (('0.500', '0.250'), ('0.8998', '0.9000'), ('0.700', '0.700'))
+    """
+    if abs(first - second) > ALIKE:
+        for decimals in range(3, 10):
+            told = f"{first:z.{decimals}f}", f"{second:z.{decimals}f}"
+            if told[0] != told[1]:
+                return told
+    return f"{first:z.3f}", f"{second:z.3f}"
+
+
 def same_length(before: Sequence[Any], after: Sequence[Any]) -> None:
     """Refuse pairs that are none.
 

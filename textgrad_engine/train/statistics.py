@@ -25,7 +25,7 @@ from textgrad_engine.train.intervals import (
 )
 from textgrad_engine.train.margin import lowest_mean, needed_for_margin, shown_margin
 from textgrad_engine.train.permutation import max_t, sign_flip
-from textgrad_engine.train.power import mcnemar_power, minimum_detectable_effect, needed_n
+from textgrad_engine.train.power import mcnemar_power, minimum_detectable_effect, needed_alike, needed_n
 from textgrad_engine.train.repeats import Spread, item_means, variance_split
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "mcnemar_power",
     "mean_interval",
     "minimum_detectable_effect",
+    "needed_alike",
     "needed_for_margin",
     "needed_n",
     "normal_cdf",
