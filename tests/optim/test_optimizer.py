@@ -650,6 +650,19 @@ def test_what_a_notebook_shows_of_it_are_the_groups_and_their_settings() -> None
     assert {"    params: ['first']", "    max_edits: 2", "    momentum: 3"} <= set(lines[:other])
     assert {"    params: ['second']", "    max_edits: 4", "    momentum: 3"} <= set(lines[other:])
     assert max(map(len, lines)) < 120
+    many = TGD([parameter(role=f"prompt of part {number}") for number in range(9)])
+    assert repr(many).splitlines()[2].endswith("…")
+
+
+def test_feedback_that_is_no_variable_is_refused_before_a_step() -> None:
+    """A list takes anything; the step that reads it says what is wrong, and writes nothing."""
+    prompt = parameter()
+    prompt.grad.append("shorter")  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"grad of Variable 'prompt' holds Variables, got str: 'shorter'; write Variable\(text\)"
+    ):
+        TGD([prompt], model=adds()).step()
+    assert prompt.data == "text"
 
 
 @pytest.mark.parametrize("then", ["more", "again", "back"])

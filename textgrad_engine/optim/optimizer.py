@@ -18,7 +18,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
-from textgrad_engine.optim.noted import Before, check_written, note
+from textgrad_engine.optim.noted import Before, check_heard, check_written, note
 from textgrad_engine.optim.param_groups import given_as, groups_of, trained_in, warn_of_frozen_nowhere, warn_of_shared
 from textgrad_engine.optim.saved import check_owner, check_sizes, remembered_in, state_of
 from textgrad_engine.optim.search.objective import Objective
@@ -209,7 +209,8 @@ class Optimizer:
             lines.append(f"Parameter Group {number}")
             roles = [variable.role for variable in group["params"]]
             settings = {"params": roles} | {name: group[name] for name in sorted(group) if name != "params"}
-            lines += [f"    {name}: {value!r:.80}" for name, value in settings.items()]
+            shown = {name: repr(value) for name, value in settings.items()}
+            lines += [f"    {name}: {s if len(s) <= 80 else s[:79] + '…'}" for name, s in shown.items()]
         return "\n".join([*lines, ")"])
 
     @names_told
@@ -326,6 +327,7 @@ class Optimizer:
                 hook(self, args, kwargs)
             steps, said, variables = self.steps, self.changes, self.variables()
             data = [each.data for each in variables]
+            check_heard(variables)
             before = [Before(str(each.data), self.origins(each), list(each.grad)) for each in variables]
             yield
             check_written(type(self).__name__, variables, data)
