@@ -243,6 +243,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
     "ops.text_loss": lambda: {
         "prediction": value(), "instructions": "a", "target": "b", "inputs": {"a": "b"}, "model": MODEL, "images": 1
     },
+    "ops.unbind": lambda: {"batch": tg.Variable(["a"])},
     "optim.BeamSearch": lambda: searched(
         proposer=proposers.Rewrite(), beam=2, rounds=2, batch_size=2, gradients=2, errors=2, edits=2, paraphrases=1,
         successors=2, selection="ucb", evaluations=2, max_edits=2, **TOKENS,

@@ -29,6 +29,12 @@ class Broken(Function):
         ("gradients", "; here it is .grad"),
         ("reset_gradients", "; here it is .grad = None"),
         ("detach_", r"; here it is \.detach\(\)"),
+        ("mean", r"; here it is ops\.sum\(losses\) / len\(losses\)$"),
+        (
+            "strip",
+            r"; here it is \.data\.strip\(\), which ops\.straight_through\(result, answer\) joins to the answer$",
+        ),
+        ("split", r"; here it is ops\.split$"),
         ("no_such", "'Variable' object has no attribute 'no_such'(?!;)"),
     ],
 )

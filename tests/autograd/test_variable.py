@@ -194,8 +194,8 @@ def test_what_a_variable_has_in_it_is_asked_as_of_its_data():
         func.vmap(lambda letter: "Ada" in letter)(["Ada", "Bob"])
 
 
-def test_iterating_over_a_variable_is_an_error():
-    """Pieces made by a for loop would have no graph."""
+def test_iterating_over_a_variable_that_is_no_batch_is_an_error():
+    """Pieces of a text made by a for loop would have no graph."""
     with pytest.raises(TypeError, match=r"'draft' cannot be iterated over.*ops\.split"):
         list(tg.Variable("text", role="draft"))
     with pytest.raises(TypeError, match=r"'draft' cannot be iterated over.*ops\.split"):

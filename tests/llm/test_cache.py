@@ -232,6 +232,25 @@ def test_models_that_nothing_tells_apart_are_refused_when_asked_for_and_passed_o
     assert len(model.requests) == 2
 
 
+@pytest.mark.parametrize(("key", "free", "said"), [(None, False, 1), ("mine", False, 0), (None, True, 0)])
+def test_that_a_model_that_costs_is_not_cached_is_told_once(tmp_path, ask, caplog, key, free, said):
+    """Whoever opens the block counts on paying once; outside of it nobody does, and a free model owes nothing."""
+    model = paid(lambda request: "x", cache_key=key)
+    model.free = free
+    given = resolve(model)
+
+    async def main():
+        await given.complete(ask())
+        assert caplog.messages == []
+        with caching(tmp_path):
+            await given.complete(ask())
+            await given.complete(ask())
+
+    asyncio.run(main())
+    assert len([each for each in caplog.messages if "answers of 'mine' are not cached" in each]) == said
+    assert all("Give it an attribute cache_key" in each for each in caplog.messages)
+
+
 def test_a_request_that_has_no_json_is_refused(tmp_path, ask):
     """Silently uncached would be an option accepted and ignored."""
     request = ask(config=GenerateConfig(extra={"odd": object()}))

@@ -754,7 +754,7 @@ def test_a_judge_of_ones_own_words_may_leave_slots_out() -> None:
     [
         ({"scale": (0, 10)}, 7, "scored 7 on a scale from 0 (worst) to 10 (best) by a check of tone."),
         ({}, 0.1 + 0.2, "scored 0.3 (1 is full marks) by a check of tone."),
-        ({}, 0.7 + 0.2 + 0.1, "scored 0.9999999999999999 (1 is full marks) by a check of tone."),
+        ({}, 0.9999999999, "scored 0.9999999999 (1 is full marks) by a check of tone."),
         (
             {"scale": (0, 2345678)},
             1234567,
@@ -772,6 +772,17 @@ def test_a_score_is_said_with_its_scale(settings: dict[str, Any], score: float, 
     """Seven of ten and seven of seven ask for different changes."""
     _, explanation = ops.deterministic_evaluator(Variable("hi"), None, lambda text: score, "tone", **settings)
     assert f"The answer was {said_so}\n" in explanation.data
+
+
+@pytest.mark.parametrize("score", [0.7 + 0.2 + 0.1, math.nextafter(1.0, 2.0), sum([0.02] * 50)])
+@pytest.mark.parametrize("scale", [None, (0, 1)])
+def test_full_marks_in_parts_are_full_marks(score: float, scale: tuple[int, int] | None) -> None:
+    """Floats add up to a little less, or more: that is neither wrong nor beyond the scale, and nobody is asked."""
+    answer = Variable("hi", role="answer", requires_grad=True)
+    found, _ = ops.deterministic_evaluator(answer, None, lambda text: score, "tone", scale=scale)
+    found.backward()
+    assert score != 1
+    assert (found.data, answer.grad) == (1, [])
 
 
 def test_criticism_goes_to_the_prediction_as_it_is() -> None:

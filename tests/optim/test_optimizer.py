@@ -12,7 +12,7 @@ import pytest
 from textgrad_engine import Variable, dispatch, no_grad, optim
 from textgrad_engine.errors import CallCancelled
 from textgrad_engine.optim import TGD
-from textgrad_engine.optim.contracts import Requires
+from textgrad_engine.optim.contracts import FrozenLines, Requires
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.testing import FunctionModel
@@ -43,6 +43,25 @@ def test_a_phrase_that_only_some_texts_have_is_warned_of(caplog: pytest.LogCaptu
     assert not warned(reader)
     assert not warned(reader, parameter("Say the code.", "other"))
     assert not warned({"params": [reader], "constraints": []}, {"params": [sorter]})
+
+
+def test_a_frozen_line_that_no_text_has_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """A slip of the pen protects nothing; what stands in one text of any group does, for all groups have it."""
+
+    def warned(contract: FrozenLines) -> list[str]:
+        caplog.clear()
+        groups = [
+            {"params": [parameter("Sort.\n Be kind.", "sorter")]},
+            {"params": [parameter("<p>\nx\n</p>", "policy")]},
+        ]
+        optim.TGD(groups, constraints=[contract])
+        return caplog.messages
+
+    (said,) = warned(FrozenLines(["Be kind.", "Be kin."]))
+    assert said.startswith("TGD is to freeze 'Be kin.', and none of its texts has that")
+    assert "'<q>'" in warned(FrozenLines(between=("<q>", "</q>")))[0]
+    assert not warned(FrozenLines(["Be kind."], between=("<p>", "</p>")))
+    assert not warned(FrozenLines(lambda line: line.startswith("#")))
 
 
 def test_a_forgotten_init_of_the_base_is_named() -> None:
@@ -350,6 +369,33 @@ def test_a_step_of_ones_own_writes_texts() -> None:
     assert prompt.data == "one"
 
 
+def test_what_is_remembered_of_a_parameter_begins_as_an_empty_dict() -> None:
+    """PyTorch's idiom: look whether there is a state, and begin one; it is saved, loaded and copied with the rest."""
+
+    class Counting(optim.Optimizer):
+        def __init__(self, params: Any) -> None:
+            super().__init__(params, {})
+
+        def step(self, closure: Any = None) -> None:
+            for prompt in self.param_groups[0]["params"]:
+                state = self.state[prompt]
+                if len(state) == 0:
+                    state["seen"] = 0
+                state["seen"] += 1
+                prompt.data += "!"
+
+    prompt = parameter()
+    optimizer, later = Counting([prompt]), Counting([parameter("other")])
+    optimizer.step()
+    optimizer.step()
+    later.load_state_dict(json.loads(json.dumps(optimizer.state_dict())))
+    later.step()
+    again = copy.deepcopy(later)
+    again.step()
+    assert [each.state[each.variables()[0]]["seen"] for each in (optimizer, later, again)] == [2, 3, 4]
+    assert later.state[parameter("new")] == {}
+
+
 def test_a_step_that_nobody_would_await_is_refused() -> None:
     """When the class is made, as a run would go on without it."""
     with pytest.raises(TypeError, match=r"Later\.step is an `async def`, and nobody awaits a step: write `def step`"):
@@ -604,6 +650,19 @@ def test_what_a_notebook_shows_of_it_are_the_groups_and_their_settings() -> None
     assert {"    params: ['first']", "    max_edits: 2", "    momentum: 3"} <= set(lines[:other])
     assert {"    params: ['second']", "    max_edits: 4", "    momentum: 3"} <= set(lines[other:])
     assert max(map(len, lines)) < 120
+    many = TGD([parameter(role=f"prompt of part {number}") for number in range(9)])
+    assert repr(many).splitlines()[2].endswith("…")
+
+
+def test_feedback_that_is_no_variable_is_refused_before_a_step() -> None:
+    """A list takes anything; the step that reads it says what is wrong, and writes nothing."""
+    prompt = parameter()
+    prompt.grad.append("shorter")  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"grad of Variable 'prompt' holds Variables, got str: 'shorter'; write Variable\(text\)"
+    ):
+        TGD([prompt], model=adds()).step()
+    assert prompt.data == "text"
 
 
 @pytest.mark.parametrize("then", ["more", "again", "back"])

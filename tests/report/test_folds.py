@@ -14,12 +14,12 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.llm import Usage
-from textgrad_engine.report import folds_as_json, page_of_folds, render_folds
+from textgrad_engine.report import folds_as_json, page_of_folds, render, render_folds
 from textgrad_engine.report.folds import folds_in_a_line
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import Folds, read_folds, write_folds
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import Control, Controls, Trainer, cross_validate
+from textgrad_engine.train import Control, Controls, CrossValidation, Trainer, cross_validate
 from textgrad_engine.train.controls import CONTROLS
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m & say yes"
@@ -56,6 +56,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Folds]:
         return read_folds(path)
 
     return copy
+
+
+@pytest.mark.parametrize("show", [render, render_folds])
+def test_what_is_no_run_and_no_folder_of_folds_is_told_what_shows_it(show: Any) -> None:
+    """What `cross_validate` gave is neither; nor is the name of a folder."""
+    nothing = CrossValidation((), None, None, None, None, 0, 0.0)
+    for given, named in ((nothing, "CrossValidation"), ("runs/a", "'runs/a'"), (None, "None")):
+        with pytest.raises(TypeError, match=rf"^{show.__name__}: .* must be .*, got .*{named}; .*print"):
+            show(given)
 
 
 def test_what_others_wrote_is_text(made: Any, tmp_path: Path) -> None:

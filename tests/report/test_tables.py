@@ -83,6 +83,19 @@ def test_too_few_failures_to_win_on_are_named(
 
 
 @pytest.mark.parametrize(
+    ("scores", "scale", "said"),
+    [((0.0, 60.0), None, True), ((0.0, 60.0), (0.0, 100.0), False), ((0.0, 1.0), None, False)],
+)
+def test_scores_whose_end_nobody_knows_are_named(
+    changed: Any, scores: tuple[float, ...], scale: tuple[float, float] | None, said: bool
+) -> None:
+    """An interval from -23 to 79 of percents is no slip of ours; the metric has to say where they end."""
+    val = Evaluation(("a", "b"), scores, ("", ""), {}, scale=scale)
+    text = " ".join(render(changed(seed_val=val)).split())
+    assert ("The loss names no scale, and scores are not from 0 to 1" in text) == said
+
+
+@pytest.mark.parametrize(
     ("seed", "after", "said"),
     [((0.0, 0.0), (0.0, 0.0), True), ((0.0, 0.0), (0.0, 0.5), False), ((0.0, 1.0), (0.0, 0.0), False)],
 )

@@ -66,10 +66,15 @@ def fit() -> Callable[..., Any]:
     """Trains a toy program; returns its result."""
 
     def run(
-        folder: RunFolder | None, model: Any = answer, callbacks: Any = (), prompt: str = "Repeat.", **settings: Any
+        folder: RunFolder | None,
+        model: Any = answer,
+        callbacks: Any = (),
+        prompt: str = "Repeat.",
+        kind: Callable[[Any], optim.Optimizer] = optim.TGD,
+        **settings: Any,
     ) -> Any:
         program = nn.ChatCompletion("{word}", system=nn.Parameter(prompt, role="system prompt"))
-        optimizer = optim.TGD(program.parameters())
+        optimizer = kind(program.parameters())
         optimizer.to_the_end = True  # so that `max_steps` says how far it goes
         given = {"max_steps": 1, "batch_size": 2, "callbacks": (*([folder] if folder else []), *callbacks), **settings}
         with tg.use_models(forward=model if hasattr(model, "complete") else FunctionModel(model)):

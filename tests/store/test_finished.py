@@ -219,6 +219,10 @@ def test_a_budget_that_has_no_room_for_it_is_told(tmp_path: Path, fit: Any) -> N
             r"begins with the text system = 'Repeat it\.' instead of the text system = 'Repeat\.'",
         ),
         ({"max_steps": 2}, "begins with 2 steps at most instead of 1 steps at most"),
+        (
+            {"kind": optim.PatchSearch, "max_steps": None},
+            "begins with optimizer='PatchSearch' instead of optimizer='TGD'",
+        ),
         ({"batch_size": 1}, "begins with batch_size=1 instead of batch_size=2"),
         ({"feedback_batch_size": 2}, "begins with feedback_batch_size=2 instead of feedback_batch_size=1"),
     ],

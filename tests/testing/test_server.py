@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from textgrad_engine import errors
+import textgrad_engine as tg
+from textgrad_engine import errors, nn
 from textgrad_engine.llm import Completion, Message, Request, ResponseFormat, budget, innermost, meter, resolve
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel
@@ -34,6 +35,7 @@ def post(server, body=HELLO, path="/v1/chat/completions", method="POST", headers
         (errors.ServerFailed("x", status=503), 503, "bad_gateway"),
         (errors.MalformedResponse("x"), 502, "bad_gateway"),
         (ZeroDivisionError("bug"), 500, "server_error"),
+        (errors.ScriptError("x"), 400, "invalid_request_error"),
     ],
 )
 def test_errors_of_the_model_become_what_an_endpoint_would_say(error, status, code):
@@ -62,6 +64,15 @@ def test_requests_that_are_wrong_are_refused(asked, status):
         got, body, _ = post(server, **asked)
     assert got == status
     assert body["error"]["message"]
+
+
+def test_a_slip_in_a_script_is_told_at_once():
+    """Taken for an outage, it would be waited for, and asked again and again."""
+    with LoopbackServer(ScriptedModel(["Rome"])) as server:
+        model = resolve("m", base_url=server.base_url, api_key="any")
+        with tg.use_models(forward=model), pytest.raises(errors.BadRequest, match="1 answers and this is request 2"):
+            [str(nn.ChatCompletion("{q}")(q=question)) for question in ("Italy?", "France?")]
+    assert server.requests == 2
 
 
 def test_a_server_with_a_key_wants_it():

@@ -31,7 +31,7 @@ def test_bounds_need_a_scale() -> None:
     assert scored(5.0, None, 3.0, scale=(1.0, 5.0)).bounds == pytest.approx((3.0, 13 / 3))
     assert scored(5.0, None, 3.0).bounds is None
     assert scored(7.0, None, scale=(1.0, 5.0)).bounds is None
-    assert str(scored(5.0, None, 3.0)).endswith("on 2 examples, 1 unanswered")
+    assert str(scored(5.0, None, 3.0)).endswith("on 2 examples, 1 unanswered, by a loss that names no scale")
 
 
 def test_on_a_scale_without_an_end_the_other_one_bounds() -> None:

@@ -158,6 +158,23 @@ def test_two_rows_with_one_id_are_an_error() -> None:
         evaluate(nn.ChatCompletion("{word}"), rows(2, id="a"), nn.ExactMatch())
 
 
+@pytest.mark.parametrize("metric", [lambda said, wanted: said.split() == wanted, lambda gold, pred: gold.label == pred])
+def test_a_function_of_plain_texts_is_told_how_it_becomes_a_loss(metric: Any) -> None:
+    """It gets as far as the first thing that a text can do and a Variable cannot; a loss that is a module knows."""
+    program = nn.ChatCompletion("{word}", model=echo())
+    with pytest.raises((AttributeError, TypeError)) as caught:
+        evaluate(program, rows(2), metric)
+    assert any("nn.Metric(function, purpose) makes one" in note for note in caught.value.__notes__)
+
+    class Own(nn.Module):
+        def forward(self, prediction: Any, target: str) -> Any:
+            return metric(prediction, target)
+
+    with pytest.raises((AttributeError, TypeError)) as caught:
+        evaluate(program, rows(2), Own())
+    assert not any("nn.Metric" in note for note in caught.value.__notes__)
+
+
 def test_a_loss_in_words_is_no_score() -> None:
     """The message names the losses that are."""
     model = ScriptedModel(["x", {"nothing_wrong": False, "criticism": "too short"}])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import nn
+from textgrad_engine import data, nn
 from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import PatchSearch, RandomSearch
@@ -51,6 +51,22 @@ def fit(task: SimulatedTask, *, before: Any = None, test: bool = True, search: A
             task.test if test else None,
         )  # fmt: skip
     return result, program, model
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_sampler_that_a_search_does_not_ask_is_named(
+    task: SimulatedTask, caplog: pytest.LogCaptureFixture, own: bool
+) -> None:
+    """It draws what fails; whoever weighs rare examples by a sampler would wait for them in vain."""
+    rows = task.train
+    sampler = data.WeightedRandomSampler([1.0] * len(rows), 8, seed=0) if own else None
+    program = task.program()
+    with tg.use_models(forward=task.model):
+        loader = data.DataLoader(rows, batch_size=4, sampler=sampler)
+        Trainer(max_steps=1).fit(program, task.loss, RandomSearch(program.parameters(), Unaided()), loader, task.val)
+    said = [each for each in caplog.messages if "does not ask the DataLoader's sampler" in each]
+    assert len(said) == own
+    assert all(each.startswith("RandomSearch draws") and "a WeightedRandomSampler;" in each for each in said)
 
 
 class Listener:

@@ -100,6 +100,22 @@ def test_it_ends_with_the_first_text_that_has_full_marks(name: str) -> None:
     assert ended.total.calls < went_on.total.calls
 
 
+@pytest.mark.parametrize("name", ["TGD", "PatchSearch"])
+def test_full_marks_of_weights_that_add_up_to_a_little_less_are_full_marks(name: str) -> None:
+    """0.6 + 0.3 + 0.1 is less than 1 in floats; so no step is paid for, and scores that are 0 or 1 count as such."""
+
+    class Three(nn.Module):
+        def forward(self, prediction: Any, target: str) -> Any:
+            first, second, third = (weight * nn.ExactMatch()(prediction, target) for weight in (0.6, 0.3, 0.1))
+            return first + second + third
+
+    here, plain = World(name), World(name)
+    result = here.fit(loss=Three(), test=[*TEST, *TRAIN])
+    assert (result.idle, result.steps) == (f"all 8 {ENDED}", ())
+    assert result.best_test is not None
+    assert result.best_test == plain.fit(test=[*TEST, *TRAIN]).best_test
+
+
 def test_a_search_still_tries_without_the_edits_that_it_kept() -> None:
     """So a line that came with a good one, and does nothing, goes; only patches are not asked for any more."""
 

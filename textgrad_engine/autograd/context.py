@@ -34,7 +34,7 @@ class Context:
         late: what forward came upon (NOTE [Late inputs] in ``late.py``); rules read it as `late_inputs`.
     """
 
-    saved_tensors = NotHere("saved_variables")
+    saved_tensors = NotHere(".saved_variables")
 
     needs_input_grad: tuple[bool, ...] = ()
     primals: tuple[Any, ...] = ()

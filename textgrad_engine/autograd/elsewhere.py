@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
+_OF_TEXT = ("casefold", "lower", "lstrip", "removeprefix", "removesuffix", "replace", "rstrip", "strip", "upper")
+
 NAMES = {
-    **dict.fromkeys(("value", "text", "content", "get_value", "set_value", "item", "numpy"), "data"),
-    **dict.fromkeys(("role_description", "get_role_description", "set_role_description", "role_desc"), "role"),
-    **dict.fromkeys(("gradients", "get_gradient_text", "get_gradient_and_context_text", "feedback"), "grad"),
-    **dict.fromkeys(("requires_opt", "trainable"), "requires_grad"),
-    **dict.fromkeys(("reset_gradients", "zero_grad"), "grad = None"),
-    "detach_": "detach()",
+    **dict.fromkeys(("value", "text", "content", "get_value", "set_value", "item", "numpy"), ".data"),
+    **dict.fromkeys(("role_description", "get_role_description", "set_role_description", "role_desc"), ".role"),
+    **dict.fromkeys(("gradients", "get_gradient_text", "get_gradient_and_context_text", "feedback"), ".grad"),
+    **dict.fromkeys(("requires_opt", "trainable"), ".requires_grad"),
+    **dict.fromkeys(("reset_gradients", "zero_grad"), ".grad = None"),
+    "detach_": ".detach()",
+    "mean": "ops.sum(losses) / len(losses)",
+    "unbind": "ops.unbind",
+    **{name: f".data.{name}(), which ops.straight_through(result, answer) joins to the answer" for name in _OF_TEXT},
+    **{name: f".data.{name}()" for name in ("endswith", "startswith")},
+    **dict.fromkeys(("split", "splitlines"), "ops.split"),
+    "format": "ops.format",
 }
-"""Ours by those of TextGrad, AdalFlow, Trace and PyTorch."""
+"""Ours by those of TextGrad, AdalFlow, Trace and PyTorch, and by the methods of a text."""
 
 
 class NotHere:
@@ -24,7 +32,7 @@ class NotHere:
     A subclass whose instances have attributes of their own may have it as one of these.
 
     Args:
-        here: what it is called here.
+        here: what it is called here; an attribute with its dot.
 
     Example:
         >>> from textgrad_engine import Variable
@@ -58,4 +66,4 @@ class NotHere:
         del value.__dict__[self.name]
 
     def _missing(self, owner: type) -> AttributeError:
-        return AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}; here it is .{self.here}")
+        return AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}; here it is {self.here}")

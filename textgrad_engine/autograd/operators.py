@@ -1,4 +1,4 @@
-"""What Python's operators do with a `Variable`: `+`, `*`, `/`, and the field of an answer, ``answer["label"]``.
+"""What Python's operators do with a `Variable`: `+`, `*`, `/`, the field of an answer, ``answer["label"]``, and a loop.
 
 They are operations of `ops`, which is above this file and registers them here when it is loaded. The first use of an
 operator sees to that.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textgrad_engine.autograd.value import Scalar, Value, label_of
@@ -44,6 +44,11 @@ class Operators(Value):
     field_rule: ClassVar[Callable[..., Variable]] = _registered_by("textgrad_engine.ops.field", "field_rule")
     """What ``answer["label"]`` does."""
 
+    unbind_rule: ClassVar[Callable[[Any], list[Variable]]] = _registered_by(
+        "textgrad_engine.ops.entries", "unbind_rule"
+    )
+    """What ``for entry in batch`` goes over."""
+
     def __add__(self, other: Variable | Scalar) -> Variable:
         return Operators.add_rule(self, other)
 
@@ -73,3 +78,9 @@ class Operators(Value):
 
     def __getitem__(self, key: str | int) -> Variable:
         return Operators.field_rule(self, key)
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(Operators.unbind_rule(self))
+
+    def __reversed__(self) -> Iterator[Variable]:  # Python's own would read fields by their numbers
+        return reversed(Operators.unbind_rule(self))

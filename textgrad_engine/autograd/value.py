@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -180,13 +180,6 @@ class Value:
 
     def __ge__(self, other: Value | Scalar) -> bool:
         return bool(self.data >= _data_of(other))
-
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError(
-            f"{label_of(self)} cannot be iterated over; use its .data, or ops.split for pieces that keep the graph"
-        )
-
-    __reversed__ = __iter__  # or Python would read it entry by entry
 
     def _shown(self) -> str:
         """The value as a repr shows it: long texts cut, and nothing waits."""

@@ -152,7 +152,9 @@ class Variable(Operators):
             items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
             for item in items:
                 if not isinstance(item, Variable):
-                    raise TypeError(f"grad holds Variables, got {type(item).__name__}: {item!r:.60}")
+                    raise TypeError(
+                        f"grad holds Variables, got {type(item).__name__}: {item!r:.60}; write Variable(text)"
+                    )
             self._grad = items
 
     def retain_grad(self) -> None:

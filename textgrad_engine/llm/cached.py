@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Awaitable, Coroutine, Iterator
 from contextvars import ContextVar
@@ -11,9 +12,7 @@ from typing import Any
 
 from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
-from textgrad_engine.errors import (
-    MalformedResponse,
-)
+from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.attachments import signed_again
 from textgrad_engine.llm.cache import DEFAULT_BYTES, Cache, always, open_cache
 from textgrad_engine.llm.cachekey import identity_of, keys_of
@@ -22,6 +21,12 @@ from textgrad_engine.llm.parsing import check_json, without_thoughts
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.scoped import setting
+
+_log = logging.getLogger("textgrad_engine.llm.cache")
+_NAMELESS = (
+    "it has no endpoint, and its name does not tell it from others. Give it an attribute cache_key, a text that "
+    "changes whenever its answers could"
+)
 
 
 def _fits(wanted: ResponseFormat, kept: Completion) -> bool:
@@ -55,12 +60,10 @@ class Cached(Wrapper):
         self.cache = cache
         self._identity = identity_of(inner)
         self._ambient = self._identity is not None and not is_free(inner)
+        self._untold = self._identity is None and not is_free(inner)  # in the log: once, as it is of every call
         self._format = defaults_of(inner).response_format
         if cache is not None and self._identity is None:
-            raise TypeError(
-                f"{innermost(inner)!r} cannot be cached: it has no endpoint, and its name does not tell it from "
-                "others. Give it an attribute cache_key, a text that changes whenever its answers could"
-            )
+            raise TypeError(f"{innermost(inner)!r} cannot be cached: {_NAMELESS}")
 
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Look the request up, or pass it on and keep the answer."""
@@ -68,6 +71,9 @@ class Cached(Wrapper):
         if cache is None and self._ambient:
             cache = _block.get()
         if cache is None:
+            if self._untold and _block.get() is not None:
+                self._untold = False
+                _log.warning("answers of %r are not cached: %s", self.name, _NAMELESS)
             return self.inner.complete(request)
         wanted = request.config.response_format or self._format
         fits = partial(_fits, wanted) if wanted is not None and wanted.has_model else always
@@ -93,7 +99,10 @@ async def _given(answer: Awaitable[Completion], request: Request, wanted: Respon
 @block
 @contextlib.contextmanager
 def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: int = DEFAULT_BYTES) -> Iterator[Cache]:
-    """Inside the block, what an endpoint answered before is not asked again; embedded models are asked as ever.
+    """Inside the block, what an endpoint answered before is not asked again; models that are free are asked as ever.
+
+    Those are the embedded ones and those for tests. Answers of a model of one's own are kept where it has a
+    ``cache_key``, a text that changes whenever its answers could.
 
     Equal requests get equal answers, also those sampled at a temperature; `repeat` asks for further samples. A run and
     `evaluate` do so themselves: a program that asks the same twice of one example gets two samples, but not at

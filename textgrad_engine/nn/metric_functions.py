@@ -74,15 +74,25 @@ class _Called:
 
     def __init__(self, loss: Callable[..., Any]) -> None:
         forward = getattr(loss, "forward", loss)
+        self._plain = told(loss) if inspect.isroutine(loss) else ""
         self._loss = loss if forward is not loss else scoring(loss)
         self._targeted, self._reads_inputs = takes_target(forward), names_inputs(forward)
 
     def __call__(self, prediction: Any, wanted: Any, fields: Mapping[str, Any] | None) -> Any:
         given = (prediction, wanted) if self._targeted else (prediction,)
-        if not self._reads_inputs:
-            return self._loss(*given)
-        known = None if fields is None else {name: value for name, value in fields.items() if value is not None}
-        return self._loss(*given, inputs=known)
+        named: dict[str, Any] = {}
+        if self._reads_inputs:
+            known = None if fields is None else {name: value for name, value in fields.items() if value is not None}
+            named = {"inputs": known}
+        try:
+            return self._loss(*given, **named)
+        except (AttributeError, TypeError) as error:
+            if self._plain:
+                error.add_note(
+                    f"{self._plain} was called as a loss, which is given Variables and gives one; of a function that "
+                    "scores plain texts, nn.Metric(function, purpose) makes one"
+                )
+            raise
 
 
 class CalledLosses:

@@ -7,6 +7,9 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import numbered
+from textgrad_engine.autograd.operators import Operators
+from textgrad_engine.autograd.value import label_of
+from textgrad_engine.kinds import told
 from textgrad_engine.ops.batching import Stack, Unbind
 from textgrad_engine.ops.sizes import note_size, size_of
 
@@ -39,6 +42,40 @@ def stacked(results: list[Variable]) -> Variable:
     return batch
 
 
+def unbind(batch: Variable) -> list[Variable]:
+    """The entries of a batch, each a Variable; feedback on an entry is feedback on that entry of the batch.
+
+    ``for entry in batch`` does the same. It waits where the operation that makes the batch does not know its size yet.
+
+    Raises:
+        TypeError: the value is no batch.
+
+    Example:
+        >>> prompt = Variable("Be brief.", role="prompt", requires_grad=True)
+        >>> first, second = unbind(Variable(["Sort. ", "Count. "]) + prompt)
+        >>> second.backward("shorter")
+        >>> second.data, [item.data for item in prompt.grad]
+        ('Count. Be brief.', ['shorter'])
+    """
+    if not isinstance(batch, Variable):
+        raise TypeError(f"unbind: takes a batch apart, a Variable whose data is a list; got {told(batch)}")
+    size = size_of(batch)
+    if size is None:
+        data = batch.data
+        if not isinstance(data, list):
+            raise TypeError(
+                f"{label_of(batch)} cannot be iterated over, as it is no batch; use its .data, or ops.split for pieces "
+                "that keep the graph"
+            )
+        size = len(data)
+    return _taken_apart(batch, size, "unbind")
+
+
+def _taken_apart(batch: Variable, size: int, call: str) -> list[Variable]:
+    entries = Unbind.apply(batch, size, call) if size else ()
+    return list(entries) if isinstance(entries, tuple) else [entries]
+
+
 def _columns(size: int, values: Sequence[Any], call: str) -> list[list[Any]]:
     taken: dict[int, list[Any]] = {}  # a variable in two places is taken apart once, and asked about once
     columns = []
@@ -49,7 +86,9 @@ def _columns(size: int, values: Sequence[Any], call: str) -> list[list[Any]]:
             columns.append(value)
         else:
             if id(value) not in taken:
-                entries = Unbind.apply(value, size, call) if size else ()
-                taken[id(value)] = list(entries) if isinstance(entries, tuple) else [entries]
+                taken[id(value)] = _taken_apart(value, size, call)
             columns.append(taken[id(value)])
     return columns
+
+
+Operators.unbind_rule = staticmethod(unbind)

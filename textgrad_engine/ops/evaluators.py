@@ -21,7 +21,7 @@ from textgrad_engine.kinds import told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
-from textgrad_engine.ops.scores import Reduction, as_scale, plain_number, reduced, successes
+from textgrad_engine.ops.scores import Reduction, as_scale, decimal_of, plain_number, reduced, successes
 from textgrad_engine.ops.what_if import described_change, edited_text
 
 
@@ -239,8 +239,8 @@ def _in_digits(number: float, full: float | None = None) -> str:
     Example:
         >>> _in_digits(0.1 + 0.2), _in_digits(2 / 3), _in_digits(1234567.89), _in_digits(0.00001234567)
         ('0.3', '0.6667', '1234567.89', '1.235e-05')
-        >>> _in_digits(0.99996, 1), _in_digits(0.7 + 0.2 + 0.1, 1)
-        ('0.99996', '0.9999999999999999')
+        >>> _in_digits(0.99996, 1), _in_digits(0.9999999999, 1)
+        ('0.99996', '0.9999999999')
     """
     short = f"{round(number, 4):.12g}" if abs(number) >= 1 else f"{number:.4g}"
     return str(number) if full is not None and float(short) >= full > number else short
@@ -263,6 +263,7 @@ async def _outcome(
             f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}. Several scores "
             "become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + 0.3 * ..."
         )
+    score = decimal_of(score)
     if scale is not None and not scale[0] <= score <= scale[1]:
         raise ScoreError(
             f"the metric {purpose!r} gave {score:g} on a scale from {scale[0]:g} to {scale[1]:g}; give it the scale= "

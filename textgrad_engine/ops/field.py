@@ -30,8 +30,8 @@ class _Field(Function):
         data = data_of(answer)
         if isinstance(data, list):
             raise TypeError(
-                f"field: got a batch of {len(data)} answers, and a field is read of one; read it of each, or inside "
-                "func.vmap"
+                f"field: got a batch of {len(data)} answers, and a field is read of one; read it of each in "
+                "ops.unbind(answers), or inside func.vmap"
             )
         value, problem = _read(str(data), path)
         if problem and default is None:

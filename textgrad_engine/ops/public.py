@@ -1,6 +1,7 @@
 """What there is in `textgrad_engine.ops`."""
 
 from textgrad_engine.ops.chat_completion import chat_completion
+from textgrad_engine.ops.entries import unbind
 from textgrad_engine.ops.evaluators import deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.feedback import critic, feedback_batch_size
@@ -32,4 +33,5 @@ __all__ = [
     "straight_through",
     "sum",
     "text_loss",
+    "unbind",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -93,6 +94,20 @@ def reduced(scores: list[Any], reduction: Reduction) -> Any:
             f"reduction_fn makes one number of the scores of a batch, and gave {type(made).__name__} {made!r:.60}"
         )
     return score
+
+
+def decimal_of(score: float) -> float:
+    """The decimal number that a score stands for, without what floats lose behind its last digits.
+
+    Products with weights add up to a little less than full marks, or a little more. Whether an answer is right, whether
+    scores are 0 or 1 alone, and whether they are within their scale, must not hang on that.
+
+    Example:
+        >>> 0.7 + 0.2 + 0.1, decimal_of(0.7 + 0.2 + 0.1), decimal_of(0.99999999), decimal_of(2 / 3) == 2 / 3
+        (0.9999999999999999, 1.0, 0.99999999, True)
+    """
+    near = round(score, 9) if isinstance(score, float) else score
+    return near if near != score and math.isclose(near, score, rel_tol=1e-13) else score
 
 
 def plain_number(value: Any) -> int | float | None:

@@ -33,6 +33,21 @@ class Before(NamedTuple):
     feedback: Sequence[Variable]
 
 
+def check_heard(variables: Sequence[Variable]) -> None:
+    """Feedback is Variables; `grad` is a list, to which anybody may have appended something else.
+
+    Raises:
+        TypeError: somebody has.
+    """
+    for variable in variables:
+        for item in variable.grad:
+            if not isinstance(item, Variable):
+                raise TypeError(
+                    f"the grad of {label_of(variable)} holds Variables, got {type(item).__name__}: {item!r:.60}; write "
+                    "Variable(text)"
+                )
+
+
 def check_written(who: str, variables: Sequence[Variable], before: Sequence[Any]) -> None:
     """A step writes texts, and leaves what does not require grad: nobody would race that, or take it back.
 

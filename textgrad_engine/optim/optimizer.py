@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -17,8 +18,8 @@ from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
-from textgrad_engine.optim.noted import Before, check_written, note
-from textgrad_engine.optim.param_groups import given_as, groups_of, trained_in, warn_of_shared
+from textgrad_engine.optim.noted import Before, check_heard, check_written, note
+from textgrad_engine.optim.param_groups import given_as, groups_of, trained_in, warn_of_frozen_nowhere, warn_of_shared
 from textgrad_engine.optim.saved import check_owner, check_sizes, remembered_in, state_of
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
@@ -48,7 +49,8 @@ class Optimizer:
 
     Attributes:
         param_groups: the groups, each a dict of "params" and its settings.
-        state: what the optimizer remembers of each parameter.
+        state: what the optimizer remembers of each parameter; of one that it knows nothing of yet an empty dict, as in
+            PyTorch.
         steps: how many steps it has begun.
         changes: what the last step did to each parameter that had feedback.
         candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores
@@ -113,7 +115,7 @@ class Optimizer:
             )
         self.defaults = self._checked(defaults)
         self.param_groups: list[dict[str, Any]] = []
-        self.state: dict[Variable, dict[str, Any]] = {}
+        self.state: dict[Variable, dict[str, Any]] = defaultdict(dict)
         self.steps = 0
         self.changes: list[Change] = []
         self._pre_hooks: dict[int, Any] = {}
@@ -126,6 +128,7 @@ class Optimizer:
             )
         for group in groups_of(given):
             self.add_param_group(group)
+        warn_of_frozen_nowhere(self.param_groups, type(self).__name__)
 
     if not TYPE_CHECKING:  # for type checkers there are no other attributes
 
@@ -206,7 +209,8 @@ class Optimizer:
             lines.append(f"Parameter Group {number}")
             roles = [variable.role for variable in group["params"]]
             settings = {"params": roles} | {name: group[name] for name in sorted(group) if name != "params"}
-            lines += [f"    {name}: {value!r:.80}" for name, value in settings.items()]
+            shown = {name: repr(value) for name, value in settings.items()}
+            lines += [f"    {name}: {s if len(s) <= 80 else s[:79] + '…'}" for name, s in shown.items()]
         return "\n".join([*lines, ")"])
 
     @names_told
@@ -323,6 +327,7 @@ class Optimizer:
                 hook(self, args, kwargs)
             steps, said, variables = self.steps, self.changes, self.variables()
             data = [each.data for each in variables]
+            check_heard(variables)
             before = [Before(str(each.data), self.origins(each), list(each.grad)) for each in variables]
             yield
             check_written(type(self).__name__, variables, data)
@@ -400,7 +405,7 @@ class Optimizer:
         def take() -> None:
             for group, own in zip(self.param_groups, settings):
                 group.update(own)
-            self.steps, self.state = steps, remembered
+            self.steps, self.state = steps, defaultdict(dict, remembered)
 
         return take
 

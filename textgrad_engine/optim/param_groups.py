@@ -9,6 +9,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.kinds import told
+from textgrad_engine.optim.contracts.frozen import FrozenLines
 from textgrad_engine.optim.contracts.standard import kept_by_some
 
 _log = logging.getLogger("textgrad_engine.optim.param_groups")
@@ -91,6 +92,21 @@ def warn_of_shared(group: Mapping[str, Any], kind: str) -> None:
             contract,
             label_of(variables[keeps]),
             label_of(variables[lacks]),
+        )
+
+
+def warn_of_frozen_nowhere(groups: Sequence[Mapping[str, Any]], kind: str) -> None:
+    """Say so where lines are to be frozen that no text of all groups has, so that nothing is protected.
+
+    Args:
+        groups: with their "params" and settings.
+        kind: the class of the optimizer.
+    """
+    texts = [str(variable.data) for group in groups for variable in group["params"]]
+    frozen = [each for group in groups for each in group.get("constraints", ()) if isinstance(each, FrozenLines)]
+    for line in dict.fromkeys(line for each in frozen for line in each.nowhere_in(texts)):
+        _log.warning(
+            "%s is to freeze %r, and none of its texts has that, so it protects nothing; copy it from there", kind, line
         )
 
 

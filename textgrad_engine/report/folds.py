@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.notes import looked_at_before
@@ -29,11 +30,19 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
     """The report as text.
 
     Args:
-        folds: the cross-validation.
+        folds: the cross-validation, as `store.read_folds` gives it of its folder.
         title: what it is about, such as its folder.
         width: columns.
         color: with the terminal's codes for colors.
+
+    Raises:
+        TypeError: it is something else, such as what `tg.cross_validate` gave, which has no folder by itself.
     """
+    if not isinstance(folds, Folds):
+        raise TypeError(
+            f"render_folds: folds must be what store.read_folds(folder) gives, got {told(folds)}; a cross-validation "
+            "has a folder where its trainer has a run_dir, and without one print(it), and report.render(it.final)"
+        )
     found, head = folds.found, headline_of(folds)
     parts: list[RenderableType] = [styled(f"{title}: {head}" if title else capital(head), "bold"), ""]
     if found.folds:

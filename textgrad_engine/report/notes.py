@@ -34,6 +34,7 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
             "with the seed prompt, so its score there flatters it."
         )
     notes += [f"{capital(sentence)}." for sentence in result.terms]
+    notes += _without_scale(result)
     notes += _too_few(result)
     notes += _all_alike(result)
     notes += _looks(result, openings, others)
@@ -133,6 +134,16 @@ def looked_at_before(times: int) -> str:
         f'prompts that are no better is told "better" at least once with a chance of up to {chance:.0%}; test examples '
         "that nobody has looked at yet tell more."
     )
+
+
+def _without_scale(result: TrainResult) -> Iterator[str]:
+    """Where nobody knows the best score that there can be, so that intervals may reach beyond it."""
+    scored = result.seed_val
+    if scored is not None and scored.scale is None and scored.limits is None:
+        yield (
+            "The loss names no scale, and scores are not from 0 to 1, so nobody knows what full marks are, and an "
+            "interval may reach beyond them; nn.Metric(..., scale=(0, 100)), or scale in [metric], says it."
+        )
 
 
 def _too_few(result: TrainResult) -> Iterator[str]:

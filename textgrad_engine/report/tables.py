@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost, money
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
@@ -54,7 +55,15 @@ def render(
         tools: what the program's tools gave (`tools_of`).
         width: columns.
         color: with the terminal's codes for colors.
+
+    Raises:
+        TypeError: it is no result of a run; of a cross-validation each of `folds` and `final` is one.
     """
+    if not isinstance(result, TrainResult):
+        raise TypeError(
+            f"render: result must be a TrainResult, got {told(result)}; an evaluation and a cross-validation are "
+            "printed as they are, and render_folds shows the folder of the latter"
+        )
     view = view_of(result, openings, before)
     ended = f"{view.headline}; {remark}" if remark else view.headline
     parts: list[RenderableType] = [*_headline(title, ended), "", _scores(view), ""]

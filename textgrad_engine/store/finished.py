@@ -39,11 +39,10 @@ _BEGINNINGS = {
     "train": "{} training examples",
     "val": "{} validation examples",
     "test": "{} test examples",
-    "steps": "{} steps at most",
 }
 _PUT_BACK = (
     "Put back what was changed since: the program (make it anew, if it was trained here already), the data, the "
-    "metric, the settings, the budget, the prompts, or the version of textgrad_engine; what the program "
+    "metric, the optimizer, the settings, the budget, the prompts, or the version of textgrad_engine; what the program "
     "looks up by itself, outside of tools=, has to give what it gave; or name another run_dir, for a new run; "
     'or take it as it is, by Trainer(resume="anyway") or --anyway'
 )
@@ -122,6 +121,9 @@ class FinishedRun:
                     raise self._other(f"begins with {words.format(is_now)} instead of {words.format(was)}")
             if others := differing(event.settings, self._started.settings):
                 raise self._other(f"begins with {others}")
+            if now["steps"] != before["steps"]:  # behind the settings, which say why
+                is_now, was = (_steps_in_words(each["steps"]) for each in (now, before))
+                raise self._other(f"begins with {is_now} instead of {was}")
 
     def confirmed(self, result: TrainResult) -> TrainResult:
         """The result of before; what was interrupted meanwhile gives what there is so far.
@@ -165,6 +167,10 @@ def _compared(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)  # a text is the same as itself, which a NaN is not
+
+
+def _steps_in_words(most: int | None) -> str:
+    return "no limit of steps" if most is None else f"{most} steps at most"
 
 
 def _shown(value: Any, other: Any) -> str:

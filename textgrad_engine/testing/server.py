@@ -26,6 +26,7 @@ from textgrad_engine.errors import (
     ModelError,
     QuotaExhausted,
     RateLimited,
+    ScriptError,
     TruncatedResponse,
 )
 from textgrad_engine.llm.model import Model
@@ -78,7 +79,8 @@ class LoopbackServer:
     """A server on 127.0.0.1 that speaks ``POST /v1/chat/completions`` and ``/v1/responses``, and ``GET /v1/models``.
 
     Answers are streamed where the client asks for it. The server runs on an event loop in a thread of its own, from
-    entering its ``with`` block to leaving it. Errors of the model become the responses that an endpoint would send.
+    entering its ``with`` block to leaving it. Errors of the model become the responses that an endpoint would send. The
+    purpose of a request is not sent, so all of them reach the model as ``"forward"``.
 
     Args:
         model: answers the requests; ``response_format`` and all sampling settings reach it in the `Request`.
@@ -219,6 +221,8 @@ class LoopbackServer:
                     break
             else:
                 return _error_response(error)
+        except ScriptError as error:  # no outage, which clients would wait for the end of
+            return refusal(400, f"ScriptError: {error}", "invalid_request_error")
         except Exception as error:  # the client gets it, as from any server, and the server goes on
             return refusal(500, f"{type(error).__name__}: {error}", "server_error")
         whole = (responses.body_of if new else _body)(completion, number, str(asked["model"]))

@@ -19,6 +19,7 @@ from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.nn.trained import watched
+from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
@@ -330,14 +331,14 @@ def scale_of(loss: Callable[..., Any]) -> tuple[float, float] | None:
 
 
 def as_score(loss: Variable) -> float:
-    """The number that a loss gave.
+    """The number that a loss gave; of several with weights, `decimal_of` their sum.
 
     Raises:
         TypeError: it gave text.
     """
     data = loss.data
     if isinstance(data, int | float):
-        return float(data)
+        return decimal_of(float(data))
     raise TypeError(
         f"a score must be a number, and this loss gave {type(data).__name__}. A TextLoss only gives words: "
         "score with nn.ExactMatch, nn.Metric or nn.Judge."

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from textgrad_engine.autograd import Variable
+from textgrad_engine.data import RandomSampler, SequentialSampler
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 from textgrad_engine.train.unguided import beats_seed
+
+_log = logging.getLogger(__name__)
 
 
 class SearchRun(Run):
@@ -31,6 +36,13 @@ class SearchRun(Run):
 
     def train(self, used: Meter) -> None:
         """Decide about proposals until nothing is left to try, or the trainer's limits are reached."""
+        if not isinstance(sampler := self.loader.sampler, RandomSampler | SequentialSampler):
+            _log.warning(
+                "%s draws minibatches of its own from all training examples, and does not ask the DataLoader's "
+                "sampler, a %s; give it a dataset of the examples that it is to learn from",
+                type(self.optimizer).__name__,
+                type(sampler).__name__,
+            )
         if self.optimizer.reads_runs:
             self.objective.note_calls()
         with self.phases.phase("score", 0, 0):

@@ -16,7 +16,8 @@ class FrozenLines:
 
     Args:
         lines: the texts of the lines, white space around them aside, or a function that is given a line and says
-            whether it is frozen. A text that the parameter does not have freezes nothing in it.
+            whether it is frozen. A text that the parameter does not have freezes nothing in it; the log says so where
+            none of an optimizer's parameters has it.
         between: two markers. From each line that holds the first to the next that holds the second, and to the end of
             the text where there is none, the lines are one block, markers included, which nothing is put into either.
 
@@ -69,6 +70,18 @@ class FrozenLines:
         if not missing and not moved and not changed:
             return None
         return say("frozen_lines", lines=singles, blocks=blocks, missing=missing, moved=moved, blocks_changed=changed)
+
+    def nowhere_in(self, texts: Sequence[str]) -> list[str]:
+        """What is to be frozen, and stands in none of some texts: lines, or a marker that begins a block.
+
+        Example:
+            >>> FrozenLines(["Be kind.", "Be breif."]).nowhere_in(["Be kind.", "Be brief."])
+            ['Be breif.']
+        """
+        there = {line.strip() for text in texts for line in text.split("\n")}
+        lines = [] if callable(self.lines) else [line for line in self.lines if line not in there]
+        markers = () if self.between is None else self.between[:1]
+        return lines + [marker for marker in markers if not any(marker in text for text in texts)]
 
     def lines_of(self, text: str) -> list[str]:
         """The lines of a text that are frozen one by one, in order."""
