@@ -81,8 +81,9 @@ def claim(config: Config, run_dir: Path | None) -> Path:
 
 
 def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], way: Way) -> dict[str, Any]:
-    """What ``config.json`` of a run folder says: every setting (null for none), where the config's own folder is, and how
-    the file of its prompt ends.
+    """What ``config.json`` of a run folder says: every setting, null for none, and where the config's own folder is.
+
+    Also whether the file of its prompt ends its last line.
 
     Args:
         config: of the run.
