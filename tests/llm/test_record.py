@@ -180,10 +180,19 @@ def test_a_cassette_is_not_recorded_over(tmp_path):
     ("text", "said"),
     [
         (None, "there is no such cassette"),
-        ("", ":1: this is no cassette"),
+        ("", ":1: the file is empty; delete it"),
+        (
+            "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n",
+            ":1: .* fetch that with `git lfs pull`",
+        ),
+        ('<<<<<<< HEAD\n{"cassette": 1}\n', ":1: a merge left a conflict"),
+        (
+            '{"cassette": 1}\n<<<<<<< HEAD\n=======\n>>>>>>> theirs\n',
+            ":2: a merge left a conflict here; keep the lines",
+        ),
         ('{"cassette": 99}\n', ":1: this is no cassette"),
         ('{"cassette": 1}\nnot json\n', ":2: the line is damaged"),
-        ('{"cassette": 1}\n{"model": "m"}\n', ":2: the line is damaged"),
+        ('{"cassette": 1}\n{"model": "m"}\n', ":2: the line is damaged: it lacks 'error'; record"),
     ],
 )
 def test_a_damaged_cassette_says_where(tmp_path, text, said):
@@ -193,6 +202,19 @@ def test_a_damaged_cassette_says_where(tmp_path, text, said):
         path.write_text(text)
     with pytest.raises(RunError, match=said), replay(path):
         pass
+
+
+def test_two_cassettes_in_one_file_are_one(run, ask, tmp_path):
+    """As two people's are that git merged with `merge=union`; of equal requests, the first line has the first answer."""
+    for name, first in (("a", 1), ("b", 2)):
+        texts = iter([f"{name}1", f"{name}2"])
+        model = model_named("o", lambda request, texts=texts: next(texts))
+        taped(run, model, tmp_path / name, ask(f"q{first}"), ask("q"))
+    content = [(tmp_path / name).read_bytes() for name in "ab"]
+    (tmp_path / "c").write_bytes(b"\n".join(content))
+    answers, left = played(run, tmp_path / "c", ask("q2"), ask("q"), ask("q1"), ask("q"), model=None)
+    assert [each.text for each in answers] == ["b1", "a2", "a1", "b2"]
+    assert left == 0
 
 
 def test_a_torn_last_line_is_left_out(run, ask, tmp_path):
