@@ -205,7 +205,7 @@ def test_a_damaged_cassette_says_where(tmp_path, text, said):
 
 
 def test_two_cassettes_in_one_file_are_one(run, ask, tmp_path):
-    """As two people's are that git merged with `merge=union`; of equal requests, the first line has the first answer."""
+    """As two people's are that git merged with `merge=union`; of equal requests, the first line answers first."""
     for name, first in (("a", 1), ("b", 2)):
         texts = iter([f"{name}1", f"{name}2"])
         model = model_named("o", lambda request, texts=texts: next(texts))

@@ -118,8 +118,8 @@ class Recording:
         """
         if isinstance(outcome, Completion):
             raw = {name: value for name, value in (outcome.raw or {}).items() if name not in _OF_ONE_RESPONSE}
-            answer = outcome.model_copy(update={"latency": 0.0, "raw": raw or None})
-            answer = answer.model_dump(mode="json", exclude_defaults=True)
+            kept = outcome.model_copy(update={"latency": 0.0, "raw": raw or None})
+            answer = kept.model_dump(mode="json", exclude_defaults=True)
             body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
         else:
             body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
