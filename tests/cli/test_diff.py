@@ -52,6 +52,43 @@ def test_a_pipe_gives_what_patch_reads(trained: tuple[Path, Any], tmp_path: Path
     assert (tmp_path / "prompt.txt").read_bytes() == (trained[0] / "best_prompt.txt").read_bytes()
 
 
+@pytest.mark.parametrize("end", ["\n", "", "\n\n"])
+def test_the_patch_fits_the_prompt_file_as_it_ends(
+    cli: Any, trained: tuple[Path, Any], small: Any, tmp_path: Path, end: str
+) -> None:
+    """Editors end the last line, and patch takes nothing that says the file does not."""
+    if shutil.which("patch") is None:
+        pytest.skip("there is no patch")
+    system = (trained[0] / "seed" / "system.txt").read_text(encoding="utf-8")
+    change = 'user = "{ticket}"', 'user = "{ticket}"\nsystem_file = "prompt.txt"'
+    config = small(change, rows=80)
+    text = (config / "config.toml").read_text(encoding="utf-8")
+    (config / "config.toml").write_text(text.replace(f'system = """\n{system}"""\n', ""), encoding="utf-8")
+    (config / "prompt.txt").write_text(system + end, encoding="utf-8")
+    assert cli("train", config, "--run-dir", tmp_path / "run").exit_code == 0
+    patch = cli("diff", tmp_path / "run").stdout
+    assert json.loads(cli("diff", tmp_path / "run", "--json").stdout)["parameters"]["system"]["patch"] == patch
+    command = ["patch", "-s", config / "prompt.txt"]
+    done = subprocess.run(command, input=patch, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    best = (tmp_path / "run" / "best_prompt.txt").read_text(encoding="utf-8")
+    assert best not in system
+    assert (config / "prompt.txt").read_text(encoding="utf-8") == best + end[:1]
+
+
+def test_of_a_prompt_file_in_a_folder_of_before_the_last_line_is_taken_to_end(
+    cli: Any, trained: tuple[Path, Any], run: Any
+) -> None:
+    """Such folders do not say how the file ended; a prompt in the config has no file."""
+    folder = run()
+    kept = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert kept.pop("ends_line") is False
+    kept["config"]["program"]["system_file"] = "prompt.txt"
+    (folder / "config.json").write_text(json.dumps(kept), encoding="utf-8")
+    assert "\\ No newline" not in cli("diff", folder).stdout
+    assert cli("diff", trained[0]).stdout.endswith("\\ No newline at end of file\n")
+
+
 def test_a_run_leaves_its_folder_as_it_was(cli: Any, trained: tuple[Path, Any]) -> None:
     """Looking changes nothing."""
     before = sorted((each.name, each.stat().st_mtime_ns) for each in trained[0].iterdir())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +304,49 @@ def test_what_cannot_be_recorded_is_not_paid_for(cli: Any, run: Path) -> None:
         result = cli("eval", run, "--model", "m", "--base-url", server.base_url)
         assert (result.exit_code, server.requests) == (2, 0)
     assert "the run folder cannot be written" in result.stderr
+
+
+@pytest.fixture
+def only_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The run in a checkout that is only read; root may write to what only its mode protects."""
+
+    def refuse(function: Any) -> Any:
+        def refusing(*args: Any, **kwargs: Any) -> Any:
+            place, flags = kwargs.get("dir", args[0] if args else ""), args[1] if len(args) > 1 else os.O_RDWR
+            if isinstance(place, (str, Path)) and Path(place).is_relative_to(run) and flags & (os.O_RDWR | os.O_WRONLY):
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(place))
+            return function(*args, **kwargs)
+
+        return refusing
+
+    monkeypatch.setattr(os, "open", refuse(os.open))
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse(tempfile.TemporaryFile))
+    return run
+
+
+def test_a_run_folder_that_is_only_read_is_of_use_for_other_examples(cli: Any, only_read: Path) -> None:
+    """A checkout of a build may be mounted so; a prompt can be checked there, and what is not kept is told."""
+    before = sorted(only_read.rglob("*"))
+    result = cli("eval", only_read, "--data", TICKETS / "val.jsonl", "--at-least", "0.5", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert (document["split"], document["test_openings"], document["examples"]) == ("val", None, 87)
+    assert "the run folder cannot be written: " in result.stderr
+    assert "nothing of this is kept there" in result.stderr
+    ended = cli("eval", only_read, "--data", TICKETS / "val.jsonl", "--budget-calls", "20")
+    assert ended.exit_code == 3
+    assert "on record" not in ended.stderr
+    assert sorted(only_read.rglob("*")) == before
+
+
+@pytest.mark.parametrize("data", [(), ("--data", TICKETS / "test.jsonl")])
+def test_a_look_at_the_test_split_that_cannot_be_counted_is_refused(
+    cli: Any, only_read: Path, data: tuple[str | Path, ...]
+) -> None:
+    """Exit code 2, before anything is asked, with what can be done."""
+    result = cli("eval", only_read, *data)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "looks at the test split are counted there, so evaluate on other examples, with --data FILE" in result.stderr
 
 
 def test_what_can_be_recorded_no_longer_is_printed(cli: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,10 +180,19 @@ def test_a_cassette_is_not_recorded_over(tmp_path):
     ("text", "said"),
     [
         (None, "there is no such cassette"),
-        ("", ":1: this is no cassette"),
+        ("", ":1: the file is empty; delete it"),
+        (
+            "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n",
+            ":1: .* fetch that with `git lfs pull`",
+        ),
+        ('<<<<<<< HEAD\n{"cassette": 1}\n', ":1: a merge left a conflict"),
+        (
+            '{"cassette": 1}\n<<<<<<< HEAD\n=======\n>>>>>>> theirs\n',
+            ":2: a merge left a conflict here; keep the lines",
+        ),
         ('{"cassette": 99}\n', ":1: this is no cassette"),
         ('{"cassette": 1}\nnot json\n', ":2: the line is damaged"),
-        ('{"cassette": 1}\n{"model": "m"}\n', ":2: the line is damaged"),
+        ('{"cassette": 1}\n{"model": "m"}\n', ":2: the line is damaged: it lacks 'error'; record"),
     ],
 )
 def test_a_damaged_cassette_says_where(tmp_path, text, said):
@@ -193,6 +202,19 @@ def test_a_damaged_cassette_says_where(tmp_path, text, said):
         path.write_text(text)
     with pytest.raises(RunError, match=said), replay(path):
         pass
+
+
+def test_two_cassettes_in_one_file_are_one(run, ask, tmp_path):
+    """As two people's are that git merged with `merge=union`; of equal requests, the first line answers first."""
+    for name, first in (("a", 1), ("b", 2)):
+        texts = iter([f"{name}1", f"{name}2"])
+        model = model_named("o", lambda request, texts=texts: next(texts))
+        taped(run, model, tmp_path / name, ask(f"q{first}"), ask("q"))
+    content = [(tmp_path / name).read_bytes() for name in "ab"]
+    (tmp_path / "c").write_bytes(b"\n".join(content))
+    answers, left = played(run, tmp_path / "c", ask("q2"), ask("q"), ask("q1"), ask("q"), model=None)
+    assert [each.text for each in answers] == ["b1", "a2", "a1", "b2"]
+    assert left == 0
 
 
 def test_a_torn_last_line_is_left_out(run, ask, tmp_path):
@@ -387,7 +409,7 @@ def test_equal_requests_of_different_examples_keep_their_own_answers(run, ask, t
 
 
 def test_every_field_of_an_answer_comes_back(run, ask, tmp_path):
-    """Byte for byte, but for the time that it took."""
+    """Byte for byte, but for what belongs to one response: the time that it took, its id and when it was made."""
     path = tmp_path / "c.jsonl"
     answer = Completion(
         text="söme\ntext\x00",
@@ -398,7 +420,7 @@ def test_every_field_of_an_answer_comes_back(run, ask, tmp_path):
         finish_reason="tool_calls",
         attempts=2,
         latency=7.0,
-        raw={"id": "c", "nested": [1, None]},
+        raw={"id": "c", "created": 1767225600, "nested": [1, None]},
     )
 
     async def main():
@@ -407,7 +429,103 @@ def test_every_field_of_an_answer_comes_back(run, ask, tmp_path):
 
     run(main())
     (again,), _ = played(run, path, ask(), model=None)
-    assert again == answer.model_copy(update={"latency": 0.0})
+    assert again == answer.model_copy(update={"latency": 0.0, "raw": {"nested": [1, None]}})
+
+
+@pytest.mark.parametrize("quick", [range(6), range(5, -1, -1), (3, 0, 5, 1, 4, 2)])
+def test_a_cassette_that_is_recorded_again_is_the_same_whoever_answers_first(run, ask, tmp_path, quick):
+    """What changes in git is what was answered; here of each of six examples two calls, of which one waits."""
+    path = tmp_path / "c.jsonl"
+
+    async def main():
+        gates = {number: asyncio.Event() for number in range(6)}
+
+        async def answer(request):
+            if request.messages[-1].text.startswith("first"):
+                await gates[int(request.messages[-1].text[-1])].wait()
+            return Completion(request.messages[-1].text.upper(), raw={"id": f"chat-{len(gates)}"})
+
+        async def one(number):
+            with call_key_scope(f"e{number}"):
+                await resolve(model_named("o", answer)).complete(ask(f"first {number}"))
+                await resolve(model_named("o", answer)).complete(ask(f"second {number}"))
+            done[number].set()
+
+        done = {number: asyncio.Event() for number in range(6)}
+        with record(path):
+            tasks = [asyncio.ensure_future(one(number)) for number in range(6)]
+            for number in quick:
+                gates[number].set()
+                await done[number].wait()
+            await asyncio.gather(*tasks)
+
+    run(main())
+    lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    assert [line["completion"]["text"] for line in lines] == [
+        f"{which} {number}" for number in range(6) for which in ("FIRST", "SECOND")
+    ]
+    assert [each.name for each in tmp_path.iterdir()] == ["c.jsonl"]
+    with replay(path) as tape:
+        assert tape.left == 12
+
+
+def out_of_order(run, ask, path, behind=lambda: None):
+    """Records two calls, of which the second is answered first, and lets `behind` happen before the block ends."""
+
+    async def main():
+        gate = asyncio.Event()
+
+        async def answer(request):
+            if request.messages[-1].text == "one":
+                await gate.wait()
+            return "x"
+
+        model = resolve(model_named("o", answer))
+        with record(path, resume=True):
+            first = asyncio.ensure_future(model.complete(ask("one")))
+            await asyncio.sleep(0)
+            await model.complete(ask("two"))
+            gate.set()
+            await first
+            behind()
+
+    run(main())
+
+
+def asked_in(path):
+    return [json.loads(line)["request"]["messages"][-1]["content"] for line in path.read_text().splitlines()[1:]]
+
+
+def test_what_stood_there_before_stays_where_it_is(run, ask, tmp_path):
+    """A cassette that is gone on with keeps its lines, its mode, and its place behind a link."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named("o", lambda request: "x"), path, ask("zero"))
+    path.chmod(0o644)
+    (tmp_path / "link.jsonl").symlink_to(path)
+    out_of_order(run, ask, tmp_path / "link.jsonl")
+    assert asked_in(path) == ["zero", "one", "two"]
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("name", ["replace", "fsync", "write"])
+def test_a_file_that_cannot_be_put_in_order_stays_as_it_is(run, ask, tmp_path, monkeypatch, name):
+    """What was paid for is worth more than its order: a full disk, or one that does not replace open files."""
+    path = tmp_path / "c.jsonl"
+
+    def refused(*args):
+        raise OSError("no")
+
+    out_of_order(run, ask, path, lambda: monkeypatch.setattr(os, name, refused))
+    monkeypatch.undo()
+    assert asked_in(path) == ["two", "one"]
+    assert [each.name for each in tmp_path.iterdir()] == ["c.jsonl"]
+
+
+def test_a_cassette_that_was_deleted_meanwhile_does_not_come_back(run, ask, tmp_path):
+    """Its lines are put in order where they are, and nowhere else."""
+    out_of_order(run, ask, tmp_path / "c.jsonl", (tmp_path / "c.jsonl").unlink)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_below_is_asked_and_recording_a_replay_gives_the_same_file(run, ask, tmp_path):

@@ -107,3 +107,11 @@ def test_a_request_that_wants_no_feedback_is_named():
     """A model that plays the critic for everything it is asked finds out here, not by a schema that does not fit."""
     with pytest.raises(ValueError, match=r"^feedback_for: this request, of the purpose 'backward', names no case"):
         feedback_for(REQUEST, "Be brief.")
+
+
+def test_a_model_that_cannot_be_made_can_be_shown():
+    """pytest shows what a failing call was given, the model that was to be made too."""
+    with pytest.raises(TypeError, match="answers must be a sequence of texts") as caught:
+        ScriptedModel([3])
+    shown = [repr(entry.frame.f_locals["self"]) for entry in caught.traceback if "self" in entry.frame.f_locals]
+    assert "ScriptedModel(0 answers, name='scripted')" in shown

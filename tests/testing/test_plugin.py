@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,13 +49,45 @@ def test_refused_again():
     assert os.environ[REFUSED] == "1"
 """
 
+CASSETTES = """
+import os, unittest, pytest
+from textgrad_engine import nn, use_models
+from textgrad_engine.testing import LoopbackServer, ScriptedModel
+
+REFUSED = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
+SAYS = os.environ.get("SAYS", "")
+chat = nn.ChatCompletion("{question}")
+
+@pytest.fixture(autouse=True)
+def model():
+    with use_models(forward=ScriptedModel([SAYS] * 2 if SAYS else [], name="m")) as models:
+        yield
+
+def test_said(cassette):
+    assert chat(question="a").data in ("first", "second")
+    assert (REFUSED in os.environ) == (not SAYS)
+
+@pytest.mark.parametrize("question", ["a/b", "a:b", "a" * 200, "plain"])
+def test_each(cassette, question):
+    assert chat(question=question).data == "first"
+
+class TestInClass:
+    def test_said(self, cassette):
+        assert chat(question="b").data == "first"
+
+@pytest.mark.usefixtures("cassette")
+class TestOfUnittest(unittest.TestCase):
+    def test_said(self):
+        self.assertEqual(chat(question="c").data, "first")
+"""
+
 
 @pytest.fixture
 def pytest_run(tmp_path):
-    def run(text, *arguments):
+    def run(text, *arguments, **variables):
         (tmp_path / "test_it.py").write_text(text)
         root = str(Path(textgrad_engine.__file__).parents[1])
-        environment = {**os.environ, "PYTHONPATH": root, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        environment = {**os.environ, "PYTHONPATH": root, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **variables}
         command = [
             sys.executable,
             "-m",
@@ -80,6 +113,28 @@ def test_real_requests_are_refused_unless_a_test_says_so(pytest_run):
     """A test can't reach a paid model by accident; loopback, the marker and the fixture are ways that are meant."""
     result = pytest_run(TESTS)
     assert "6 passed" in result.stdout, result.stdout + result.stderr
+
+
+def test_a_test_with_a_cassette_is_answered_from_it(pytest_run, tmp_path):
+    """It is recorded when somebody says so, asks nobody later, and one that was deleted is recorded anew."""
+    missing = pytest_run(CASSETTES, "-k", "plain")
+    assert "test_each[plain].jsonl: nothing is recorded for this test; record it: pytest --record-cas" in missing.stdout
+    assert "1 error" in missing.stdout
+    assert "7 passed" in pytest_run(CASSETTES, "--record-cassettes", SAYS="first").stdout
+    files = sorted((tmp_path / "cassettes").rglob("*.jsonl"))
+    assert len(files) == 7
+    assert all(re.fullmatch(r"[\w.\[\]-]{1,120}", file.name) for file in files)
+    assert tmp_path / "cassettes" / "test_it" / "TestInClass.test_said.jsonl" in files
+    before = [file.read_bytes() for file in files]
+    result = pytest_run(CASSETTES)
+    assert "7 passed" in result.stdout, result.stdout
+    again = pytest_run(CASSETTES, "--record-cassettes", SAYS="second")
+    assert "7 passed" in again.stdout, "what is on record is not asked again"
+    assert [file.read_bytes() for file in files] == before
+    said = tmp_path / "cassettes" / "test_it" / "test_said.jsonl"
+    said.unlink()
+    assert "7 passed" in pytest_run(CASSETTES, "--record-cassettes", SAYS="second").stdout
+    assert "second" in said.read_text()
 
 
 def test_the_plugin_loads_nothing_heavy():

@@ -114,11 +114,18 @@ class Config(Section):
         """The seed prompt: ``system``, or what ``system_file`` holds without the line break at its end."""
         if self.program.system_file is None:
             return self.program.system
-        file = self.file(self.program.system_file)
+        return self._system_file(self.program.system_file).removesuffix("\n")
+
+    def ends_line(self) -> bool:
+        """Whether the seed prompt is in a file that ends its last line, as editors do."""
+        return self.program.system_file is not None and self._system_file(self.program.system_file).endswith("\n")
+
+    def _system_file(self, name: str) -> str:
+        file = self.file(name)
         if not file.is_file():
             self.fail(f"[program] system_file: {missing_file(file)}", "program", "system_file")
         try:
-            return read_text(file).replace("\r\n", "\n").removesuffix("\n")
+            return read_text(file).replace("\r\n", "\n")
         except DataError as error:
             self.fail(f"[program] system_file: {error}", "program", "system_file")
 

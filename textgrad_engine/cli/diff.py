@@ -34,8 +34,8 @@ def diff(
     """Print what a run changed in its prompts, or compare two runs. What differs does not change the exit code.
 
     Of one run: the texts in RUN/seed against those in RUN/best as a unified diff, which a pipe gives byte for byte, as
-    in `diff RUN | patch prompt.txt`. Nothing is printed where nothing was changed. `show RUN` says who asked for each
-    line.
+    in `diff RUN | patch prompt.txt`; a prompt that came from a file ends as that does. Nothing is printed where nothing
+    was changed. `show RUN` says who asked for each line.
 
     Of two: their scores, the paired difference of their best prompts on the examples that both were tested on or why
     nothing paired can be said, the settings in which they differ, what they cost, and their best prompts as a unified

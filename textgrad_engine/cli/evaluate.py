@@ -92,7 +92,7 @@ def evaluate(
     train, and does not hold here: the options do. Each time a run's test split is opened, that is counted. Where the
     budget is spent, or after Ctrl-C, the score is that of what was answered, with what the rest could make of it. Of a
     run, the same command then goes on from there, also after it was killed: what was answered is not paid for again,
-    and counts in the limits.
+    and counts in the limits. A run folder that is only read keeps nothing, and opens its test split for nobody.
     """
     limits = (budget, budget_calls, budget_tokens)
     asked = Asked(data, repeats, clusters, at_least, model, base_url, price, limits)
@@ -102,7 +102,7 @@ def evaluate(
         answers = open_cache(None) if cache else None
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
-        if subject.run is not None:
+        if task.keeps:
             stack.callback(append_evaluation, subject.path, run_data.ended(done.entry))
         if as_json:
             write_json(as_document(subject, done))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import composed
-from textgrad_engine.store import append_evaluation
+from textgrad_engine.store import Run, append_evaluation, check_writable
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt, scale_of
 from textgrad_engine.train.interrupt import stopping_on_interrupt
@@ -63,6 +64,7 @@ class Task:
 
     Attributes:
         about: what ``evals.jsonl`` says of it beforehand.
+        keeps: whether the run folder keeps its calls until it has come to its end, and what came of it.
     """
 
     subject: Subject
@@ -74,6 +76,7 @@ class Task:
     repeats: int
     clusters: str | None
     about: dict[str, Any]
+    keeps: bool
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Done:
         ended: the spent budget or the stop that ended it; None where all was asked.
         entry: what ``evals.jsonl`` says of it.
         used: by the models.
-        kept: the calls that were kept for the case that it does not come to its end; None for a config.
+        kept: the calls that were kept for the case that it does not come to its end; None where the task keeps none.
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
     """
@@ -136,7 +139,27 @@ def checked(subject: Subject, asked: Asked) -> Task:
         "models": config.models.roles(),
         "seed": config.seed,
     }
-    return Task(subject, config, program, metric, models, dataset, asked.repeats, clusters, about)
+    keeps = subject.run is not None and _keeps(subject.run, about)
+    return Task(subject, config, program, metric, models, dataset, asked.repeats, clusters, about, keeps)
+
+
+def _keeps(run: Run, about: Mapping[str, Any]) -> bool:
+    """Whether a run folder can keep an evaluation; of one that is only read, as a checkout may be, it is told.
+
+    Raises:
+        RunError: it cannot, and has to count a look at the run's test split.
+    """
+    try:
+        check_writable(run.path)
+    except RunError as error:
+        if run_data.opens_test(about):
+            raise RunError(
+                f"{error}; looks at the test split are counted there, so evaluate on other examples, with --data FILE, "
+                "or where the folder can be written"
+            ) from None
+        complain(f"note: {error}, so nothing of this is kept there; if it is ended early, it begins anew")
+        return False
+    return True
 
 
 def _check_least(least: float, scale: tuple[float, float] | None) -> None:
@@ -151,7 +174,7 @@ def _check_least(least: float, scale: tuple[float, float] | None) -> None:
 
 
 def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
-    """Run the program on the examples, and show how it goes on. Of a run, ``evals.jsonl`` says beforehand that it is.
+    """Run the program on the examples, and show how it goes on; ``evals.jsonl`` of its run says beforehand that it is.
 
     Args:
         task: what is evaluated.
@@ -159,7 +182,8 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
         quiet: show nothing.
     """
     began = time.monotonic()
-    run, about = task.subject.run, {**task.about, "texts": dict(task.subject.texts), "repeats": task.repeats}
+    run = task.subject.run if task.keeps else None
+    about = {**task.about, "texts": dict(task.subject.texts), "repeats": task.repeats}
     with (
         build.surroundings(task.config, task.models, cache=cache),
         meter() as used,

@@ -81,7 +81,9 @@ def claim(config: Config, run_dir: Path | None) -> Path:
 
 
 def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], way: Way) -> dict[str, Any]:
-    """What ``config.json`` of a run folder says: every setting (null for none), and where the config's own folder is.
+    """What ``config.json`` of a run folder says: every setting, null for none, and where the config's own folder is.
+
+    Also whether the file of its prompt ends its last line.
 
     Args:
         config: of the run.
@@ -93,6 +95,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         "name": name_of(config),
         "version": version(),
         "folder": _from(path, config.folder),
+        "ends_line": config.ends_line(),
         **asdict(way),
         **kept_of(splits),
         "looks_before": looks_at(splits.get("test"), path),

@@ -34,7 +34,7 @@ class Cassette(NamedTuple):
 
 
 def read_cassette(path: Path) -> Cassette:
-    """Read a cassette; a torn last line is left out.
+    """Read a cassette; a torn last line is left out. Two that were put into one file, or merged by git, are one.
 
     Raises:
         RunError: there is no such file, or it is damaged; the message names the line.
@@ -49,13 +49,19 @@ def read_cassette(path: Path) -> Cassette:
     except OSError as error:
         raise RunError(f"{path}: the cassette cannot be read: {reason_of(error)}") from None
     if not lines or parsed(lines[0]) != FORMAT:
-        raise RunError(f"{path}:1: this is no cassette of this version; record it anew with llm.record")
+        raise RunError(f"{path}:1: {_instead(lines)}")
     found: list[Answer] = []
     tools: list[ToolOnRecord] = []
     for number, line in enumerate(lines[1:], 2):
         entry = parsed(line)
         if entry is None and not line.endswith(b"\n"):
             break  # the recording was killed while it wrote its last line
+        if not line.strip() or entry == FORMAT:
+            continue
+        if line.startswith(_CONFLICT):
+            raise RunError(
+                f"{path}:{number}: a merge left a conflict here; keep the lines of both, without git's marks"
+            )
         try:
             if entry is None:
                 raise ValueError("it is no JSON object")
@@ -71,8 +77,27 @@ def read_cassette(path: Path) -> Cassette:
             within |= {"place": tuple(entry.get("place", ())), "source": int(entry.get("sitting", 0))}
             found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, **within))
         except (ValidationError, ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{path}:{number}: the line is damaged: {error}; record the cassette anew") from None
+            why = f"it lacks {error}" if isinstance(error, KeyError) else error
+            raise RunError(f"{path}:{number}: the line is damaged: {why}; record the cassette anew") from None
     return Cassette(found, tools)
+
+
+def _instead(lines: list[bytes]) -> str:
+    """What stands where a cassette should begin, and the repair."""
+    if not lines:
+        return "the file is empty; delete it, and record it with llm.record"
+    if lines[0].startswith(_POINTER):
+        return "this is what Git LFS has in the place of a file; fetch that with `git lfs pull`"
+    if lines[0].startswith(_CONFLICT):
+        return "a merge left a conflict here; keep the lines of both, without git's marks"
+    return "this is no cassette of this version; record it anew with llm.record"
+
+
+_CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======", b">>>>>>> ")
+"""What git writes around the lines that two have changed."""
+
+_POINTER = b"version https://git-lfs"
+"""How a file begins that Git LFS has not fetched."""
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:

@@ -21,6 +21,8 @@ def record(path: str | os.PathLike[str], *, resume: bool = False) -> Iterator[Re
 
     API keys and what looks like one are taken out, of answers too, but for keys that are words, as local servers have.
     Text of prompts and answers is written as it is; of images and the like there is a name that tells them apart.
+    What is of one response alone is left out (its id, its time), and at the end of the block the lines are put into the
+    order in which was asked: a cassette that is recorded anew differs from the one of before in what was answered.
 
     Args:
         path: the file; it must not exist, unless it is gone on with.
@@ -46,6 +48,7 @@ def record(path: str | os.PathLike[str], *, resume: bool = False) -> Iterator[Re
     made = Recording(path, resume=resume)
     with contextlib.ExitStack() as stack:
         stack.callback(made.release)
+        stack.callback(made.settle)
         stack.enter_context(setting(cassettes, (*cassettes.get(), made)))
         stack.enter_context(numbering_places())
         stack.enter_context(giving_ids())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -10,7 +11,7 @@ import weakref
 from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ModelError, RunError
@@ -18,6 +19,7 @@ from textgrad_engine.homes import expanded
 from textgrad_engine.llm.answers import entry_of, error_to_json
 from textgrad_engine.llm.cassette import FORMAT, parsed, read_cassette
 from textgrad_engine.llm.ids import digest
+from textgrad_engine.llm.line_order import LineOrder
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.locking import taken_soon
 from textgrad_engine.llm.model import Model, innermost
@@ -25,8 +27,20 @@ from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, with
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
-from textgrad_engine.llm.usage import call_tool
+from textgrad_engine.llm.usage import call_key, call_tool
 from textgrad_engine.reasons import reason_of
+
+
+class Begun(NamedTuple):
+    """A call that was begun.
+
+    Attributes:
+        entry: its line, without what comes of it.
+        number: where it comes among all calls of models and tools.
+    """
+
+    entry: dict[str, Any]
+    number: int
 
 
 class Recording:
@@ -78,10 +92,11 @@ class Recording:
         for each in self.before.answers:
             key = each.model, each.example, each.item, each.digest
             self._asked[key] = max(self._asked.get(key, 0), each.nth + 1)
+        self._order = LineOrder()
         self._tools = itertools.count(max([each.nth + 1 for each in self.before.tools], default=0))
 
-    def begin(self, model: Model, request: Request) -> dict[str, Any]:
-        """The entry of a request that is asked now, without its answer."""
+    def begin(self, model: Model, request: Request) -> Begun:
+        """A request is asked now."""
         entry = entry_of(model, request)
         core = innermost(model)
         if (address := getattr(core, "base_url", None)) is not None:
@@ -90,22 +105,25 @@ class Recording:
         with self._lock:
             entry["nth"] = self._asked.get(equal, 0)
             self._asked[equal] = entry["nth"] + 1
+            number = self._order.begin(entry["example"])
         if tool := call_tool.get():
             entry["tool"] = tool
-        return entry
+        return Begun(entry, number)
 
-    def end(self, entry: dict[str, Any], model: Model, outcome: Completion | ModelError) -> None:
-        """Write an entry down with what came of it.
+    def end(self, begun: Begun, model: Model, outcome: Completion | ModelError) -> None:
+        """Write a request down with what came of it.
 
         Raises:
             RunError: the disk is full, or the file is gone.
         """
         if isinstance(outcome, Completion):
-            answer = outcome.model_copy(update={"latency": 0.0}).model_dump(mode="json", exclude_defaults=True)
+            raw = {name: value for name, value in (outcome.raw or {}).items() if name not in _OF_ONE_RESPONSE}
+            kept = outcome.model_copy(update={"latency": 0.0, "raw": raw or None})
+            answer = kept.model_dump(mode="json", exclude_defaults=True)
             body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
         else:
             body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
-        self._append({**entry, **body})
+        self._append({**begun.entry, **body}, begun.number)
         self.answers += 1
 
     def discard(self) -> None:
@@ -115,30 +133,41 @@ class Recording:
             self._close()
             self.path.unlink(missing_ok=True)
 
-    def begin_tool(self) -> int:
-        """The number of a call of a tool that begins now."""
-        return next(self._tools)
+    def begin_tool(self) -> Begun:
+        """A call of a tool begins now."""
+        with self._lock:
+            return Begun({"nth": next(self._tools)}, self._order.begin(call_key.get()))
 
-    def end_tool(self, nth: int, record: ToolRecord) -> None:
+    def end_tool(self, begun: Begun, record: ToolRecord) -> None:
         """Write down what a tool gave.
 
         Args:
-            nth: the number of its call.
+            begun: its call.
             record: what it gave.
 
         Raises:
             RunError: the disk is full, or the file is gone.
         """
         secrets = secrets_named(key.get_secret_value() for key in record.keys)
-        self._append({"nth": nth, **redacted(tool_to_json(record), secrets)})
+        self._append({**begun.entry, **redacted(tool_to_json(record), secrets)}, begun.number)
 
-    def _append(self, entry: Mapping[str, Any]) -> None:
+    def settle(self) -> None:
+        """Put the lines into the order in which was asked; where the file cannot be replaced, they stay as they are."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._close.alive and (fd := self._order.put_right(self.path)) is not None:
+                self._close()
+                self._fd = fd
+                self._close = weakref.finalize(self, os.close, fd)
+
+    def _append(self, entry: Mapping[str, Any], number: int) -> None:
         if self._sitting:
             entry = {**entry, "sitting": self._sitting}
         try:
             with self._lock:
                 if self._close.alive:
+                    start = os.fstat(self._fd).st_size
                     append_line(self._fd, _line(entry))
+                    self._order.add(entry["example"], number, start, os.fstat(self._fd).st_size)
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from error
 
@@ -182,6 +211,9 @@ def _end_line(fd: int) -> None:
 def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
+
+_OF_ONE_RESPONSE = ("id", "created", "created_at")
+"""Fields of an endpoint's body that no two responses share; they and the time are all that would always differ."""
 
 _BLOCK = 1 << 16
 """So many bytes are read at once to find the end of the last whole line."""

@@ -114,7 +114,10 @@ class Replay:
                 models = ", ".join(map(repr, sorted(equal.models)))
                 return f"{self.path}: {what} was recorded with {models} only; record it anew"
             times = "once" if equal.count == 1 else f"{equal.count} times"
-            return f"{self.path}: {what} was recorded {times}, and is asked once more; record it anew"
+            return (
+                f"{self.path}: {what} was recorded {times}, and is asked once more; record it anew, or put "
+                "llm.replay around each test: it begins anew with each block"
+            )
         return f"{self.path}: {what} was not recorded; {self._unlike(entry['request'])}"
 
     def _unlike(self, request: dict[str, Any]) -> str:
@@ -174,10 +177,13 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
     decides by what is left of them comes out the same. For limits in tokens or dollars, name the models as they were
     named then: the most that a call may need depends on their ``max_tokens`` and prices. Attempts that failed at
     unknown cost, as by a timeout, held some of a budget then and hold nothing now. What was never recorded raises
-    `RequestRefused`.
+    `RequestRefused`, and so does what is asked more often than it was recorded; each block begins anew.
 
     Args:
         path: the file that `record` wrote.
+
+    Yields:
+        What is played back; its `left` says how many recorded answers nobody has asked for.
 
     Raises:
         RunError: there is no such file, or it is damaged.
@@ -189,9 +195,9 @@ def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
         >>> program, cassette = nn.ChatCompletion("{question}"), os.path.join(tempfile.mkdtemp(), "answers.jsonl")
         >>> with llm.use_models(forward=ScriptedModel(["Rome"])), llm.record(cassette):
         ...     first = program(question="Capital of Italy?").data
-        >>> with replay(cassette):  # nobody is asked
-        ...     program(question="Capital of Italy?").data
-        'Rome'
+        >>> with replay(cassette) as tape:  # nobody is asked
+        ...     program(question="Capital of Italy?").data, tape.left
+        ('Rome', 0)
     """
     made = Replay(path)
     with playing(made), numbering_places():

@@ -73,7 +73,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
         with under_way():
             return await run()
     started, began = next_moment(), time.perf_counter()
-    numbered = [(recording, recording.begin_tool()) for recording in cassettes.get()]
+    begun = [(recording, recording.begin_tool()) for recording in cassettes.get()]
     known = None if player is None else await player.tool(call)
     raised: TextgradError | None = None
     on_record = known is not None
@@ -100,9 +100,9 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
         started=started,
         keys=call.turn.keys,
     )
-    for recording, nth in numbered:
+    for recording, call_begun in begun:
         if not (on_record and recording.resumed):
-            recording.end_tool(nth, record)
+            recording.end_tool(call_begun, record)
     tell_of(record)
     if raised is not None:
         raise raised
@@ -143,17 +143,17 @@ async def _written(
     recordings: Sequence[Recording], model: Model, request: Request, ask: Callable[[Request], Awaitable[Completion]]
 ) -> Completion:
     """Ask, and write down what came of it."""
-    entries = [(each, each.begin(model, request)) for each in recordings]
+    begun = [(each, each.begin(model, request)) for each in recordings]
     try:
         completion = await ask(request)
     except ModelError as error:
         if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and usage_of(error) is None):
             raise
-        for recording, entry in entries:
-            recording.end(entry, model, error)
+        for recording, call in begun:
+            recording.end(call, model, error)
         raise
-    for recording, entry in entries:
-        recording.end(entry, model, completion)
+    for recording, call in begun:
+        recording.end(call, model, completion)
     return completion
 
 

@@ -115,7 +115,7 @@ def changes_of(run: Run) -> tuple[Texts, ...]:
             name,
             seed,
             run.best[name],
-            unified(seed, run.best[name], _file(run, "seed", name), _file(run, "best", name)),
+            _patch(run, "seed", name, run, "best", name),
         )
         for name, seed in run.seed.items()
     )
@@ -326,8 +326,7 @@ def _texts(first: Run, second: Run) -> Iterator[Texts]:
         names.append((alone[0][0], alone[1][0]))
         alone = [], []
     for old, new in names:
-        before, after = first.best[old], second.best[new]
-        yield Texts(new, before, after, unified(before, after, _file(first, "best", old), _file(second, "best", new)))
+        yield Texts(new, first.best[old], second.best[new], _patch(first, "best", old, second, "best", new))
     for name in alone[0]:
         yield Texts(name, first.best[name], None, unified(first.best[name], "", _file(first, "best", name), NOWHERE))
     for name in alone[1]:
@@ -364,6 +363,21 @@ def _check_begun(run: Run) -> None:
     if not run.seed:
         how = run.error.split("\n")[0] if run.error else "it was killed, or has just begun"
         raise RunError(f"{run.path}: there are no texts, as the run came not so far ({how})")
+
+
+def _patch(first: Run, old_folder: str, old: str, second: Run, new_folder: str, new: str) -> str:
+    """The difference of a text of one run and one of another, or of the same, as their prompt files have them."""
+    texts = _as_its_file(first, old_folder, old), _as_its_file(second, new_folder, new)
+    return unified(*texts, _file(first, old_folder, old), _file(second, new_folder, new))
+
+
+def _as_its_file(run: Run, folder: str, name: str) -> str:
+    """A text as the file ends that the prompt came from: a patch of the one without a line break fits no other."""
+    text = (run.seed if folder == "seed" else run.best)[name]
+    ends = setting(run, "ends_line")
+    if ends is None:  # folders of before do not say it, and editors do end lines
+        ends = setting(run, "config", "program", "system_file") is not None
+    return f"{text}\n" if ends and name == "system" else text
 
 
 def _file(run: Run, folder: str, name: str) -> str:

@@ -35,6 +35,23 @@ def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
         raise unwritable(error, folder) from error
 
 
+def check_writable(folder: Path) -> None:
+    """Check that files can be made in a run folder, which may be a checkout that is only read.
+
+    Args:
+        folder: the run folder.
+
+    Raises:
+        RunError: none can be made.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        # A file that was made only to see whether it can be tells nobody anything by its name.
+        raise unwritable(OSError(error.errno, error.strerror), folder) from error
+
+
 def check_shrunk(folder: Path) -> None:
     """Check that shortened texts can be written beside the best ones of a run; what is there stays as it is.
 
@@ -47,14 +64,12 @@ def check_shrunk(folder: Path) -> None:
     new = not (folder / "shrunk").exists()
     try:
         (folder / "shrunk").mkdir(exist_ok=True)
-        for place in (folder, folder / "shrunk"):
-            with tempfile.TemporaryFile(dir=place):
-                pass
-        if new:
-            (folder / "shrunk").rmdir()
     except OSError as error:
-        # A file that was made only to see whether it can be tells nobody anything by its name.
         raise unwritable(OSError(error.errno, error.strerror), folder) from error
+    check_writable(folder)
+    check_writable(folder / "shrunk")
+    if new:
+        (folder / "shrunk").rmdir()
 
 
 def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any]) -> Path:

@@ -1,6 +1,13 @@
 """What there is in `textgrad_engine.store`."""
 
-from textgrad_engine.store.afterwards import append_evaluation, check_shrunk, done_with, kept_calls, write_shrunk
+from textgrad_engine.store.afterwards import (
+    append_evaluation,
+    check_shrunk,
+    check_writable,
+    done_with,
+    kept_calls,
+    write_shrunk,
+)
 from textgrad_engine.store.files import FOLDS, file_name, typed, whole_of, write_atomically
 from textgrad_engine.store.finished import FinishedRun
 from textgrad_engine.store.folds import Folds, FoldsWriter, is_folds, read_folds, way_on_with, write_folds
@@ -26,6 +33,7 @@ __all__ = [
     "append_evaluation",
     "check_shrunk",
     "check_unlocked",
+    "check_writable",
     "done_with",
     "evaluation_from_json",
     "evaluation_to_json",

@@ -27,7 +27,7 @@ class ScriptedModel:
 
     It costs nothing, counts tokens, and obeys structured output: where a request wants JSON, a scripted answer that
     does not fit its schema is a mistake in the test and says so. A `Completion` is handed on exactly as it is, so that
-    bad answers can be scripted too.
+    bad answers can be scripted too: as many as `llm.RetryPolicy.answer_attempts` says, 3 where it says nothing.
 
     Args:
         answers: a text; a dict, which becomes JSON; an exception, which is raised; or a `Completion`.
@@ -46,6 +46,8 @@ class ScriptedModel:
     free = True
 
     def __init__(self, answers: Iterable[Answer | BaseException], name: str = "scripted") -> None:
+        self.name = name  # before the check: a test that fails there shows the model
+        self._answers: list[Answer | BaseException] = []
         check(ScriptedModel.__init__, locals())
         given: object = answers
         if isinstance(given, itertools.cycle | itertools.count | itertools.repeat) and length_hint(given, -1) < 0:
@@ -53,7 +55,6 @@ class ScriptedModel:
                 "ScriptedModel: answers never end; FunctionModel(lambda request: next(answers)) takes one for each "
                 "request"
             )
-        self.name = name
         self.requests: list[Request] = []
         self._answers = list(answers)
 

@@ -1,21 +1,40 @@
-"""The pytest plugin: while tests run, no real request leaves this machine.
+"""The pytest plugin: while tests run, no real request leaves this machine, and answers are played back.
 
 It is installed with the library. Models of `textgrad_engine.testing`, mocked transports and servers on the loopback
 interface work as ever; a request of `OpenAIModel` that would reach the network raises `RequestRefused`. A test that is
-meant to ask a real endpoint is marked ``@pytest.mark.live`` or uses the fixture ``allow_requests``.
+meant to ask a real endpoint is marked ``@pytest.mark.live`` or uses the fixture ``allow_requests``. One that uses the
+fixture ``cassette`` is answered from ``cassettes/MODULE/TEST.jsonl`` beside its file, with what real models had said
+when pytest was called with ``--record-cassettes``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from textgrad_engine.llm import Recording, Replay
 
 # The same name as llm.transport.REFUSE_REQUESTS, which is not imported: this file is loaded by every pytest run.
 _VARIABLE = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 _before = pytest.StashKey[str | None]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Cassettes are recorded when somebody says so."""
+    parser.getgroup("textgrad_engine").addoption(
+        "--record-cassettes",
+        action="store_true",
+        help="tests with the fixture 'cassette' ask their models for what is not recorded yet, and record it; to "
+        "record one anew, delete its file",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,6 +63,34 @@ def allow_requests() -> Iterator[None]:
     """Permits real requests while the test runs."""
     with _permitted():
         yield
+
+
+@pytest.fixture
+def cassette(request: pytest.FixtureRequest) -> Iterator[Replay | Recording]:
+    """Models answer what they said when the test ran with --record-cassettes; nobody is asked."""
+    from textgrad_engine import llm  # heavy, and most tests of most people need none of it
+
+    path = _cassette_of(request.node)
+    if request.config.getoption("--record-cassettes"):
+        with _permitted(), llm.record(path, resume=True) as recording:
+            yield recording
+        return
+    if not path.exists():
+        pytest.fail(
+            f"{path}: nothing is recorded for this test; record it: pytest --record-cassettes '{request.node.nodeid}'",
+            pytrace=False,
+        )
+    with llm.replay(path) as tape:
+        yield tape
+
+
+def _cassette_of(item: pytest.Item) -> Path:
+    """The file of a test, whose name any system takes; names that are alike in it are told apart by a digest."""
+    name = ".".join(each.name for each in item.listchain() if isinstance(each, (pytest.Class, pytest.Item)))
+    plain = re.sub(r"[^\w.\[\]-]+", "-", name, flags=re.ASCII)[:100]
+    if plain != name:
+        plain = f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return item.path.parent / "cassettes" / item.path.stem / f"{plain}.jsonl"
 
 
 @contextlib.contextmanager
