@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections import Counter
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.data import Dataset, load, sketch
+from textgrad_engine.data import overlap as module
 from textgrad_engine.data.overlap import NEAR, Overlap, check_splits, describe, overlap
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
@@ -226,6 +228,21 @@ def test_the_rows_of_a_template_do_not_take_forever(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sketch.Sketch, "jaccard", lambda *given: compared.append(given) or jaccard(*given))
     assert [(each.first_id, each.second_id) for each in overlap(texts(*old), texts(*new))] == [("900", "7")]
     assert len(compared) < 50
+
+
+def test_the_bytes_of_images_are_not_written_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of them would take minutes before the first call; equal ones are still one example."""
+
+    def part(content: bytes) -> dict[str, Any]:
+        url = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+        return {"type": "image_url", "image_url": {"url": url}}
+
+    written: list[str] = []
+    as_json = module._as_json
+    monkeypatch.setattr(module, "_as_json", lambda value: written.append(as_json(value)) or written[-1])
+    old, new = ([{"id": str(n), "picture": part(bytes([n]) * 9999)} for n in some] for some in ((1, 2, 3), (4, 3, 5)))
+    assert [(each.kind, each.first_id, each.second_id) for each in overlap(old, new)] == [("exact", "3", "3")]
+    assert max(map(len, written)) < 200
 
 
 def test_all_pairs_of_splits_are_looked_at() -> None:

@@ -34,6 +34,13 @@ def test_any_text_has_words_without_space(text: str) -> None:
     assert words_of(" ".join(words)) == words
 
 
+@given(st.text(st.characters(codec="ascii")))
+def test_words_do_not_depend_on_what_else_a_text_holds(text: str) -> None:
+    """Law: plain text, which is taken apart in a quicker way, has the words that it has in front of other letters."""
+    assert [*words_of(text), "é"] == words_of(f"{text} é")
+    assert terms_of(text) == terms_of(f"{text} 猫")[:-1] == words_of(text)
+
+
 @given(st.lists(st.sampled_from("abc"), max_size=9), st.integers(1, 5))
 def test_runs_cover_all_words(words: list[str], n: int) -> None:
     """Law: none is lost, and none is longer than asked for."""

@@ -29,6 +29,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.dataset import Examples, by_position, examples_of, ids_of
 from textgrad_engine.data.sketch import Sketch
+from textgrad_engine.llm.attachments import in_names
 from textgrad_engine.llm.images import is_part
 
 NEAR = 0.8
@@ -192,7 +193,8 @@ def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
 
 def _told_apart(parts: Sequence[Any], length: int) -> str:
     """Letters in the place of images: as many as there are of text, so that equal questions about two are not near."""
-    digest = hashlib.sha256(_as_json(parts).encode("utf-8", "backslashreplace")).hexdigest()
+    named = _as_json([in_names(part) for part in parts])  # as JSON, the bytes of an image take ten times as long
+    digest = hashlib.sha256(named.encode("utf-8", "backslashreplace")).hexdigest()
     blocks = range(1, 1 + min(length, _LETTERS) // len(digest))
     return "".join([digest, *(hashlib.sha256(f"{digest}{block}".encode()).hexdigest() for block in blocks)])
 

@@ -83,7 +83,8 @@ def _positions(ids: Sequence[str], examples: Iterable[str]) -> list[int]:
     """At most `GLANCE` positions: of the examples named, then of others at even distances."""
     where = {name: position for position, name in enumerate(ids)}
     first = [where[name] for name in dict.fromkeys(examples) if name in where][:GLANCE]
-    others = [position for position in range(len(ids)) if position not in set(first)]
+    named = set(first)
+    others = [position for position in range(len(ids)) if position not in named]
     wanted = min(GLANCE - len(first), len(others))
     return [*first, *(others[n * len(others) // wanted] for n in range(wanted))]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,8 +30,8 @@ class Nearness:
 
     def __init__(self, others: Sequence[Mapping[str, Any]], among: Sequence[Mapping[str, Any]]) -> None:
         self._others = others
-        met: dict[str, int] = {}
-        found = [array("I", {met.setdefault(word, len(met)) for word in _words(fields)}) for fields in among]
+        met: dict[str, int] = defaultdict(itertools.count().__next__)
+        found = [array("I", map(met.__getitem__, _words(fields))) for fields in among]
         seen = Counter(number for numbers in found for number in numbers)
         order = {word: number for number, word in enumerate(sorted(met))}
         self._numbers = order
@@ -61,4 +62,4 @@ class Nearness:
 
 
 def _words(fields: Mapping[str, Any]) -> set[str]:
-    return {word for value in fields.values() if not is_part(value) for word in terms_of(str(value))}
+    return set[str]().union(*[terms_of(str(value)) for value in fields.values() if not is_part(value)])

@@ -75,6 +75,23 @@ def test_texts_inside_lists_and_objects_count() -> None:
     assert NoCopying(rows, n=5).copied("", "Tell me a tale of two.") == ["tell me a tale of two"]
 
 
+def test_only_what_is_new_is_looked_up_in_the_examples() -> None:
+    """A prompt of hundreds of lines is checked in each step, against examples that may be a hundred megabytes."""
+
+    class Examples(str):
+        looked_up = 0
+
+        def __contains__(self, run: str, /) -> bool:
+            Examples.looked_up += 1
+            return super().__contains__(run)
+
+    contract = NoCopying(ROWS, target="queue")
+    object.__setattr__(contract, "_long", Examples(contract._long))
+    before = "\n".join(f"Rule {n}: a parcel of kind {n} goes to room {n} of the house." for n in range(300))
+    assert contract.copied(before, f"{before}\nMy planter stopped watering the basil on Tuesday, too.") != []
+    assert Examples.looked_up < 30
+
+
 def test_the_problem_shows_what_was_copied_between_tags() -> None:
     """A dataset is untrusted; a long run is shortened."""
     text = " ".join(f"w{n}" for n in range(100))

@@ -137,6 +137,22 @@ def test_the_strata_are_all_examples_once(scores: list[float], data: Any) -> Non
     assert kinds in ([], [{0.0}], [{1.0}], [{0.0}, {1.0}])
 
 
+def test_strata_are_made_in_time_by_the_number_of_examples() -> None:
+    """Not by its square: whether a line does harm is looked for where the text is right, in all of the examples."""
+
+    class Position(int):
+        hashed = 0
+
+        def __hash__(self) -> int:
+            Position.hashed += 1
+            return int.__hash__(self)
+
+    known = board(val={Position(n): float(n % 10 > 0) for n in range(300)})
+    Position.hashed = 0
+    assert [len(stratum) for stratum in known.strata(known.right, random.Random(1))] == [270, 30]
+    assert Position.hashed < 10 * 300
+
+
 # what is remembered
 
 

@@ -52,3 +52,22 @@ def test_it_gives_up_where_answers_are_not_to_be_understood() -> None:
     search = Threshold(20, slip=0.4, most=3)
     assert searched(search, needed=0, slip=0.5, rng=random.Random(1)) == 3
     assert search.found is None
+
+
+def test_a_run_costs_by_the_number_of_parts() -> None:
+    """Not by its square: of a prompt of thousands of lines each of hundreds of runs would take a tenth of a second."""
+
+    class Counted(float):
+        added = 0
+
+        def __mul__(self, other: float) -> Counted:
+            return Counted(float(self) * other)
+
+        def __radd__(self, other: float) -> float:
+            Counted.added += 1
+            return float(self) + other
+
+    search = Threshold(100, slip=0.02)
+    search._weights = [Counted(weight) for weight in search._weights]
+    search.add(50, right=True)
+    assert 0 < Counted.added <= 101

@@ -100,7 +100,8 @@ class NoCopying:
         runs: list[list[int]] = []
         for start, end in _runs(words, self.n):
             gram = f" {' '.join(words[start:end])} "
-            if gram in self._long and gram not in old:
+            # A prompt is short, and has most of it from before; the examples may be a hundred megabytes.
+            if gram not in old and gram in self._long:
                 if runs and start <= runs[-1][1]:
                     runs[-1][1] = end
                 else:

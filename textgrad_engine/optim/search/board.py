@@ -266,8 +266,9 @@ class Board:
             then: where it is looked for next, e.g. what is right and like them.
         """
         chosen = list(dict.fromkeys(first))
-        near = [n for n in dict.fromkeys(then) if n not in set(chosen)]
-        failing, right = ([n for n in part if n not in {*chosen, *near}] for part in (self.failing, self.right))
+        near = list(dict.fromkeys([*chosen, *then]))[len(chosen) :]
+        taken = {*chosen, *near}
+        failing, right = ([n for n in part if n not in taken] for part in (self.failing, self.right))
         rng.shuffle(failing)
         rng.shuffle(right)
         return [part for part in (chosen, near, failing, right) if part]

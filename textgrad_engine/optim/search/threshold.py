@@ -55,7 +55,8 @@ class Threshold:
         weights = [
             weight * (enough if threshold <= parts else too_few) for threshold, weight in enumerate(self._weights)
         ]
-        self._weights = [weight / sum(weights) for weight in weights]
+        every = sum(weights)
+        self._weights = [weight / every for weight in weights]
 
     @property
     def found(self) -> int | None:

@@ -1,0 +1,28 @@
+"""What tells the data of a run from other data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from textgrad_engine.cli import run_data
+from textgrad_engine.cli.run_data import digest_of, digests_of
+from textgrad_engine.data import Dataset
+
+SIGNED = "https://files.example/a.png?v=2&sv=2024-11-04&se=2026-11-24&sr=b&sp=r&sig=aBc%3D"
+ROWS = Dataset([{"id": "a", "q": "Grüße"}, {"id": "b", "q": SIGNED}])
+
+
+def test_data_has_the_digests_that_are_in_run_folders() -> None:
+    """Else `resume` and `eval` of runs of before would take their own data for other data."""
+    assert digests_of(ROWS) == ["f1d01c7868e2dce0", "1c9cbc8a06e75c14"]
+    assert digests_of(Dataset([{"id": "a", "q": "1 + 1?"}])) == ["657c6b2e6e9b0483", "657c6b2e6e9b0483"]
+
+
+def test_each_row_is_written_once_for_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of thousands of documents or images each writing takes seconds."""
+    written: list[Any] = []
+    monkeypatch.setattr(run_data, "dumps", lambda row: written.append(row) or b"")
+    digest_of(ROWS)
+    assert [row["id"] for row in written] == ["a", "b"]
