@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -87,12 +88,19 @@ class _Called:
         try:
             return self._loss(*given, **named)
         except (AttributeError, TypeError) as error:
-            if self._plain:
+            if self._plain and _by_variables(error):
                 error.add_note(
                     f"{self._plain} was called as a loss, which is given Variables and gives one; of a function that "
                     "scores plain texts, nn.Metric(function, purpose) makes one"
                 )
             raise
+
+
+def _by_variables(error: Exception) -> bool:
+    """Whether an error comes of what a function of the user did with a Variable, not of an operation in it."""
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    name = str(frames[-1])
+    return not name.startswith("textgrad_engine.") or name == __name__ or name.startswith("textgrad_engine.autograd.")
 
 
 class CalledLosses:
