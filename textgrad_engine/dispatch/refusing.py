@@ -24,11 +24,13 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def waits(twin: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def waits(twin: str, *, always: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function that may wait for answers: where it must not, the error names what to await instead.
 
     Args:
         twin: that, as one writes it.
+        always: what it waits for in any case, as the beginning of a sentence: it is refused before it begins, as what
+            it sends could not be waited for; "" where it may have nothing to wait for.
 
     Example:
         >>> @waits("await agreet()")
@@ -45,6 +47,8 @@ def waits(twin: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if outermost:
                 _here.twin = twin
             try:
+                if outermost and always:
+                    raise would_wait_for_itself(always, twin)
                 return function(*args, **kwargs)
             except BaseException as error:
                 hide(error, boundary=__name__)

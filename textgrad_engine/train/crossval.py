@@ -44,7 +44,7 @@ from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.trainer import Trainer
 
 
-@waits("await tg.across_validate(...)")
+@waits("await tg.across_validate(...)", always="Its runs wait for their answers")
 @names_told
 def cross_validate(
     start: Callable[[], tuple[Module, Optimizer]],

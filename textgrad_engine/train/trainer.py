@@ -178,7 +178,7 @@ class Trainer:
         given = [f"{name}={value!r}" for name, value, default in settings if value != default]
         return f"{type(self).__name__}({', '.join(given)})"
 
-    @waits("await trainer.afit(...)")
+    @waits("await trainer.afit(...)", always="A run waits for its answers")
     @_missing_told
     @names_told
     def fit(
