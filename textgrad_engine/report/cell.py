@@ -66,7 +66,7 @@ class Cell:
     def _show(self, below: str) -> None:
         lines = (self._lines.getvalue() + below).split("\n")
         self._next = self._clock() + _SECONDS
-        if (text := "\n".join([line.rstrip() for line in lines]).rstrip()) == self._shown:
+        if (text := "\n".join([line.rstrip() for line in lines]).strip("\n")) == self._shown:
             return
         self._shown = text
         bundle = {"text/plain": text, "text/html": f'<pre style="line-height: normal">{html.escape(text)}</pre>'}
