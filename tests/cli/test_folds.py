@@ -170,9 +170,10 @@ def test_a_finished_one_is_left_as_it_is(cli: Any, home: Path, whole: str) -> No
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     hidden = (home / "config.toml").rename(home / "elsewhere.toml")
     done = cli("resume", whole)
-    as_json = cli("resume", whole, "--json")
+    as_json, quiet = cli("resume", whole, "--json"), cli("resume", whole, "--quiet")
     hidden.rename(home / "config.toml")
     assert (done.exit_code, done.stdout) == (0, "")
+    assert quiet.stdout.startswith(f"{whole}: ")
     assert f"{whole} is finished, so there is nothing to resume" in " ".join(done.stderr.split())
     assert json.loads(as_json.stdout) == json.loads(cli("show", whole, "--json").stdout)
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before

@@ -260,7 +260,9 @@ def test_a_finished_run_is_said_to_be_finished(cli: Any, trained: tuple[Path, An
     assert result.stderr == (
         f"{path} is finished, so there is nothing to resume; `textgrad-engine show {path}` prints its result\n"
     )
-    assert cli("resume", path, "--quiet").stderr == ""
+    quiet = cli("resume", path, "--quiet")
+    assert quiet.stderr == ""
+    assert quiet.stdout.startswith(f"{path}: val 0.")
     assert json.loads(cli("resume", path, "--json").stdout) == json.loads(cli("show", path, "--json").stdout)
     assert timeless(path) == before
 

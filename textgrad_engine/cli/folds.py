@@ -22,12 +22,11 @@ from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_control
 from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import SPLITS, check_there, digest_of, digests_of, looks_at, row_digests
-from textgrad_engine.cli.running import CODES, Job, refusing_changes
+from textgrad_engine.cli.running import CODES, Job, quiet_line, refusing_changes
 from textgrad_engine.data import Dataset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.llm.cache import Cache
-from textgrad_engine.llm.money import cost
 from textgrad_engine.nn import Module
 from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.terminal import complain
@@ -261,8 +260,7 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
     if as_json:
         write_json({"run": str(path), **report.folds_as_json(folds)})
     elif quiet:
-        total = found.total
-        write(f"{path}: {report.folds_in_a_line(found)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
+        write(quiet_line(path, report.folds_in_a_line(found), found.total))
     else:
         write_report(folds)
         complain(report.folds_in_a_line(found))

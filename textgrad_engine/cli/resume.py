@@ -21,8 +21,8 @@ from textgrad_engine.cli.options import (
     RunPath,
     TokensLimit,
 )
-from textgrad_engine.cli.output import OK, checking, command, say, write_json
-from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
+from textgrad_engine.cli.output import OK, checking, command, say, write, write_json
+from textgrad_engine.cli.running import carry_out, checked, end, quiet_line, refusing_changes, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.way_on import goes_on
 from textgrad_engine.errors import RunError
@@ -112,7 +112,7 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
     Args:
         run: the folder.
         limited: whether a budget is given, which may have room for what that of before had none for.
-        quiet: say nothing of one that is left.
+        quiet: print the line of one that is left.
         as_json: write what it is to stdout.
 
     Raises:
@@ -120,12 +120,17 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
     """
     folds = read_folds(run) if is_folds(run) else None
     if folds is not None and folds.finished:
-        _leave(run, _shown_by(run), lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
+        line = quiet_line(run, report.folds_in_a_line(folds.found), folds.found.total)
+        _leave(run, _shown_by(run), line, lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
     found = read_run(run) if folds is None else first_of(folds)
-    if folds is None and found.finished:
-        _leave(run, _shown_by(run), lambda: _document(found), quiet=quiet, as_json=as_json)
-    if folds is None and found.result is not None and found.result.kept_short and not limited:
-        _leave(run, goes_on(found), lambda: _document(found), quiet=quiet, as_json=as_json)
+    if (
+        folds is None
+        and (result := found.result) is not None
+        and (found.finished or (result.kept_short and not limited))
+    ):
+        how = _shown_by(run) if found.finished else goes_on(found)
+        line = quiet_line(run, report.one_line(result), result.total)
+        _leave(run, how, line, lambda: _document(found), quiet=quiet, as_json=as_json)
     if (whole_run := whole_of(run)) is not None:
         raise RunError(
             f"{run}: this is one of the runs of a cross-validation; go on with all of them: textgrad-engine resume "
@@ -138,11 +143,15 @@ def _shown_by(run: Path) -> str:
     return f"`textgrad-engine show {typed(run)}` prints its result"
 
 
-def _leave(run: Path, how: str, document: Callable[[], dict[str, Any]], *, quiet: bool, as_json: bool) -> NoReturn:
-    """Say of a finished run that nothing is to be done; machines get what `show` would give them."""
+def _leave(
+    run: Path, how: str, line: str, document: Callable[[], dict[str, Any]], *, quiet: bool, as_json: bool
+) -> NoReturn:
+    """Say of a finished run that nothing is to be done; who wants its result in a line or as JSON gets it."""
     say(f"{run} is finished, so there is nothing to resume; {how}", quiet or as_json)
     if as_json:
         write_json({"run": str(run), **document()})
+    elif quiet:
+        write(line)
     raise typer.Exit(OK)
 
 

@@ -37,6 +37,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.llm.money import cost
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.notes import looked_at_before
@@ -139,6 +140,17 @@ def carry_out(
         return trainer.fit(job.program, job.metric, job.optimizer, job.train, job.val, job.test)
 
 
+def quiet_line(path: Path, found: str, used: Usage) -> str:
+    """What ``--quiet`` prints of a run.
+
+    Args:
+        path: its folder.
+        found: what it found, in a line.
+        used: by all of its calls.
+    """
+    return f"{path}: {found}; {plural(used.calls, 'call')}, {cost(used.dollars)}"
+
+
 def end(
     result: TrainResult,
     folder: RunFolder,
@@ -165,8 +177,7 @@ def end(
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
         write_json({"run": str(path), **report.as_json(result, before=before, tools=tools), **also})
     elif quiet:
-        total = result.total
-        write(f"{path}: {report.one_line(result)}; {plural(total.calls, 'call')}, {cost(total.dollars)}")
+        write(quiet_line(path, report.one_line(result), result.total))
     else:
         remark = remark_on(read_run(path).config)
         table = report.render(
