@@ -115,12 +115,12 @@ def keys_of(model: Model) -> tuple[SecretStr, ...]:
             parts = tuple(each.values() if isinstance(each, Mapping) else each)
         else:
             parts = tuple(getattr(each, "__dict__", {}).values())
-        if not any(map(_may_hold, set(map(type, parts)))):
-            continue  # at once: a model may keep every request that it was ever asked, and this is done for each
-        for part in parts:
+        kinds = set(filter(_may_hold, set(map(type, parts))))
+        # All at once, as this is done for each call, and a model may keep every request that it was ever asked.
+        for part in parts if kinds else ():
             if isinstance(part, SecretStr):
                 found.append(part)
-            elif id(part) not in seen and _may_hold(type(part)):
+            elif id(part) not in seen and type(part) in kinds:
                 seen.add(id(part))
                 waiting.append(part)
     return tuple(found)
