@@ -120,7 +120,7 @@ def test_a_text_that_loses_most_answers_is_refused() -> None:
 def test_a_text_that_is_worse_by_the_margin_is_seldom_shown_to_be_as_good(examples: int, noise: float) -> None:
     """Law: in 5% of the runs at most, also where few examples lose much, and some of these sets show none."""
     margin = Case(0.0, noise, 0, examples=examples).margin
-    passed = sum(Case(margin, noise, seed, examples=examples, task=seed % 12).shown for seed in range(60))
+    passed = sum(Case(margin, noise, seed, examples=examples, task=seed % 6).shown for seed in range(60))
     assert passed <= 8  # of 60 at 5%, more come in 4 of 1,000 such tests
 
 

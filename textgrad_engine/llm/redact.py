@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -114,10 +115,12 @@ def keys_of(model: Model) -> tuple[SecretStr, ...]:
             parts = tuple(each.values() if isinstance(each, Mapping) else each)
         else:
             parts = tuple(getattr(each, "__dict__", {}).values())
-        for part in parts:  # a Mock would have a "complete" in each of its parts, without end; its class has none
+        kinds = set(filter(_may_hold, set(map(type, parts))))
+        # All at once, as this is done for each call, and a model may keep every request that it was ever asked.
+        for part in parts if kinds else ():
             if isinstance(part, SecretStr):
                 found.append(part)
-            elif id(part) not in seen and (isinstance(part, Mapping | list | tuple) or hasattr(type(part), "complete")):
+            elif id(part) not in seen and type(part) in kinds:
                 seen.add(id(part))
                 waiting.append(part)
     return tuple(found)
@@ -148,6 +151,15 @@ def without_password(address: str) -> str:
     before, mark, after = address.partition("://")
     host, slash, path = after.partition("/")
     return before + mark + host.rpartition("@")[2] + slash + path
+
+
+@functools.lru_cache(maxsize=1024)
+def _may_hold(kind: type) -> bool:
+    """Whether what is of a type is a key or may hold one.
+
+    A Mock would have a "complete" in each of its parts, without end; its class has none.
+    """
+    return issubclass(kind, SecretStr | Mapping | list | tuple) or hasattr(kind, "complete")
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:

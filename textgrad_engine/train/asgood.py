@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import functools
 import math
-import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -185,8 +184,8 @@ class AsGood:
                     found.pop(n, None)
                 elif n in found:
                     found[n].append((new - old) / scale)
-            told = {n: statistics.mean(changes) for n, changes in found.items()}
-            if not told or (number >= fresh / 2 and statistics.mean(told.values()) <= -self._margin):
+            told = {n: math.fsum(changes) / len(changes) for n, changes in found.items()}
+            if not told or (number >= fresh / 2 and math.fsum(told.values()) / len(told) <= -self._margin):
                 break  # more of them would have to undo that
         return told
 

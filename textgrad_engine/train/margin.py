@@ -128,7 +128,8 @@ def _weighed(
     values: Sequence[float], shapes: Sequence[int], source: random.Random, sizes: Sequence[float] | None = None
 ) -> float:
     """The mean of some values with weights drawn from a Dirichlet distribution, times their sizes."""
-    weights = [source.expovariate(1.0) if each == 1 else source.gammavariate(each, 1.0) for each in shapes]
+    draw, log = source.random, math.log  # `source.expovariate(1.0)` is the same, in three times the time
+    weights = [-log(1.0 - draw()) if each == 1 else source.gammavariate(each, 1.0) for each in shapes]
     if sizes is not None:
         weights = [weight * size for weight, size in zip(weights, sizes)]
     return math.fsum(map(operator.mul, weights, values)) / math.fsum(weights)

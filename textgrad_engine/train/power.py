@@ -76,8 +76,7 @@ def minimum_detectable_effect(
         found = functools.partial(_is_found, n, sd, largest, falls_short, width)
         return _bisected(found, by_flips, largest)
     assert discordance is not None
-    share = discordance
-    return _bisected(lambda effect: mcnemar_power(n, effect, max(share, effect), alpha) >= power, 0.0, 1.0)
+    return _by_mcnemar(n, discordance, power, alpha)
 
 
 def needed_n(
@@ -249,6 +248,12 @@ def _binomial(n: int, k: int, p: float) -> float:
         return float(k == n)
     ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
     return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+
+
+@functools.lru_cache(maxsize=1000)  # of so many examples few numbers of them change, and each takes 10 ms
+def _by_mcnemar(n: int, discordance: float, power: float, alpha: float) -> float:
+    """The smallest difference that the exact McNemar test finds."""
+    return _bisected(lambda effect: mcnemar_power(n, effect, max(discordance, effect), alpha) >= power, 0.0, 1.0)
 
 
 def _by_flips(n: int, sd: float, power: float, alpha: float) -> float:
