@@ -134,7 +134,7 @@ def test_killed_while_it_is_resumed_it_is_resumed_again(cli: Any, small: Any, tm
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
 def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path: Path) -> None:
     """The real process, with a real server; only what was under way is asked again."""
-    folder, whole = small(), tmp_path / "whole"
+    folder, whole = small(rows=8), tmp_path / "whole"
     with LoopbackServer(TicketsModel(seed=0)) as server:
         address = ("--base-url", server.base_url)
         assert cli("train", folder, *address, "--quiet", "--run-dir", whole).exit_code == 0
