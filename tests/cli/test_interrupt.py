@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -65,10 +65,11 @@ def wait_for_a_question(server: LoopbackServer, process: subprocess.Popen[str]) 
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_once_prints_the_result_so_far(slow: str, tmp_path: Path, sent: signal.Signals, code: int) -> None:
+def test_once_prints_the_result_so_far(slow: str, small: Any, tmp_path: Path, sent: signal.Signals, code: int) -> None:
     """What was found is kept and shown, with its own exit code, and the folder is whole."""
     run = tmp_path / "run"
-    with start(tmp_path, "train", str(TICKETS), "--base-url", slow, "--run-dir", str(run)) as process:
+    folder = small(("max_epochs = 1", "max_epochs = 6"), ("batch_size = 12", "batch_size = 24"), rows=40)
+    with start(tmp_path, "train", str(folder), "--base-url", slow, "--run-dir", str(run)) as process:
         wait_for_line(process.stderr, "step  1/12")
         process.send_signal(sent)
         stdout, stderr = process.communicate(timeout=60)

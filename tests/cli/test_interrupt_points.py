@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import json
@@ -39,6 +40,11 @@ WORKING_OUT = "result_of"
 """Entered after the last call of a model."""
 
 
+@functools.cache
+def watched(file: str) -> bool:
+    return file.endswith(WATCHED)
+
+
 class Pressed:
     """Whether the point was reached."""
 
@@ -73,7 +79,7 @@ def at_entry(number: int, times: int, first: str = "") -> Iterator[Pressed]:
 
     def trace(frame: FrameType, event: str, arg: object) -> Callable[..., None] | None:
         nonlocal begun
-        if not frame.f_code.co_filename.endswith(WATCHED):
+        if not watched(frame.f_code.co_filename):
             return None
         begun = begun or frame.f_code.co_qualname == first
         return at_line if begun else None
@@ -90,7 +96,7 @@ def at_entry(number: int, times: int, first: str = "") -> Iterator[Pressed]:
 @pytest.fixture
 def tiny(small: Any) -> Path:
     """A config of one step on a few tickets."""
-    made: Path = small(("max_epochs = 1", "max_epochs = 1\nmax_steps = 1"), rows=6)
+    made: Path = small(("max_epochs = 1", "max_epochs = 1\nmax_steps = 1"), rows=2)
     return made
 
 

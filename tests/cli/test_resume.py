@@ -80,7 +80,7 @@ def test_killed_anywhere_it_ends_as_if_it_had_not_been(
     cli: Any, small: Any, tmp_path: Path, dying: Any, optimizer: str
 ) -> None:
     """Steps and searches in several lanes: every file but for its times, and calls are bought once."""
-    folder = small(*([] if optimizer == "TGD" else SEARCH))
+    folder = small(*([] if optimizer == "TGD" else SEARCH), rows=12)
     whole = tmp_path / "whole"
     assert cli("train", folder, "--quiet", "--run-dir", whole).exit_code == 0
     every = len(list(paid_for(whole)))
@@ -134,7 +134,7 @@ def test_killed_while_it_is_resumed_it_is_resumed_again(cli: Any, small: Any, tm
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
 def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path: Path) -> None:
     """The real process, with a real server; only what was under way is asked again."""
-    folder, whole = small(), tmp_path / "whole"
+    folder, whole = small(rows=8), tmp_path / "whole"
     with LoopbackServer(TicketsModel(seed=0)) as server:
         address = ("--base-url", server.base_url)
         assert cli("train", folder, *address, "--quiet", "--run-dir", whole).exit_code == 0
@@ -425,7 +425,7 @@ def own(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Callable[[int], Pat
     """A run of a program of the user's own that was killed after so many events."""
 
     def make(number: int) -> Path:
-        folder, path = small(), tmp_path / "run"
+        folder, path = small(rows=12), tmp_path / "run"
         (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
         config = (folder / "config.toml").read_text(encoding="utf-8")
         first, last = config.index("system ="), config.index("[data]")
@@ -449,7 +449,7 @@ def in_a_process(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_changed_program_is_told_before_it_pays(cli: Any, own: Any, tmp_path: Path) -> None:
     """What differs, and the two ways on; the other seed prompt in its code is none, as the run's own is put in."""
-    path = own(60)
+    path = own(30)
     file = tmp_path / "small" / "program.py"
     file.write_text(PROGRAM.replace("Choose the", "Find the"), encoding="utf-8")
     shutil.copytree(path, tmp_path / "other")
@@ -491,10 +491,11 @@ def test_changed_prompts_are_told_where_they_first_matter(cli: Any, small: Any, 
     assert json.loads(result.stdout)["resumed"]["not_asked_again"]["calls"] > 0
 
 
-def test_what_a_budget_had_end_elsewhere_is_not_called_a_change(cli: Any, tmp_path: Path) -> None:
+def test_what_a_budget_had_end_elsewhere_is_not_called_a_change(cli: Any, small: Any, tmp_path: Path) -> None:
     """The tests of the text that was best then do not come up again, though nobody changed anything."""
+    folder = small(("max_epochs = 1", "max_epochs = 3"), rows=40)
     path = tmp_path / "run"
-    assert cli("train", TICKETS, "--budget-calls", 700, "--quiet", "--run-dir", path).exit_code == 3
+    assert cli("train", folder, "--budget-calls", 360, "--quiet", "--run-dir", path).exit_code == 3
     result = cli("resume", path, "--budget-calls", 9000)
     assert result.exit_code == 0
     assert "another way this time (its budget had ended it elsewhere, or" in " ".join(result.stderr.split())

@@ -75,9 +75,10 @@ def test_a_prompt_that_needs_every_line(cli: Any, run: Any, monkeypatch: pytest.
     assert "Nothing was left out; the prompt as it was is in" in " ".join(result.stderr.split())
 
 
-def test_the_clusters_of_the_config_count(cli: Any, run: Any) -> None:
+def test_the_clusters_of_the_config_count(cli: Any, small: Any, tmp_path: Path) -> None:
     """[data] clusters holds for whatever is said of the short prompt, as it does for the run."""
-    path = run()
+    path = tmp_path / "run"
+    assert cli("train", small(), "--quiet", "--run-dir", path).exit_code == 0
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     config["config"]["data"]["clusters"] = config["config"]["data"]["target"]
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -181,17 +182,18 @@ def test_json(cli: Any, run: Any) -> None:
     assert document["front"][0]["tokens"] >= document["front"][-1]["tokens"]
 
 
-def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Any) -> None:
+def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, small: Any, tmp_path: Path) -> None:
     """Each answer is paid for once, and the short prompt is that of one go."""
-    path = run()
-    settings = ("--max-tries", "4", "--allowance", "30")
+    path = tmp_path / "run"
+    assert cli("train", small(rows=12), "--quiet", "--run-dir", path).exit_code == 0
+    settings = ("--max-tries", "3", "--allowance", "30")
     with LoopbackServer(TicketsModel(seed=0)) as server:
         assert cli("shrink", path, "--model", "m", "--base-url", server.base_url, *settings).exit_code == 0
         calls, whole = server.requests, json.loads((path / "shrink.json").read_text(encoding="utf-8"))
     assert not (path / "unfinished").exists()
     with LoopbackServer(TicketsModel(seed=0)) as server:
         asked = ("shrink", path, "--model", "m", "--base-url", server.base_url, *settings)
-        for number, limit in enumerate((60, 150, 260)):
+        for number, limit in enumerate((10, 25, 40)):
             ended = cli(*asked, "--budget-calls", str(limit))
             assert (ended.exit_code, server.requests) == (3, limit)
             said = "raise budget(calls=...)" if number == 0 else f"the budget was spent; {ON_RECORD}, with a larger one"

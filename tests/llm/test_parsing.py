@@ -125,8 +125,8 @@ def test_any_text_is_either_json_or_a_typed_error(text):
 )
 def test_looking_at_ten_megabytes_takes_time_in_proportion(piece):
     """No hostile answer may hold up the event loop by backtracking."""
-    quick = piece * (200_000 // len(piece))
-    slow = piece * (2_000_000 // len(piece))
+    quick = piece * (100_000 // len(piece))
+    slow = piece * (1_000_000 // len(piece))
 
     def seconds(text):
         started = time.thread_time()
@@ -134,5 +134,5 @@ def test_looking_at_ten_megabytes_takes_time_in_proportion(piece):
             check_json(text, VERDICT)
         return time.thread_time() - started
 
-    base = max(min(seconds(quick) for _ in range(3)), 0.002)
+    base = max(min(seconds(quick) for _ in range(3)), 0.001)
     assert min(seconds(slow) for _ in range(2)) < 40 * base  # ten times the text; a square law would take a hundred

@@ -137,7 +137,7 @@ with LoopbackServer(FunctionModel(lambda request: "ok")) as server:
 
 
 def run(tmp_path: Path, *command: str) -> str:
-    env = {**os.environ, "CANARY": KEY}
+    env = {**os.environ, "CANARY": KEY, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # others take seconds to load
     env.pop("OPENAI_API_KEY", None)
     done = subprocess.run(
         [sys.executable, *command], capture_output=True, text=True, env=env, timeout=150, cwd=tmp_path
@@ -148,7 +148,8 @@ def run(tmp_path: Path, *command: str) -> str:
 def test_the_locals_of_a_failing_test_do_not_show_the_key(tmp_path: Path) -> None:
     """Every way to fail that a user meets, on both APIs, streamed or not, few calls or many."""
     (tmp_path / "test_run.py").write_text(RUN)
-    said = run(tmp_path, "-m", "pytest", "-p", "no:cacheprovider", "--showlocals", "--tb=long", "test_run.py")
+    options = ("-p", "textgrad_engine.testing.plugin", "-p", "no:cacheprovider", "--showlocals", "--tb=long")
+    said = run(tmp_path, "-m", "pytest", *options, "test_run.py")
     assert re.search(r"\b65 failed in", said), said[-3000:]
     assert "SecretStr('**********')" in said  # the frames with the key in them are shown
     assert KEY not in said

@@ -1,9 +1,10 @@
 import asyncio
+import ssl
 
 import pytest
 
 from textgrad_engine.errors import ConnectionFailed, RequestRefused
-from textgrad_engine.llm import Completion, OpenAIModel
+from textgrad_engine.llm import Completion, OpenAIModel, transport
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
@@ -105,3 +106,18 @@ def test_with_aiohttp_a_proxy_of_the_environment_is_not_asked_for_this_machine(a
     with LoopbackServer(FunctionModel(lambda request: "ok"), latency=0.1) as server:
         results = ask_many(OpenAIModel("m", base_url=server.base_url), ask, WIDE + 2)
     assert {getattr(result, "text", result) for result in results} == {"ok"}
+
+
+def test_clients_share_what_is_read_of_certificates_while_the_environment_names_the_same(monkeypatch, tmp_path):
+    """To read them takes longer than a call; who names others has a client that knows those."""
+    for name in transport._OF_CERTIFICATES:
+        monkeypatch.delenv(name, raising=False)
+    made = []
+    monkeypatch.setattr("httpx2.create_ssl_context", lambda: made.append(True) or ssl.create_default_context())
+    transport._encryption.cache_clear()
+    for certificates in (None, None, str(tmp_path)):
+        if certificates:
+            monkeypatch.setenv("SSL_CERT_DIR", certificates)
+        asyncio.run(connect("127.0.0.1", 1.0, wide=False).aclose())
+    transport._encryption.cache_clear()
+    assert len(made) == 2

@@ -61,7 +61,7 @@ def windows_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "_PATIENCE", 0.0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fit() -> Callable[..., Any]:
     """Trains a toy program; returns its result."""
 

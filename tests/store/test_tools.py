@@ -111,11 +111,12 @@ def acting(request: Any) -> Any:
     return word.upper() if "Shout" in system else word
 
 
-def trained(folder: Any, model: Any, program: Agent, **settings: Any) -> Any:
+def trained(folder: Any, model: Any, program: Agent, each: int = 2, **settings: Any) -> Any:
     given = {"max_steps": 1, "batch_size": 2, "callbacks": (folder,) if folder else (), **settings}
     with tg.use_models(forward=FunctionModel(model)):
         optimizer = optim.TGD(program.parameters())
-        return tg.Trainer(**given).fit(program, nn.ExactMatch(), optimizer, ROWS[:2], ROWS[2:4], ROWS[4:6])
+        train, val, test = ROWS[:each], ROWS[2 : 2 + each], ROWS[4 : 4 + each]
+        return tg.Trainer(**given).fit(program, nn.ExactMatch(), optimizer, train, val, test)
 
 
 def counting() -> tuple[Counter[str], Callable[[Any], Any]]:
@@ -377,13 +378,13 @@ def test_two_equal_votes_of_one_example_are_two(tmp_path: Path) -> None:
             return second if len(str(first.data)) > len(str(second.data)) else first
 
     whole, once = counting()
-    trained(RunFolder(tmp_path / "whole"), once, Voting(same))
+    trained(RunFolder(tmp_path / "whole"), once, Voting(same), each=1)
     for dies_at in range(9, 60, 5):
         path = tmp_path / str(dies_at)
         asked, model = counting()
         with pytest.raises(Killed):
-            trained(Mortal(path, dies_at), model, Voting(same))
-        trained(RunFolder(path, resume=True), model, Voting(same))
+            trained(Mortal(path, dies_at), model, Voting(same), each=1)
+        trained(RunFolder(path, resume=True), model, Voting(same), each=1)
         assert timeless(path) == timeless(tmp_path / "whole")
         assert not numbers_aside(path)
         assert asked.total() - whole.total() <= 3  # what was under way
@@ -410,7 +411,10 @@ class Team(Agent):
 def test_an_agent_that_is_trained_as_a_tool_hears_the_same_when_the_run_was_killed(
     tmp_path: Path, changing: bool
 ) -> None:
-    """Its tool is run again where a backward pass needs it; nothing is asked or mailed twice for that."""
+    """Its tool is run again where a backward pass needs it; nothing is asked or mailed twice for that.
+
+    The two take turns: each is killed halfway between the points where the other one is.
+    """
     numbers = itertools.count()
     clock = (lambda: next(numbers)) if changing else same
 
@@ -429,7 +433,7 @@ def test_an_agent_that_is_trained_as_a_tool_hears_the_same_when_the_run_was_kill
     assert result.steps[0].feedback == 4
     assert any(line.get("through") for line in lines(tmp_path / "whole"))
     mails = [line for line in lines(tmp_path / "whole") if line["name"] == "mail"]
-    for dies_at in range(4 if changing else 7, first.events, 17):
+    for dies_at in range(21 if changing else 7, first.events, 34):
         path, killed, again = tmp_path / str(dies_at), Team(clock), Team(clock)
         with pytest.raises(Killed):
             trained(Mortal(path, dies_at), model, killed)

@@ -8,6 +8,7 @@ of the time goes there: 5.6 ms of CPU a call where a pool is unlimited, 1.2 ms w
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import ipaddress
 import os
@@ -30,6 +31,9 @@ WIDE = 64
 
 _POOL = 8
 """Connections in each of the small pools."""
+
+_OF_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
+"""The environment's words about encryption, which are read when its settings are made."""
 
 
 def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = (), base_url: str = "") -> Any:
@@ -81,10 +85,18 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost")
 
 
+@functools.lru_cache(maxsize=1)
+def _encryption(*of_certificates: str | None) -> Any:
+    # 20 to 50 ms, as all certificates of the machine are read; one for all clients, of which each loop has its own.
+    import httpx2  # see above
+
+    return httpx2.create_ssl_context()
+
+
 def _pools(limits: Any) -> Any:
     import httpx2  # see above
 
-    context = httpx2.create_ssl_context()  # 20 ms; one for all
+    context = _encryption(*map(os.environ.get, _OF_CERTIFICATES))
 
     class Pools(httpx2.AsyncBaseTransport):
         """Small pools of connections, each filled before the next one is used."""
