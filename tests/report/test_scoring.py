@@ -66,7 +66,7 @@ def test_a_notebook_has_a_line_that_stays(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_the_line_says_how_long_it_will_take_four_times_a_second_at_most() -> None:
-    """Each change goes to the browser; that Ctrl-C was heard is shown at once."""
+    """Each change goes to the browser; that Ctrl-C was heard is shown with the next one."""
     notebook, clock = Notebook(), Clock()
     line = scoring._Line(notebook, 100, clock)
     for position in range(50):
@@ -74,8 +74,23 @@ def test_the_line_says_how_long_it_will_take_four_times_a_second_at_most() -> No
         line.on_score(position)
     assert 15 <= len(notebook.bundles) <= 20
     line.on_interrupt(True)
-    assert notebook.text == "stopping 50/100, about 5.0 s left"
-    line.show()
+    clock.now += 0.1
+    line.end()
+    assert notebook.text == "stopping 50/100, about 5.1 s left"
     clock.now += 2
-    assert line.on_score(50) is None
+    line.on_score(50)
     assert notebook.text.startswith("stopping 51/100, about ")
+
+
+def test_ctrl_c_is_heard_while_a_score_is_counted() -> None:
+    """The handler runs on the thread that it interrupts, which would wait for itself."""
+    notebook = Notebook()
+
+    def display(bundle: dict[str, str]) -> Any:
+        line.on_interrupt(True)
+        return notebook(bundle)
+
+    line = scoring._Line(display, 2)
+    line.on_score(0)
+    line.end()
+    assert notebook.text.startswith("stopping 1/2, ")

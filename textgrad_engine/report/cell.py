@@ -25,6 +25,37 @@ Display: TypeAlias = Callable[[Bundle], Callable[[Bundle], object]]
 """Shows something, and gives what puts something else in its place."""
 
 
+class Part:
+    """A part of a notebook's cell in which one text takes the place of another.
+
+    Args:
+        display: what shows it, such as what `notebook` gives.
+        clock: the time in seconds, from any beginning.
+    """
+
+    def __init__(self, display: Display, clock: Callable[[], float]) -> None:
+        self._display, self._clock = display, clock
+        self._replace: Callable[[Bundle], object] | None = None
+        self._shown, self._next = "", clock()
+
+    @property
+    def late(self) -> bool:
+        """Whether the last change is not of a moment ago."""
+        return self._clock() >= self._next
+
+    def show(self, text: str) -> None:
+        """Show a text, if it is another one than before."""
+        self._next = self._clock() + _SECONDS
+        if text == self._shown:
+            return
+        self._shown = text
+        bundle = {"text/plain": text, "text/html": f'<pre style="line-height: normal">{html.escape(text)}</pre>'}
+        if self._replace is None:
+            self._replace = self._display(bundle)
+        else:
+            self._replace(bundle)
+
+
 class Cell:
     """A part of a notebook's cell that changes: the lines so far, and below them what `Bars` has.
 
@@ -42,15 +73,13 @@ class Cell:
     ) -> None:
         self._lines = io.StringIO()
         self._bars = Bars(_plain_console(self._lines), told)
-        self._display, self._clock = display, clock
-        self._replace: Callable[[Bundle], object] | None = None
-        self._shown, self._next = "", clock()
+        self._part = Part(display, clock)
 
     def on_event(self, event: Event) -> None:
         """Show it, unless something was shown a moment ago and nothing but counts has changed."""
         before = self._lines.tell()
         self._bars.on_event(event)
-        if self._lines.tell() > before or self._clock() >= self._next:
+        if self._lines.tell() > before or self._part.late:
             drawn = io.StringIO()
             _plain_console(drawn).print(self._bars.live.get_renderable())
             self._show(drawn.getvalue())
@@ -65,15 +94,7 @@ class Cell:
 
     def _show(self, below: str) -> None:
         lines = (self._lines.getvalue() + below).split("\n")
-        self._next = self._clock() + _SECONDS
-        if (text := "\n".join([line.rstrip() for line in lines]).strip("\n")) == self._shown:
-            return
-        self._shown = text
-        bundle = {"text/plain": text, "text/html": f'<pre style="line-height: normal">{html.escape(text)}</pre>'}
-        if self._replace is None:
-            self._replace = self._display(bundle)
-        else:
-            self._replace(bundle)
+        self._part.show("\n".join([line.rstrip() for line in lines]).strip("\n"))
 
 
 def notebook() -> Display | None:

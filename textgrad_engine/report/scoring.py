@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from textgrad_engine.report.bars import log_above
-from textgrad_engine.report.cell import Bundle, Display, notebook
+from textgrad_engine.report.cell import Display, Part, notebook
 from textgrad_engine.report.terminal import terminal, terminal_taken
 from textgrad_engine.report.words import duration
 from textgrad_engine.train.interrupt import telling
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 OnScore: TypeAlias = Callable[[int], None]
 """Called when a sample of an example has its score."""
-
-_SECONDS = 0.25
-"""A line of a notebook changes so often at most: each change is sent to the browser."""
 
 
 @contextlib.contextmanager
@@ -48,9 +45,11 @@ def score_bar(total: int) -> Iterator[OnScore]:
     """
     if (display := notebook()) is not None:
         line = _Line(display, total)
-        with telling(line.on_interrupt):
-            yield line.on_score
-        line.show()
+        try:
+            with telling(line.on_interrupt):
+                yield line.on_score
+        finally:
+            line.end()
     elif (console := terminal()) is None or not terminal_taken.acquire(blocking=False):
         yield lambda _: None
     else:
@@ -89,37 +88,30 @@ class _Line:
     """
 
     def __init__(self, display: Display, total: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._display, self._total, self._clock = display, total, clock
-        self._replace: Callable[[Bundle], object] | None = None
+        self._part, self._total, self._clock = Part(display, clock), total, clock
         self._lock = threading.Lock()
         self._did, self._done, self._began = _GOING_ON, 0, clock()
-        self._next = self._began
 
     def on_score(self, _: int) -> None:
         """Count another one, and show it unless the line was changed a moment ago."""
         with self._lock:
             self._done += 1
-            late = self._clock() >= self._next
-        if late:
-            self.show()
+            if self._part.late:
+                self._show()
 
     def on_interrupt(self, asking: bool) -> None:
-        """Say that an interruption was heard; for `train.interrupt.telling`."""
+        """Say with the next score that an interruption was heard, as whom it interrupts may hold the lock."""
         self._did = _said(asking)
-        self.show()
 
-    def show(self) -> None:
-        """Show how many there are."""
+    def end(self) -> None:
+        """Show what there is."""
         with self._lock:
-            taken = self._clock() - self._began
-            self._next = self._clock() + _SECONDS
-            left = self._total - self._done
-            when = f"about {duration(taken / self._done * left)} left" if left and self._done else duration(taken)
-            bundle = {"text/plain": f"{self._did} {self._done}/{self._total}, {when}"}
-            if self._replace is None:
-                self._replace = self._display(bundle)
-            else:
-                self._replace(bundle)
+            self._show()
+
+    def _show(self) -> None:
+        taken, left = self._clock() - self._began, self._total - self._done
+        when = f"about {duration(taken / self._done * left)} left" if left and self._done else duration(taken)
+        self._part.show(f"{self._did} {self._done}/{self._total}, {when}")
 
 
 _GOING_ON = "evaluate"
