@@ -481,3 +481,35 @@ def test_a_cache_answers_it(cli: Any, run: Path, tmp_path: Path, monkeypatch: py
         found = [json.loads(cli(*asked).stdout)["mean"] for _ in range(2)]
         assert found[0] == found[1]
         assert server.requests == 113
+
+
+def test_what_the_same_examples_gave_before_stands_beside_it(cli: Any, run: Path, figures: Any, tmp_path: Path) -> None:
+    """The run's own test, another model, and other data by themselves: whether one is worse is told pair by pair."""
+    seed = cli("eval", run, "--seed-prompt")
+    assert f"{figures(run)['best_test']:.3f}   -" in seed.stdout
+    assert "worse      best prompt, in the run" in seed.stdout
+    assert "Not shown is not the same as equal: with n = 113 a difference under" in " ".join(seed.stdout.split())
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        address = server.base_url
+        result = cli("eval", run, "--model", "mine", "--base-url", address, "--json")
+    best, its_seed, again = json.loads(result.stdout)["earlier"]
+    assert (best["prompt"], best["time"], best["comparison"]["difference"]) == ("best", None, 0.0)
+    assert its_seed["comparison"]["verdict"] == again["comparison"]["verdict"] == "better"
+    assert again["time"] is not None
+    said = cli("eval", run).stdout
+    assert "seed prompt, in the run\n" in said
+    assert f"best prompt, mine, at {address}," in " ".join(said.split())
+    assert all(len(line) <= 80 for line in said.splitlines() if line[:2] == "  " and address not in line)
+    rows = (TICKETS / "val.jsonl").read_text(encoding="utf-8").splitlines()[:5]
+    (tmp_path / "new.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert "pair by pair" not in cli("eval", run, "--data", tmp_path / "new.jsonl").stdout
+    assert "pair by pair" in cli("eval", run, "--data", tmp_path / "new.jsonl").stdout
+
+
+def test_of_what_was_ended_early_nothing_is_compared(cli: Any, run: Path) -> None:
+    """Neither now nor later: it is of the first examples alone."""
+    ended = cli("eval", run, "--budget-calls", 20)
+    assert ended.exit_code == 3
+    assert "pair by pair" not in ended.stdout
+    document = json.loads(cli("eval", run, "--json").stdout)
+    assert [each["time"] for each in document["earlier"]] == [None, None]

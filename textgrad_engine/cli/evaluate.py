@@ -27,6 +27,7 @@ from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, check
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.cache import open_cache
+from textgrad_engine.report.earlier import measured
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import append_evaluation, done_with
@@ -93,6 +94,9 @@ def evaluate(
     budget is spent, or after Ctrl-C, the score is that of what was answered, with what the rest could make of it. Of a
     run, the same command then goes on from there, also after it was killed: what was answered is not paid for again,
     and counts in the limits. A run folder that is only read keeps nothing, and opens its test split for nobody.
+
+    What the same examples gave before, in the run and in evaluations of it since, stands beside the score, with the
+    difference pair by pair: another model (--model), the seed or the short prompt, or the same on another day.
     """
     limits = (budget, budget_calls, budget_tokens)
     asked = Asked(data, repeats, clusters, at_least, model, base_url, price, limits)
@@ -103,7 +107,7 @@ def evaluate(
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
         if task.keeps:
-            stack.callback(append_evaluation, subject.path, run_data.ended(done.entry))
+            stack.callback(append_evaluation, subject.path, {**run_data.ended(done.entry), **measured(done.evaluation)})
         if as_json:
             write_json(as_document(subject, done))
         elif done.evaluation is not None:

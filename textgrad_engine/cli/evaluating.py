@@ -21,10 +21,12 @@ from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm import Cache, Model, Recording
+from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
+from textgrad_engine.report.earlier import Earlier, earlier_of
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, check_writable
@@ -91,6 +93,7 @@ class Done:
         kept: the calls that were kept for the case that it does not come to its end; None where the task keeps none.
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
+        earlier: what the same examples gave before, where all was asked.
     """
 
     evaluation: Evaluation | None
@@ -99,6 +102,7 @@ class Done:
     used: Usage
     kept: Recording | None
     openings: int | None
+    earlier: tuple[Earlier, ...]
 
 
 def checked(subject: Subject, asked: Asked) -> Task:
@@ -136,7 +140,9 @@ def checked(subject: Subject, asked: Asked) -> Task:
         "rows": run_data.rows_of_splits(subject.kept, dataset),
         "digest": run_data.digest_of(dataset),
         "prompt": subject.prompt,
+        "text": digest(dict(subject.texts))[:16],
         "models": config.models.roles(),
+        "base_url": config.models.base_url,
         "seed": config.seed,
     }
     keeps = subject.run is not None and _keeps(subject.run, about)
@@ -215,4 +221,8 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     openings = None
     if run is not None and run_data.opens_test(entry):
         openings = run_data.openings(run) + (not goes_on)
-    return Done(evaluation, ended, entry, used.total, kept, openings)
+    earlier: tuple[Earlier, ...] = ()
+    if task.subject.run is not None and evaluation is not None and ended is None:
+        own = task.subject.config.models
+        earlier = earlier_of(task.subject.run, task.about, evaluation, (own.roles(), own.base_url))
+    return Done(evaluation, ended, entry, used.total, kept, openings, earlier)

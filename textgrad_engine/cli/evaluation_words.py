@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.cli import run_data
@@ -13,11 +13,14 @@ from textgrad_engine.cli.output import width
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.earlier import Earlier, earlier_as_json
 from textgrad_engine.report.notes import lost
 from textgrad_engine.report.view import size
 from textgrad_engine.report.words import count, duration, interval, plural, score
-from textgrad_engine.train import Evaluation
+from textgrad_engine.train import Comparison, Evaluation
 from textgrad_engine.train.scores import ALIKE, apart
+
+_COMPARED = len("+0.000 [-0.000, +0.000]  not shown")
 
 
 def as_document(subject: Subject, done: Done) -> dict[str, Any]:
@@ -31,7 +34,13 @@ def as_document(subject: Subject, done: Done) -> dict[str, Any]:
         for item, samples in zip(scores, evaluation.samples):
             item["samples"] = samples
     whose = "config" if subject.run is None else "run"
-    return {whose: str(subject.path), **done.entry, "test_openings": done.openings, "scores": scores}
+    return {
+        whose: str(subject.path),
+        **done.entry,
+        "test_openings": done.openings,
+        "scores": scores,
+        "earlier": earlier_as_json(done.earlier),
+    }
 
 
 def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
@@ -53,7 +62,8 @@ def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
         *_spread(evaluation),
         f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}",
         f"  used    {_used(done.used)}, {duration(entry['seconds'])}",
-        *_remarks(entry, evaluation, done.openings),
+        *_beside(entry, done.earlier),
+        *_remarks(done, evaluation),
     ]
     return "\n".join(lines)
 
@@ -107,9 +117,44 @@ def _spread(evaluation: Evaluation) -> Iterator[str]:
         yield f"  spread  {score(between)} from example to example, {score(within)} from sample to sample"
 
 
-def _remarks(entry: dict[str, Any], evaluation: Evaluation, openings: int | None) -> Iterator[str]:
+def _beside(entry: Mapping[str, Any], earlier: Sequence[Earlier]) -> Iterator[str]:
+    """What the same examples gave before, a line each, and the paired difference."""
+    if not earlier:
+        return
+    yield ""
+    yield "  before  now, pair by pair on the same examples"
+    for each in earlier:
+        start = f"  {score(each.mean)}   {_compared(each.comparison):{_COMPARED}}  "
+        yield from textwrap.wrap(
+            _whose(entry, each), min(width(), 100), initial_indent=start, subsequent_indent=" " * len(start)
+        )
+
+
+def _compared(found: Comparison | None) -> str:
+    if found is None:
+        return "not compared, as the judge was another one"
+    difference = f"{score(found.difference, signed=True)} {interval(found.interval, signed=True)}"
+    return f"{difference}  {found.verdict}"
+
+
+def _whose(entry: Mapping[str, Any], earlier: Earlier) -> str:
+    """Whose scores they were: the prompt, the model where it was another one, and when."""
+    parts = [f"{earlier.prompt} prompt" if earlier.current else f"{earlier.prompt} prompt of then"]
+    if earlier.models.get("forward") != entry["models"].get("forward"):
+        parts.append(str(earlier.models.get("forward")))
+    if earlier.base_url != entry["base_url"]:
+        parts.append(f"at {earlier.base_url}" if earlier.base_url else "at the usual endpoint")
+    parts.append("in the run" if earlier.time is None else earlier.time[:10])
+    return ", ".join(parts)
+
+
+def _remarks(done: Done, evaluation: Evaluation) -> Iterator[str]:
     """What a reader must know to judge the score."""
+    entry, openings = done.entry, done.openings
     remarks = []
+    if said := [each.comparison for each in done.earlier if each.comparison and each.comparison.remark]:
+        least = max(said, key=lambda found: math.inf if found.detectable is None else found.detectable)
+        remarks.append(f"Not shown is not the same as equal: {least.remark}.")
     if evaluation.unanswered:
         remarks.append(lost(evaluation))
     if openings is not None:

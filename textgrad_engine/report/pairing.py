@@ -79,7 +79,7 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
         remarks.append(
             f"They were measured on {sizes} examples, of which {len(pairs):,} are the same; only these count here."
         )
-    left, right = _only(before, [pair[0] for pair in pairs]), _only(after, [pair[1] for pair in pairs])
+    left, right = only(before, [pair[0] for pair in pairs]), only(after, [pair[1] for pair in pairs])
     if left.clusters and right.clusters and left.clusters != right.clusters:
         return Pairing(on, None, "their examples come in other clusters")
     try:
@@ -140,7 +140,8 @@ def _keys(run: Run, on: Split, evaluation: Evaluation) -> dict[str, str]:
     return keys
 
 
-def _only(evaluation: Evaluation, ids: list[str]) -> Evaluation:
+def only(evaluation: Evaluation, ids: Sequence[str]) -> Evaluation:
+    """An evaluation of some of its examples, in this order; of what the program said nothing is left."""
     at = {name: position for position, name in enumerate(evaluation.ids)}
     kept = [at[name] for name in ids]
     return Evaluation(
@@ -198,7 +199,7 @@ def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> li
     return [".".join(each) for each, (one, other) in values.items() if one != other]
 
 
-def _metrics(run: Run) -> list[Mapping[str, Any]]:
+def metrics_of(run: Run) -> list[Mapping[str, Any]]:
     """The metrics that a run's config has, each as its table."""
     found = setting(run, "config", "metric")
     return found if isinstance(found, list) else [found or {}]
@@ -208,7 +209,7 @@ def _differing_metrics(first: Run, second: Run) -> list[str]:
     """The settings of metrics in which two runs differ; the word for all of them where there are several."""
     if first.config is None or second.config is None:
         return []
-    one, other = _metrics(first), _metrics(second)
+    one, other = metrics_of(first), metrics_of(second)
     if len(one) == len(other) == 1:
         first_by, other_by = _scored_by(one[0]), _scored_by(other[0])
         return [f"metric.{key}" for key in _SCORED_BY if first_by[key] != other_by[key]]
@@ -245,7 +246,7 @@ def _without_nulls(value: Any) -> Any:
 def _other_scores(first: Run, second: Run) -> str:
     """Why a score of one run means something else than one of the other; "" where it means the same."""
     differing = _differing_metrics(first, second) + _differing(first, second, (("data", "target"),))
-    asks = any(each.get("name") == "judge" for each in _metrics(first))
+    asks = any(each.get("name") == "judge" for each in metrics_of(first))
     if first.config is not None and second.config is not None and asks:
         judges = [
             setting(run, "config", "models", "judge") or setting(run, "config", "models", "forward")

@@ -1,0 +1,155 @@
+"""An evaluation beside what the same examples gave before: in the run, and in evaluations of it since."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm.ids import digest
+from textgrad_engine.report.document import finite
+from textgrad_engine.report.pairing import metrics_of, only
+from textgrad_engine.store.reader import Run
+from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.statistics import item_means
+
+_MOST = 6
+"""So many evaluations are shown at most, besides what the run itself measured: the last ones."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What was measured before on the same examples.
+
+    Attributes:
+        prompt: whose texts: `"best"`, `"seed"` or `"shrunk"`.
+        current: whether the run has these texts still; not, say, where it has found better ones since.
+        models: by role.
+        base_url: the endpoint, where the config or a command named one.
+        time: when it ended, as ISO 8601; None for what the run itself measured.
+        mean: of its scores.
+        comparison: the evaluation of now against it, pair by pair; None where another judge gave those scores.
+    """
+
+    prompt: str
+    current: bool
+    models: Mapping[str, str]
+    base_url: str | None
+    time: str | None
+    mean: float
+    comparison: Comparison | None
+
+
+def measured(evaluation: Evaluation | None) -> dict[str, Any]:
+    """What ``evals.jsonl`` keeps of an evaluation for later ones: the score of each example, of repeats each of them.
+
+    A list has them in the order of the examples, and null where there was no answer.
+    """
+    if evaluation is None:
+        return {}
+    return {"scores": [list(row) for row in evaluation.samples] if evaluation.samples else list(evaluation.scores)}
+
+
+def earlier_of(
+    run: Run, about: Mapping[str, Any], evaluation: Evaluation, own: tuple[Mapping[str, str], str | None]
+) -> tuple[Earlier, ...]:
+    """What the examples of an evaluation gave before, with the same metric: first in the run, then what came last.
+
+    Of equal prompts with equal models it is the last evaluation.
+
+    Args:
+        run: whose prompt is evaluated.
+        about: what ``evals.jsonl`` says of the evaluation beforehand.
+        evaluation: what came of it.
+        own: the models of the run by role, and its endpoint.
+    """
+    by_run = [_found(each, evaluation, own) for each in _of_the_run(run, about)]
+    since: dict[str, Earlier | None] = {}
+    for entry in run.evals:
+        if entry.get("digest") == about["digest"] and entry.get("status") == "finished":
+            setting = digest([entry.get(key) for key in _SETTING])
+            since.pop(setting, None)
+            since[setting] = _read_back(run, entry, evaluation)
+    found = (*filter(None, by_run), *[each for each in since.values() if each is not None][-_MOST:])
+    if not any(metric.get("name") == "judge" for metric in metrics_of(run)):
+        return found
+    asked = _judge(about["models"], about["base_url"])
+    return tuple(
+        each if _judge(each.models, each.base_url) == asked else replace(each, comparison=None) for each in found
+    )
+
+
+def earlier_as_json(found: tuple[Earlier, ...]) -> list[dict[str, Any]]:
+    """The same as plain JSON values; infinite numbers are null."""
+    return [finite(asdict(each)) for each in found]
+
+
+_SETTING = ("prompt", "text", "models", "base_url")
+"""What tells evaluations of the same examples apart, by its key in ``evals.jsonl``."""
+
+
+def _of_the_run(run: Run, about: Mapping[str, Any]) -> Iterator[tuple[str, Evaluation]]:
+    """What the run measured on these examples with texts that were not chosen by them."""
+    if run.result is not None and about["split"] == "test":
+        for prompt, found in (("best", run.result.best_test), ("seed", run.result.seed_test)):
+            if found is not None and found.answered and (prompt == "seed" or run.best != run.seed):
+                yield prompt, found
+
+
+def _found(
+    each: tuple[str, Evaluation], evaluation: Evaluation, own: tuple[Mapping[str, str], str | None]
+) -> Earlier | None:
+    prompt, before = each
+    there = set(evaluation.ids)
+    both = [name for name in before.ids if name in there]  # of a large set the run may have drawn a part
+    if not both:
+        return None
+    return _beside(prompt, True, *own, None, replace(only(before, both), clusters=()), only(evaluation, both))
+
+
+def _read_back(run: Run, entry: Mapping[str, Any], evaluation: Evaluation) -> Earlier | None:
+    """An entry of ``evals.jsonl``; None where it keeps no scores of these examples, as in versions of before."""
+    rows = entry.get("scores")
+    if not isinstance(rows, list) or len(rows) != len(evaluation):
+        return None
+    samples = tuple(tuple(row) for row in rows) if isinstance(rows[0], list) else ()
+    scores = tuple(_mean(row) for row in samples) if samples else tuple(rows)
+    before = Evaluation(evaluation.ids, scores, (None,) * len(scores), {}, samples, scale=evaluation.scale)
+    current = entry.get("text") == digest(_texts(run, entry["prompt"]))[:16]
+    return _beside(entry["prompt"], current, entry["models"], entry.get("base_url"), entry["time"], before, evaluation)
+
+
+def _texts(run: Run, prompt: str) -> Mapping[str, str] | None:
+    if prompt != "shrunk":
+        return run.best if prompt == "best" else run.seed
+    with contextlib.suppress(RunError):
+        return run.shrunk()
+    return None
+
+
+def _beside(
+    prompt: str,
+    current: bool,
+    models: Mapping[str, str],
+    base_url: str | None,
+    time: str | None,
+    before: Evaluation,
+    now: Evaluation,
+) -> Earlier | None:
+    try:
+        comparison = compare(before, now)
+    except ValueError:  # no example has a score in both
+        return None
+    return Earlier(prompt, current, models, base_url, time, before.mean, comparison)
+
+
+def _mean(row: Sequence[float | None]) -> float | None:
+    there = [score for score in row if score is not None]
+    return item_means([there])[0] if there else None
+
+
+def _judge(models: Mapping[str, str], base_url: str | None) -> tuple[str | None, str | None]:
+    return models.get("judge", models.get("forward")), base_url
