@@ -483,11 +483,11 @@ def test_a_test_split_is_optional(tmp_path: Path) -> None:
 def test_every_optional_setting_is_kept(tmp_path: Path) -> None:
     """No setting is accepted and lost on its way to the model or the optimizer."""
     text = change("temperature = 0", 'stop = ["#", "\\n"]\nmax_tokens = 9\nextra = {top_k = 3}')
-    text = text.replace('"TGD"', '"TGD"\nmode = "rewrite"\nmomentum = 2\nmax_edits = 4\nmax_tokens = 99')
+    text = text.replace('"TGD"', '"TGD"\nmode = "rewrite"\nmomentum = 2\nmax_tokens = 99')
     config = load_config(project(tmp_path, text))
     assert config.models.config.given() == {"stop": ("#", "\n"), "max_tokens": 9, "extra": {"top_k": 3}}
     assert GenerateConfig(**config.models.config.given()).stop == ("#", "\n")
-    assert config.optimizer.given() == {"mode": "rewrite", "momentum": 2, "max_edits": 4, "max_tokens": 99}
+    assert config.optimizer.given() == {"mode": "rewrite", "momentum": 2, "max_tokens": 99}
 
 
 def test_sampling_settings_are_those_of_a_request() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,51 @@ def test_what_a_search_does_by_itself_is_refused_in_train(small: Any, key: str, 
     with pytest.raises(ConfigError, match=rf"\[train\] {key} means nothing to PatchSearch") as caught:
         load_config(folder)
     assert instead in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "repair"),
+    [
+        ('mode = "rewrite"\nmax_edits = 4', "max_edits", 'mode = "rewrite"; take it out, or write mode = "patch"'),
+        ('mode = "rewrite"\nschedule = { steps = 4 }', "schedule", 'mode = "rewrite"; take it out'),
+        ('name = "ParetoSearch"\nmax_edits = 4', "max_edits", 'mode = "rewrite"; take it out, or write mode = "patch"'),
+        ('name = "BeamSearch"\nmode = "demonstrations"\nmax_edits = 4', "max_edits", 'mode = "demonstrations"; take'),
+        ('name = "RandomSearch"\nmax_edits = 4', "max_edits", 'mode = "rewrite"; take it out, or write mode = "patch"'),
+        (
+            'name = "RandomSearch"\nmode = "edits"\nmomentum = 4',
+            "momentum",
+            'mode = "edits"; take it out, or write mode = "rewrite" or "patch"',
+        ),
+    ],
+)
+def test_what_means_nothing_to_the_way_texts_are_written_is_refused(
+    small: Any, table: str, key: str, repair: str
+) -> None:
+    """Accepted, it would be without effect: who writes a text anew makes no edits."""
+    with pytest.raises(ConfigError, match=rf"\[optimizer\] {key} means nothing with {re.escape(repair)}") as caught:
+        load_config(with_optimizer(small, table))
+    number = int(str(caught.value).split(".toml:")[1].split(":")[0])
+    path = Path(str(caught.value).split(".toml:")[0] + ".toml")
+    assert path.read_text(encoding="utf-8").splitlines()[number - 1].startswith(key)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'mode = "patch"\nmax_edits = 4',
+        'name = "ParetoSearch"\nmode = "patch"\nmax_edits = 4',
+        'name = "RandomSearch"\nmode = "patch"\nmax_edits = 4\nmomentum = 4',
+        'name = "RandomSearch"\nmomentum = 4',
+        'name = "mine:patient"\nmode = "rewrite"\nmax_edits = 4',
+    ],
+)
+def test_what_means_something_to_it_is_taken(small: Any, table: str) -> None:
+    """The same keys, where there are edits, and where something is shown; and to an optimizer of one's own."""
+    folder = with_optimizer(small, table)
+    (folder / "mine.py").write_text(
+        "from textgrad_engine.optim import TGD\n\n\ndef patient(params, **own):\n    return TGD(params, **own)\n"
+    )
+    assert load_config(folder).optimizer.given()
 
 
 def test_the_flag_takes_another_optimizer_with_its_own_defaults(small: Any) -> None:

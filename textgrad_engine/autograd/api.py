@@ -167,6 +167,7 @@ def get_gradient_edge(variable: Variable) -> GradientEdge:
 
     Raises:
         AutogradError: the variable does not require grad.
+        TypeError: it is no Variable.
 
     Example:
         >>> from textgrad_engine import Variable

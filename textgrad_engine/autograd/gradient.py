@@ -53,6 +53,9 @@ def started(starts: Sequence[Any]) -> Any:
 def is_seed(gradient: Variable) -> bool:
     """Whether a gradient is only the start of a pass, with no words in it.
 
+    Raises:
+        TypeError: it is no Variable.
+
     Example:
         >>> from textgrad_engine import autograd, nn
         >>> answer = Variable("no", role="answer", requires_grad=True)

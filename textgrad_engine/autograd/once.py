@@ -28,6 +28,7 @@ def once_differentiable(backward: Rule) -> Rule:
 
     Raises:
         AutogradError: from a later backward pass that goes through the feedback.
+        TypeError: what is marked is no function.
 
     Example:
         >>> class Shout(Function):

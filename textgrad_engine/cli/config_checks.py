@@ -255,6 +255,23 @@ def _check_optimizer(config: Config) -> None:
             config.fail(f"[optimizer] name = {own.name!r}: {error}", "optimizer", "name")
 
 
+_MODES_OF = {"max_edits": ("patch",), "schedule": ("patch",), "momentum": ("rewrite", "patch")}
+"""The ways to write new texts to which a key of [optimizer] means something."""
+
+
+def _check_modes(config: Config) -> None:
+    """Who writes a text anew makes no edits, and who asks nobody shows nothing."""
+    mode = config.optimizer.way
+    for key, modes in _MODES_OF.items():
+        if mode is not None and mode not in modes and config.has_line("optimizer", key):
+            others = " or ".join(f'"{each}"' for each in modes)
+            config.fail(
+                f'[optimizer] {key} means nothing with mode = "{mode}"; take it out, or write mode = {others}',
+                "optimizer",
+                key,
+            )
+
+
 def _check_train(config: Config) -> None:
     """What a search does otherwise by itself, so that nothing in the file is without effect."""
     if config.optimizer.name == "TGD" or isinstance(config.optimizer, OwnSettings):
@@ -280,5 +297,6 @@ CHECKS: tuple[Callable[[Config], None], ...] = (
     _check_program,
     _check_train,
     _check_optimizer,
+    _check_modes,
 )
 """Each takes a config, and raises a ConfigError where something in it does not go with the rest."""

@@ -72,8 +72,9 @@ def estimate(
     The first examples are put through the program, the critic's and the optimizer's prompts, with a placeholder for
     the model, so the size of the requests is real. What cannot be known beforehand, such as how many answers will be
     wrong, is why it is a range, from a run that finds nothing to one that buys all that its settings allow. What is
-    usual, by runs on simulated tasks, stands beside it: expect to be off by a factor of two. --latency tells how long a
-    search takes, if an answer takes so long and the endpoint takes all requests at once.
+    usual, by runs on simulated tasks, stands beside it: expect to be off by a factor of two. A budget that is less than
+    what is usual is named, as it may end the run early. --latency tells how long a search takes, if an answer takes so
+    long and the endpoint takes all requests at once.
     """
     with checking():
         if not math.isfinite(latency):

@@ -20,7 +20,6 @@ from textgrad_engine.cli.init_columns import check_named, check_values, shown_co
 from textgrad_engine.cli.init_files import Task, config_of, lines_of, made, parts_of, prompt_of
 from textgrad_engine.cli.init_images import image_columns, looks_like_images
 from textgrad_engine.cli.leaks import leaking, leaks_in_words
-from textgrad_engine.cli.options import BaseUrl, Seed
 from textgrad_engine.cli.output import OK, checking, command, width, write
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.errors import ConfigError
@@ -84,8 +83,17 @@ def init(
         ),
     ] = None,
     model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model.")] = "openai/gpt-5-mini",
-    base_url: BaseUrl = None,
-    seed: Seed = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            "--base-url",
+            metavar="URL",
+            help="An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1 for Ollama.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Seed of the parts, and of the config that is written.")
+    ] = 0,
 ) -> None:
     """Make a folder that train takes, from a table of examples: a config, a prompt, and the table in three parts.
 
@@ -109,7 +117,7 @@ def init(
         images = image_columns(table, data.parent, shown)
         seen = load(data, images=images)
         check_values(seen, shown, clusters)
-        task = Task(table, data, shown, images, answers, clusters, seed or 0)
+        task = Task(table, data, shown, images, answers, clusters, seed)
         parts = parts_of(task, seen)
         files = {"prompt.txt": prompt_of(task, prompt)}
         files |= {f"{name}.jsonl": lines_of(task, positions, folder) for name, positions in parts.items()}

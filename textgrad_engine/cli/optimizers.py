@@ -43,6 +43,11 @@ class BaseSettings(Section):
     contracts: Contracts = Contracts()
     prompts: dict[str, OfPrompt] = Field(default_factory=dict)
 
+    @property
+    def way(self) -> str | None:
+        """How new texts are written, by its `mode` or by what it does without; None where there is one way alone."""
+        return None
+
     def given(self) -> dict[str, Any]:
         """The settings that the file names, as plain values."""
         return self.model_dump(exclude_none=True, exclude={"name", "contracts", "constraints", "prompts"})
@@ -113,6 +118,11 @@ class TGDSettings(BaseSettings):
     transforms: Transforms | None = None
     schedule: Schedule | None = None
 
+    @property
+    def way(self) -> str | None:
+        """Edits, where nothing is said."""
+        return self.mode or "patch"
+
     def make(self, groups: Groups, seed: int) -> Optimizer:
         """The optimizer; nothing in it is drawn."""
         made = TGD(groups, **self.arguments(seed))
@@ -156,6 +166,11 @@ class _Showing(BaseSettings):
     mode: Literal["patch", "rewrite", "demonstrations"] | None = None
     select: Literal["label", "nearest"] | None = None
     show: Count | None = None
+
+    @property
+    def way(self) -> str | None:
+        """Texts written anew, where nothing is said."""
+        return self.mode or "rewrite"
 
     @field_validator("select", "show")
     @classmethod
@@ -238,6 +253,11 @@ class RandomSearchSettings(BaseSettings):
     max_edits: Count | None = None
     momentum: Some | None = None
     allowance: Count | None = None
+
+    @property
+    def way(self) -> str | None:
+        """Its mode."""
+        return self.mode
 
     def control(self, groups: Groups, seed: int) -> Optimizer:
         """Itself: it gets no feedback in any case."""

@@ -97,7 +97,12 @@ TokensLimit = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", help="Seed of the order of the examples and of the models."),
+    typer.Option(
+        "--seed",
+        metavar="N",
+        help="Seed of all that is drawn, such as the order of the examples, and of simulated models. Default: the "
+        "config's. It is not sent to endpoints.",
+    ),
 ]
 RunDir = Annotated[
     Path | None,

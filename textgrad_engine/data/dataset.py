@@ -43,6 +43,7 @@ class Dataset(Sequence[Example]):
 
     Raises:
         DataError: a row is no dict or other mapping, an id is no string, whole number or UUID, or two rows have one id.
+        ValueError: there are more or fewer lines than rows.
 
     Example:
         >>> tickets = Dataset([{"id": "a", "text": "no signal"}, {"text": "wrong bill"}])

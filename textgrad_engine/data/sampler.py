@@ -107,8 +107,8 @@ class RandomSampler(_Seeded):
 
     Args:
         data_source: the dataset, or anything with a length.
-        replacement: whether an example may come more than once in an epoch.
-        num_samples: positions in an epoch; by default as many as there are examples.
+        replacement: whether an example may come again before all others have come.
+        num_samples: positions in an epoch; by default as many as there are examples. Where it is more, they begin anew.
         seed: equal seeds give equal orders; None draws one.
 
     Raises:

@@ -55,6 +55,10 @@ class RetryPolicy:
         call_deadline: one request may take this long to its complete answer, from sending or from the last answer to
             one that was sent before it (see `Deadline`); None for no limit.
 
+    Raises:
+        ValueError: a number is out of range.
+        TypeError: one is no number.
+
     Example:
         >>> from textgrad_engine import llm
         >>> from textgrad_engine.testing import ScriptedModel

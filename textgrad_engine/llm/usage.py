@@ -124,6 +124,9 @@ def asks_others() -> bool:
 def call_key_scope(key: str) -> Iterator[None]:
     """Inside the block, calls are recorded under `key`.
 
+    Raises:
+        TypeError: it is no text.
+
     Example:
         >>> with call_key_scope("train/17"):
         ...     call_key.get()

@@ -68,6 +68,7 @@ def add(a: Value, b: Value) -> Variable:
 
     Raises:
         TypeError: one of them is neither a text nor a number, nor a batch of these; or one is a text, one a number.
+        ValueError: they are batches that differ in size.
 
     Example:
         >>> add(Variable("Be brief."), " Thanks.").data
@@ -113,6 +114,7 @@ def sum(values: Sequence[Value]) -> Variable:  # noqa: A001  PyTorch's name
 
     Raises:
         TypeError: `values` is no list, or something in it is neither a text nor a number, nor a batch of these.
+        ValueError: batches differ in size.
 
     Example:
         >>> sum([Variable(1.0), Variable(0.0), 1]).data

@@ -141,7 +141,12 @@ class Optimizer:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Train further parameters, with settings of their own; see the class for errors."""
+        """Train further parameters, with settings of their own.
+
+        Raises:
+            ValueError: there is no parameter, one comes twice, or a setting is unknown or out of range.
+            TypeError: a setting is of a wrong kind.
+        """
         where = f"param_groups[{len(self.param_groups)}]"
         variables = trained_in(group, where)
         known = {id(v) for v in self.variables()}

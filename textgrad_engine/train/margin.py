@@ -86,6 +86,9 @@ def shown_margin(n: int, *, sd: float, largest: float = 1.0, error: float = 0.05
         error: as for `lowest_mean`.
         power: the chance to come so near to 0.
 
+    Raises:
+        ValueError: an argument is out of range.
+
     Example:
         >>> round(shown_margin(59, sd=0.0), 3), round(shown_margin(96, sd=0.1), 3)
         (0.05, 0.045)

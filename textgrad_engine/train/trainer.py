@@ -58,7 +58,7 @@ def _missing_told(fit: Callable[P, R]) -> Callable[P, R]:
             raise TypeError(
                 "fit: there are no validation examples, which decide what change is kept; write fit(program, loss, "
                 "optimizer, train, val). data.random_split(examples, [0.5, 0.5], seed=0) cuts what you have in two; "
-                "of a hundred or fewer, tg.cross_validate makes more"
+                "of fewer than a hundred, tg.cross_validate makes more"
             )
         return fit(*args, **kwargs)
 
@@ -205,7 +205,7 @@ class Trainer:
 
         Raises:
             DataError: a set is empty, an example lacks a field, has a list for a slot or shows the program its target,
-                or one that the guards name is not there; before anything is asked.
+                one that the guards name is not there, or all of a set are one cluster; before anything is asked.
             ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
