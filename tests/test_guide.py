@@ -198,6 +198,9 @@ def test_what_is_said_of_the_optimizers_was_measured() -> None:
             assert any(f"| {way} [{low}, {high}] |" in line for line in rows), (name, way)
         for thousands in re.findall(r"(\d+)k tokens", row):
             assert any(f"{tokens / 1000:.0f}" == thousands for tokens in _tokens(rows)), (name, thousands)
+        for seconds in re.findall(r"(\d+) s\b", row):  # an answer took 200 ms there
+            answers = [int(time) for line in rows for time in re.findall(r"\| (\d+) \[\d+, \d+\]\*? \|$", line)]
+            assert any(f"{number / 5:.0f}" == seconds for number in answers), (name, seconds)
     assert found > 10
 
 
