@@ -42,8 +42,8 @@ def short(text: str = PROMPT, **settings: Any) -> tuple[Any, ShrinkResult]:
 
 
 def test_no_examples() -> None:
-    """Said before anything is asked."""
-    with pytest.raises(DataError, match="set is empty"):
+    """Said before anything is asked; there is no training set in it, which it spoke of."""
+    with pytest.raises(DataError, match="there is nothing to shrink on: there are no examples"):
         short(val=[])
 
 

@@ -240,6 +240,7 @@ def vmap(
         on them is a list with a text for each example. Keyword arguments are the same for all examples.
 
     Raises:
+        ValueError: `randomness` is another word, or `chunk_size` below 1.
         AutogradError: (from the new function) in_dims does not fit the arguments, batches differ in size, there are
             not as many names as examples, or data is read.
 

@@ -61,7 +61,8 @@ def set_price(
         cached: dollars for a million input tokens that the endpoint had cached; like other input when left out.
 
     Raises:
-        ValueError: a price is negative.
+        ValueError: a price is negative, or more than a dollar a token.
+        TypeError: one is no number.
 
     Example:
         >>> set_price("llama3.2", 0.0, 0.0)

@@ -58,6 +58,7 @@ def use_models(
 
     Raises:
         UnknownModelError: nothing answers to a name.
+        TypeError: what is given is neither a name nor a model.
 
     Example:
         >>> from textgrad_engine import nn
@@ -82,6 +83,7 @@ def set_models(
 
     Raises:
         UnknownModelError: nothing answers to a name.
+        TypeError: what is given is neither a name nor a model.
 
     Example:
         >>> from textgrad_engine.testing import ScriptedModel

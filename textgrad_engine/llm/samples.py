@@ -23,6 +23,7 @@ async def samples(model: Model, request: Request, n: int) -> list[Completion]:
 
     Raises:
         ModelError: one of the calls failed; the others are given up.
+        ValueError: `n` is less than 1.
 
     Example:
         >>> from textgrad_engine.llm import Message, Request

@@ -73,7 +73,7 @@ def cross_validate(
             fold.
         folds: how many parts each of which is tested once; the examples are dealt by the trainer's seed.
         val: the share of the examples of a run that validates and gives no feedback. With 0 the training examples
-            validate, too: of few examples that finds more (docs/guide.md), and what is tested is apart in any case.
+            validate, too: of few examples that finds more (docs/search.md), and what is tested is apart in any case.
         trainer: its settings are those of every run; None for the usual ones.
         final: train on all examples in the end.
 

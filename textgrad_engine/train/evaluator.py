@@ -78,7 +78,7 @@ def evaluate(
     Raises:
         DataError: the dataset is empty; an example lacks a field, has a list for a slot, or shows the program its
             target; or a prediction is a batch and its target is not.
-        ValueError: `repeats` is less than 1.
+        ValueError: `repeats` or `concurrency` is less than 1.
         TypeError: the dataset is no sequence of dicts, or the loss is no number (a TextLoss, for instance).
         ModelError: the key is wrong, the budget is spent, the run was stopped, or more than half went unanswered.
 

@@ -11,7 +11,7 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.data import Examples
-from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.errors import BudgetExceeded, DataError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
@@ -186,10 +186,13 @@ def shrink(
     """
     counts = at_least(1, "allowance", "max_tries", "lanes", "concurrency")
     check(shrink, locals(), counts, _PROBABLE, _SHARE)
+    every = check_examples(val, "val", "shrink")
+    if len(every) == 0:
+        raise DataError("there is nothing to shrink on: there are no examples")
     objective = Objective(
         program,
         loss,
-        check_examples(val, "val", "shrink"),
+        every,
         target=target,
         concurrency=concurrency,
         parameters=parameters,
