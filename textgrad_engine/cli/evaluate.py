@@ -93,7 +93,8 @@ def evaluate(
     train, and does not hold here: the options do. Each time a run's test split is opened, that is counted. Where the
     budget is spent, or after Ctrl-C, the score is that of what was answered, with what the rest could make of it. Of a
     run, the same command then goes on from there, also after it was killed: what was answered is not paid for again,
-    and counts in the limits. A run folder that is only read keeps nothing, and opens its test split for nobody.
+    and counts in the limits. Where the run folder cannot be written, the result is not kept, and the test split is not
+    evaluated.
 
     What the same examples gave before, in the run and in evaluations of it since, stands beside the score, with the
     difference pair by pair: another model (--model), the seed or the short prompt, or the same on another day.
