@@ -161,7 +161,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
     )
 
 
-_USER = "# The user message: a column of the data fills each {slot}."
+_USER = "# What is trained is in prompt.txt. In user, a column of the data fills each {slot}."
 _FORM = "# The form of the answers, as a JSON schema."
 _IMAGES = "# images: columns with the paths or addresses of images."
 _ONE = '# Or name = "judge" with instructions = "..."; or function = "metric:score" with purpose = "...".'
@@ -170,7 +170,7 @@ _EACH = (
 )
 _ELSE = '# name = "judge" with instructions = "...", or function = "metric:score" with purpose = "...".'
 _MODELS = '# Critic and optimizer may be others: backward = "...", optimizer = "...".'
-_OPTIMIZER = '# Or name = "PatchSearch", which searches: more calls, several lanes at a time.'
+_OPTIMIZER = '# Or name = "PatchSearch", which works on several patches at a time; then leave out what is in [train].'
 _BUDGET = "# A run ends before it takes more; dollars, calls and tokens can be limited."
 
 
