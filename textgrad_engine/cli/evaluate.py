@@ -49,8 +49,8 @@ def evaluate(
         typer.Option(
             "--data",
             metavar="FILE",
-            help="The examples (.jsonl, .json, .csv). Default: the test split of a "
-            "run, the validation split of a config.",
+            help="The examples (.jsonl, .json, .csv). Default: the test split of a run; the validation split of a "
+            "config, or the training split where it has none.",
         ),
     ] = None,
     seed_prompt: Annotated[
