@@ -38,8 +38,9 @@ class Comparison:
 
     Attributes:
         difference: the mean difference, after minus before.
-        interval: its 95% interval; where the worst and the best score are known, as `paired_difference` has it between
-            limits. Where they are not, and the differences are all equal, it is infinite.
+        interval: its interval, of 95% unless `compare` was asked for another; where the worst and the best score are
+            known, as `paired_difference` has it between limits. Where they are not, and the differences are all equal,
+            it is infinite.
         p_value: how probable a difference at least as large is when there is none (two-sided).
         verdict: ``"better"``, ``"worse"`` or ``"not shown"``.
         n: how many examples both have a score for.

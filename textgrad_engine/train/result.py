@@ -38,7 +38,8 @@ class TrainResult:
         overlaps: which examples are in two sets, exactly or nearly, in words.
         controls: searches without feedback at no more calls, where they were asked for; `usage` holds theirs too.
         front: of the texts that answered all validation examples that the seed texts did and that guards let through,
-            those that no others beat by fewer tokens or a higher score without losing in the other; longest first.
+            those that no others beat by fewer tokens or a higher score without losing in the other; longest first. With
+            a `latency_weight` less time counts in the same way.
         untested: why the budget left the test set, or a part of it, unrun; else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
         idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
