@@ -15,7 +15,7 @@ import textgrad_engine as tg
 from textgrad_engine import data, nn
 from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
-from textgrad_engine.optim import PatchSearch, RandomSearch
+from textgrad_engine.optim import BeamSearch, PatchSearch, RandomSearch
 from textgrad_engine.optim.proposers import Unaided
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.settling import Settling
@@ -242,6 +242,18 @@ def test_limits_of_the_trainer_end_it(task: SimulatedTask, limit: dict[str, int]
         assert sum(request.purpose == "optimizer" for request in model.requests) == 3  # none was begun in vain
     else:
         assert [step.kept for step in result.steps[-2:]] == [False, False]
+
+
+def test_patience_never_ends_a_round_that_is_paid_for() -> None:
+    """`BeamSearch` makes a round's texts at once and tells of them one by one; the best of them may come last."""
+    task = simulated_task(rules=6, seed=3, train=48, val=48, test=24)
+    program = task.program()
+    with tg.use_models(forward=task.model):
+        result = Trainer(patience=2).fit(program, task.loss, BeamSearch(program.parameters()), task.train, task.val)
+    assert [step.kept for step in result.steps[:2]] == [False, False]
+    assert any(step.kept for step in result.steps)
+    assert not any(step.kept for step in result.steps[-2:])
+    assert result.best_val.mean > result.seed_val.mean
 
 
 def test_a_spent_budget_gives_the_result_so_far(task: SimulatedTask) -> None:

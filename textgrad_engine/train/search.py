@@ -52,7 +52,10 @@ class SearchRun(Run):
         self.optimizer.to_the_end = self.to_the_end
         self.optimizer.vain = Vain()  # as with an optimizer that steps: settings may be other ones than in a run before
         try:
-            while not self.enough(since_kept) and (kept := self.decide()) is not None:
+            # Patience never ends a round that is paid for: the best of its texts may be told last.
+            while not self.enough(0 if self.optimizer.has_decided else since_kept):
+                if (kept := self.decide()) is None:
+                    break
                 since_kept = 0 if kept else since_kept + 1
         finally:
             self.optimizer.close()

@@ -76,7 +76,8 @@ class Trainer:
             minibatches and ends by itself.
         batch_size: examples in a minibatch, when `fit` gets a dataset; a DataLoader has its own.
         max_steps: stop after so many steps (of a search: decided proposals); None for no limit but `max_epochs`.
-        patience: stop after so many steps in a row that were not kept; None goes on to the end.
+        patience: stop after so many steps in a row that were not kept, but not within a round of texts that is paid
+            for as a whole (`optim.BeamSearch`, `optim.OPRO`); None goes on to the end.
         feedback_batch_size: so many examples may share one feedback call.
         feedback_images: a request to the critic shows at most so many images; 0 for a critic that reads none. See
             `ops.feedback_images`.

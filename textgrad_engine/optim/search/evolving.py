@@ -193,6 +193,11 @@ class PopulationSearcher(Searcher):
             self.vain = Vain()
         objective.adopt(texts)
 
+    @property
+    def has_decided(self) -> bool:
+        """Whether more of a round is to be told."""
+        return bool(self._waiting)
+
     def decide(self, objective: Objective) -> Decision | None:
         """What became of the next proposal of the round; see `Searcher.decide`."""
         if not self._waiting:

@@ -191,6 +191,11 @@ class Searcher(Optimizer):
         return self.vain.in_words or (self.at_the_top if self.finished else "")
 
     @property
+    def has_decided(self) -> bool:
+        """Whether the next step only tells what is worked out already, as of a round of texts."""
+        return False
+
+    @property
     def expected(self) -> float:
         """The mean validation score that the best texts have, or are expected to have by what was scored so far."""
         raise NotImplementedError(f"{type(self).__name__} needs `expected`")
