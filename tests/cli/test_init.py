@@ -234,11 +234,22 @@ def test_columns_are_named_in_either_form_of_unicode(init: Init) -> None:
     assert done.exit_code == 0, done.stderr
 
 
-@pytest.mark.parametrize(("number", "said"), [(3, "3 examples"), (1, "1 example")])
-def test_too_few_for_folds_are_told_so(init: Init, number: int, said: str) -> None:
-    """And not only by the command that is named."""
+@pytest.mark.parametrize(("number", "said", "folds"), [(3, "3 examples", 3), (1, "1 example", 0)])
+def test_too_few_for_folds_are_told_so(init: Init, number: int, said: str, folds: int) -> None:
+    """And not only by the command that is named, which takes as many as there can be."""
     done = init(tickets(number), "--target", "queue", *MODEL)
     assert f"But --folds 5: {said} with inputs of their own cannot be dealt" in " ".join(done.stdout.split())
+    assert f"train task --folds {folds} " in done.stdout if folds else "textgrad-engine train" not in done.stdout
+    assert "textgrad-engine eval task" in done.stdout
+
+
+def test_few_clusters_make_few_folds(init: Init) -> None:
+    """Each fold takes two of them."""
+    rows = [{"ticket": f"ticket {n}", "doc": f"d{n % 6}", "queue": "trust"} for n in range(30)]
+    done = init(rows, "--target", "queue", "--clusters", "doc", *MODEL)
+    assert "But --folds 5: 6 clusters by 'doc' cannot be dealt to 5 folds" in " ".join(done.stdout.split())
+    assert "textgrad-engine train task --folds 3" in done.stdout
+    assert invoke("estimate", "task", "--folds", "3").exit_code == 0
 
 
 def test_what_is_said_fits_a_narrow_terminal(init: Init, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,10 +126,11 @@ def init(
             config = load_config(folder)
             splits, program = read_data(config), build.make_program(config)
             shows = foreseen(config, program, build.make_metric(config), splits[-1])
+            folds = None
             if len(parts) == 1:
-                shows = _why_no_folds(config, program, splits)
+                folds, shows = _folds_of(config, program, splits)
     remarks = [*leaks_in_words(leaks, shown), *_of_images(task), *([shows] if shows else []), *answers.remarks()]
-    write(_told(folder, data, {name: len(own) for name, own in parts.items()}, remarks))
+    write(_told(folder, data, {name: len(own) for name, own in parts.items()}, folds, remarks))
     raise typer.Exit(OK)
 
 
@@ -154,31 +155,42 @@ def _of_images(task: Task) -> Sequence[str]:
     ]
 
 
-def _why_no_folds(config: Config, program: Module, splits: Sequence[Dataset | None]) -> str:
-    """Why so few examples cannot be trained with `--folds` either, as a sentence; "" where they can."""
-    try:
-        parts_for(config, program, splits, FOLDS)
-    except ConfigError as error:
-        return f"But {error}."
-    return ""
+def _folds_of(config: Config, program: Module, splits: Sequence[Dataset | None]) -> tuple[int, str]:
+    """How many folds so few examples can be dealt to, 0 where to none; and why to no more, as a sentence."""
+    why = ""
+    for folds in range(FOLDS, 1, -1):
+        try:
+            parts_for(config, program, splits, folds)
+        except ConfigError as error:
+            why = why or f"But {error}."
+        else:
+            return folds, why
+    return 0, why
 
 
-def _told(folder: Path, data: Path, parts: Mapping[str, int], remarks: Sequence[str]) -> str:
-    """What was made, what it can show, and what to do next."""
+def _told(folder: Path, data: Path, parts: Mapping[str, int], folds: int | None, remarks: Sequence[str]) -> str:
+    """What was made, what it can show, and what to do next.
+
+    Args:
+        folder: was made.
+        data: the table.
+        parts: how many of its examples are in which.
+        folds: how many a table that is not cut can be dealt to; None for one that is.
+        remarks: on both.
+    """
     made = f"{folder} has a config, a prompt, and the {plural(sum(parts.values()), 'example')} of {data}"
-    folds = ""
-    if len(parts) > 1:
+    if folds is None:
         said = [f"{made}: {', '.join([f'{number} in {name}' for name, number in parts.items()])}."]
     else:
         said = [f"{made}, uncut, as they are few: with --folds all of them test."]
-        folds = f" --folds {FOLDS}"
     said += remarks
+    dealt = f" --folds {folds}" if folds else ""
     place = typed(folder)
     steps = [
         (f"textgrad-engine eval {place}", "# how good the prompt is now"),
-        (f"textgrad-engine estimate {place}{folds}", "# what it would cost"),
-        (f"textgrad-engine train {place}{folds}", "# a better prompt, if there is one"),
-    ]
+        (f"textgrad-engine estimate {place}{dealt}", "# what it would cost"),
+        (f"textgrad-engine train {place}{dealt}", "# a better prompt, if there is one"),
+    ][: 1 if folds == 0 else None]  # nothing is left to train on
     longest = max(len(line) for line, _ in steps)
     lines = [line for each in said for line in textwrap.wrap(each, min(width(), 80))]
     lines += ["", *textwrap.wrap("Look at prompt.txt and config.toml, then:", width()), ""]
