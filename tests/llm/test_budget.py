@@ -78,7 +78,7 @@ def test_a_budget_that_is_used_up_is_not_called_too_small(run, ask):
             await Budgeted(ScriptedModel(["first"])).complete(ask())
             await Budgeted(ScriptedModel(["never"])).complete(ask())
 
-    with pytest.raises(BudgetExceeded, match="the budget of 1 calls does not allow the next call: 1 spent") as caught:
+    with pytest.raises(BudgetExceeded, match="the budget of 1 call does not allow the next call: 1 spent") as caught:
         run(main())
     assert not caught.value.too_small
 

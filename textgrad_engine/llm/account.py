@@ -284,10 +284,11 @@ class Budget:
         aside, unknown = getattr(self._reserved, name), getattr(self._unknown, name)
         later = getattr(kept, name)
         shown, unit = ("dollars", PICO) if name == "pico" else (name, 1)
+        budget = f"the budget of {limit / unit:g} {shown if limit != unit else shown[:-1]}"
         if used == kept == Amount():
             text = "" if name == "calls" else ", for its text and the longest answer that max_tokens allows"
             return (
-                f"the budget of {limit / unit:g} {shown} does not allow a single call: the first one may need "
+                f"{budget} does not allow a single call: the first one may need "
                 f"{getattr(amount, name) / unit:g}{text}; raise the budget to that or more"
                 + ("" if name == "calls" else ", or set a lower max_tokens")
             )
@@ -298,7 +299,7 @@ class Budget:
             "kept for the rest of the run": later,
         }
         return (
-            f"the budget of {limit / unit:g} {shown} does not allow the next call: "
+            f"{budget} does not allow the next call: "
             + "".join([f"{part / unit:g} {what}, " for what, part in parts.items() if part])
             + f"and the next call may need {getattr(amount, name) / unit:g}"
             + ("" if name == "calls" else ", for its text and the longest answer that max_tokens allows")
