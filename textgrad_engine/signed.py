@@ -184,12 +184,12 @@ def _holds_address(value: Any) -> bool:
     if kind in _ATOMS:
         return False
     if kind is dict or isinstance(value, Mapping):
-        for key, inside in value.items():
+        for key, inside in value.items():  # noqa: SIM110  a generator takes longer than to look through what it gives
             if _holds_address(key) or _holds_address(inside):
                 return True
         return False
     if isinstance(value, list | tuple):
-        for each in value:  # noqa: SIM110  a generator for each list takes longer than to look through it
+        for each in value:  # noqa: SIM110
             if _holds_address(each):
                 return True
         return False
