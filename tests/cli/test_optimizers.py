@@ -20,7 +20,7 @@ from textgrad_engine.optim.proposers import Demonstrations, Patch, Unaided
 NAMED = 'name = "TGD"\nmax_edits = 4'
 """What the config of the tickets says of its optimizer."""
 
-TRAIN = "max_epochs = 1\nbatch_size = 12\n"
+TRAIN = "max_epochs = 1\nbatch_size = 6\n"
 """What it says of the steps, after the fixture's changes."""
 
 
