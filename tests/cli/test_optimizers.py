@@ -194,7 +194,7 @@ def test_an_estimate_of_a_search_for_machines(small: Any, cli: Any) -> None:
     assert (found["steps"], found["assumed"]) == (3, "")
     assert all(part["low"] <= part["usual"] <= part["high"] for part in found["calls"].values())
     assert found["seconds_waited"]["high"] == 0.5 * found["waits"]["high"]
-    guards = 'max_steps = 3\n\n[guards]\nnever_break = ["t114"]\n'
+    guards = 'max_steps = 3\n\n[guards]\nnever_break = ["t126"]\n'
     folder = with_optimizer(small, 'name = "PatchSearch"\nlanes = 2', guards)
     guarded = json.loads(cli("estimate", folder, "--json").stdout)
     assert guarded["calls"]["forward"]["high"] > found["calls"]["forward"]["high"]
