@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -114,6 +117,27 @@ def test_an_address_that_nothing_signs_is_left_alone(address: str) -> None:
 def test_what_holds_no_address_is_given_back_as_it_is(value: object) -> None:
     """The very object: most of what is kept has none."""
     assert unsigned(value) is value
+
+
+class Text(str):
+    """A text of another library."""
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda each: each,
+        Text,
+        lambda each: {each: 1},
+        lambda each: [1, {"a": each}],
+        lambda each: (None, each),
+        lambda each: MappingProxyType({"a": 0.5, "b": [each]}),
+    ],
+    ids=["text", "text of a class", "name", "list", "tuple", "mapping"],
+)
+def test_an_address_is_found_wherever_it_is_in_a_value(around: Callable[[str], Any]) -> None:
+    """What looks whether there is one looks at all that is changed then."""
+    assert unsigned(around(f"{FILE}?{signed('s3', 1)}")) == around(FILE)
 
 
 @pytest.mark.parametrize("behind", [",red", ". Is it red?", ")", "](next)", "\uff0cred", "'>red", "|red", "; red"])
