@@ -82,6 +82,7 @@ def test_killed_anywhere_it_ends_as_if_it_had_not_been(
     folder = small(*([] if optimizer == "TGD" else SEARCH))
     whole = tmp_path / "whole"
     assert cli("train", folder, "--quiet", "--run-dir", whole).exit_code == 0
+    assert (whole / "best_prompt.txt").read_bytes() != (whole / "seed" / "system.txt").read_bytes()
     every = len(list(paid_for(whole)))
     events = every + sum(1 for event in read_run(whole).events if event["event"] != "RunEnded")
     for number in range(first, events, events // 3):
