@@ -71,6 +71,7 @@ def cut_off(folder: Path) -> Result:
 
 
 def in_prose(folder: Path) -> Result:
+    keep(folder, "train", lambda number, line: number < 8)
     answering(folder, "backward", 'Completion(text="Sure, here is what I think.")')
     return train(folder)
 

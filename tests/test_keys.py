@@ -41,6 +41,14 @@ def test_the_form_of_a_provider_is_known_within_a_text(key: str) -> None:
     assert without_keys(f"it is {key}, and {key!r}") == "it is [redacted], and '[redacted]'"
 
 
+@pytest.mark.parametrize(
+    ("text", "left"), [("sk-0123456789abcdef", "[redacted]"), ("Basic 0123456789abcdef", "Basic [redacted]")]
+)
+def test_the_shortest_key_is_known_by_itself(text: str, left: str) -> None:
+    assert without_keys(text) == left
+    assert without_keys(text[:-1]) == text[:-1]
+
+
 @pytest.mark.parametrize("key", [*FORMS, AZURE])
 @pytest.mark.parametrize(
     "give",

@@ -15,22 +15,17 @@ def in_new_process(code: str, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_module_of_it_loads_none_of_the_others(package: str, tmp_path: Path) -> None:
-    """Neither does a look for what is not there, as tools take; the first of its names loads them."""
+def test_a_name_is_the_same_whatever_was_imported_before(package: str, tmp_path: Path) -> None:
+    """A module of it loads none of the others, and neither does a look for what is not there, as tools take.
+
+    The first of its names loads them. A function keeps its name where a module has it, too, and that was imported
+    first, or again by its path.
+    """
     code = f"""
-import sys, textgrad_engine.{package} as package
+import importlib, pkgutil, sys, types, textgrad_engine.{package} as package
 hasattr(package, "__wrapped__"), hasattr(package, "_private")
 loaded = {{name for name in sys.modules if name.startswith("textgrad_engine.")}}
-print(loaded == {{"textgrad_engine.lazily", "textgrad_engine.{package}"}}, package.__all__ == package.public.__all__)
-"""
-    assert in_new_process(code, tmp_path) == "True True"
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_name_is_the_same_whatever_was_imported_before(package: str, tmp_path: Path) -> None:
-    """A function keeps its name where a module has it, too, and that was imported first, or again by its path."""
-    code = f"""
-import importlib, pkgutil, types, textgrad_engine.{package} as package
+print(loaded == {{"textgrad_engine.lazily", "textgrad_engine.{package}"}})
 for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
     importlib.import_module(info.name)
 wrong = []
@@ -39,8 +34,9 @@ for name in package.__all__:
         wrong.append(name)
 exec("from textgrad_engine.{package} import *")
 print([*wrong, *(name for name in package.__all__ if globals()[name] is not getattr(package.public, name))])
+print(package.__all__ == package.public.__all__)
 """
-    assert in_new_process(code, tmp_path) == "[]"
+    assert in_new_process(code, tmp_path).split("\n") == ["True", "[]", "True"]
 
 
 def test_modules_are_found_by_attribute_and_by_import(tmp_path: Path) -> None:

@@ -97,6 +97,8 @@ def unsigned(value: T) -> T:
         >>> unsigned({"page": "https://files.example/list?token=2"})
         {'page': 'https://files.example/list?token=2'}
     """
+    if not _holds_address(value):  # as nearly everything does, and each call of a run is looked through
+        return value
     return _changed(value, lambda text: _without(text) if _may_hold(text) else text)
 
 
@@ -169,6 +171,29 @@ def _put_in(text: str, whole: Mapping[str, str], sizes: Sequence[int]) -> str:
 
 def _may_hold(text: str) -> bool:
     return "://" in text or ":\\" in text
+
+
+_ATOMS = (int, float, bool, type(None))
+
+
+def _holds_address(value: Any) -> bool:
+    """Whether a text in a JSON value may hold an address."""
+    kind = type(value)
+    if kind is str:
+        return "://" in value or ":\\" in value
+    if kind in _ATOMS:
+        return False
+    if kind is dict or isinstance(value, Mapping):
+        for key, inside in value.items():  # noqa: SIM110  a generator takes longer than to look through what it gives
+            if _holds_address(key) or _holds_address(inside):
+                return True
+        return False
+    if isinstance(value, list | tuple):
+        for each in value:  # noqa: SIM110
+            if _holds_address(each):
+                return True
+        return False
+    return isinstance(value, str) and _may_hold(value)
 
 
 def _texts_in(value: Any) -> Iterator[str]:

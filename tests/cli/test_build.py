@@ -47,12 +47,12 @@ def test_the_trainer_gets_its_settings(small: Any) -> None:
     guards = Guards(never_break=("v001",))
     assert repr(build.make_trainer(config, guards, controls=True)) == repr(
         Trainer(
-            4, batch_size=12, max_steps=7, patience=3, feedback_batch_size=2, feedback_images=0, target="queue", seed=5,
+            4, batch_size=6, max_steps=7, patience=3, feedback_batch_size=2, feedback_images=0, target="queue", seed=5,
             guards=guards, clusters="id", tokens_weight=0.1, latency_weight=0.2, controls=True,
         )
     )  # fmt: skip
     plain = build.make_trainer(load_config(small()), None, controls=False)
-    assert repr(plain) == "Trainer(batch_size=12, target='queue')"
+    assert repr(plain) == "Trainer(batch_size=6, target='queue')"
 
 
 def test_metrics_are_made_from_their_names(small: Any) -> None:

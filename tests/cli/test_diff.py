@@ -61,7 +61,7 @@ def test_the_patch_fits_the_prompt_file_as_it_ends(
         pytest.skip("there is no patch")
     system = (trained[0] / "seed" / "system.txt").read_text(encoding="utf-8")
     change = 'user = "{ticket}"', 'user = "{ticket}"\nsystem_file = "prompt.txt"'
-    config = small(change, rows=80)
+    config = small(change)
     text = (config / "config.toml").read_text(encoding="utf-8")
     (config / "config.toml").write_text(text.replace(f'system = """\n{system}"""\n', ""), encoding="utf-8")
     (config / "prompt.txt").write_text(system + end, encoding="utf-8")

@@ -65,7 +65,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, 
     """Makes a cross-validation in a folder of its own, each of them once; the folder is to be copied."""
 
     @functools.cache
-    def make(name: str, *args: str, model: str = "parcels") -> tuple[Path, Result]:
+    def make(name: str, *args: str, folds: int = 3, model: str = "parcels") -> tuple[Path, Result]:
         folder = tmp_path_factory.mktemp(name)
         begin(folder)
         (folder / "broken.py").write_text(BROKEN)
@@ -73,7 +73,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, 
         config.write_text(config.read_text().replace("parcels:model", f"{model}:model"))
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
-            return folder, invoke("train", ".", "--folds", "3", "--run-dir", f"runs/{name}", *args)
+            return folder, invoke("train", ".", "--folds", str(folds), "--run-dir", f"runs/{name}", *args)
 
     return make
 
@@ -83,6 +83,14 @@ def whole(once: Any, home: Path) -> str:
     """A cross-validation that is finished."""
     shutil.copytree(once("a")[0], home, dirs_exist_ok=True)
     return "runs/a"
+
+
+@pytest.fixture
+def control(once: Any, home: Path) -> Result:
+    """One in `runs/b`, in two folds, whose optimizer got no feedback."""
+    folder, result = once("b", "--no-feedback", folds=2)
+    shutil.copytree(folder, home, dirs_exist_ok=True)
+    return result
 
 
 @pytest.fixture
@@ -96,16 +104,22 @@ def cut(once: Any, home: Path) -> Result:
 @pytest.fixture
 def run(once: Any, home: Path) -> Path:
     """One whose process was killed: its second run is on record as far as a small budget let it come."""
-    shutil.copytree(once("killed", "--budget-calls", "500")[0], home, dirs_exist_ok=True)
+    shutil.copytree(once("killed", "--budget-calls", "400", folds=2)[0], home, dirs_exist_ok=True)
     path = Path("runs/killed")
-    shutil.rmtree(path / "fold-3")
     shutil.rmtree(path / "final")
     (path / "fold-2/result.json").unlink()
     return path
 
 
 def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
-    """Each tests once; the report says what the verdict is about, and `show` prints it again."""
+    """In one file: `train` alone says what to do with them. Each tests once, and `show` prints the report again."""
+    every = "".join((home / f"{name}.jsonl").read_text() for name in ("train", "val", "test"))
+    (home / "all.jsonl").write_text(every)
+    config = home / "config.toml"
+    lines = "train = 'train.jsonl'\nval = 'val.jsonl'\ntest = 'test.jsonl'\n"
+    config.write_text(config.read_text().replace(lines, "train = 'all.jsonl'\n"))
+    refused = cli("train", home)
+    assert (refused.exit_code, "with `--folds 5` every example is tested" in refused.stderr) == (2, True)
     done = cli("train", home, "--folds", 5, "--run-dir", "runs/a")
     assert done.exit_code == 0
     assert "runs/a: 5 folds of 50 examples" in done.stdout
@@ -125,9 +139,9 @@ def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
     assert cli("show", "runs/a/final", "--line", 5).exit_code == 0
 
 
-def test_what_a_budget_ended_goes_on(cli: Any, home: Path) -> None:
+def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole: str) -> None:
     """The same as in one go, each call paid for once."""
-    whole = json.loads(cli("train", home, "--folds", 3, "--run-dir", "runs/whole", "--json").stdout)
+    in_one_go = json.loads(cli("show", whole, "--json").stdout)
     cut = cli("train", home, "--folds", 3, "--run-dir", "runs/cut", "--budget-calls", 500, "--quiet")
     assert cut.exit_code == 3
     assert "budget spent; tested" in cut.stdout
@@ -138,9 +152,9 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path) -> None:
     assert "`textgrad-engine resume runs/none` goes on with it, with a larger --budget" in none.stderr
     assert (home / "runs/cut/fold-3/events.jsonl").is_file()  # each had its share
     again = json.loads(cli("resume", "runs/cut", "--budget-calls", 100_000, "--json").stdout)
-    for each in (whole, again):
+    for each in (in_one_go, again):
         each.pop("run"), each.pop("seconds"), each.pop("test_openings_before")
-    assert again == whole
+    assert again == in_one_go
 
 
 def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path, cut: Result) -> None:
@@ -179,20 +193,17 @@ def test_a_finished_one_is_left_as_it_is(cli: Any, home: Path, whole: str) -> No
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("what", ["fewer", "other"])
-def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(
-    cli: Any, home: Path, cut: Result, what: str
-) -> None:
+def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(cli: Any, home: Path, cut: Result) -> None:
     """Else the folds would be told by ids that they do not have, for good."""
     before, data = (home / "runs/cut/folds.json").read_bytes(), (home / "test.jsonl").read_text()
-    lines = data.splitlines(keepends=True)
-    changed = "".join(lines[:9]) if what == "fewer" else data.replace('"target": "K4"', '"target": "K5"')
-    assert changed != data
-    (home / "test.jsonl").write_text(changed)
-    refused = cli("resume", "runs/cut")
-    assert (refused.exit_code, "not the examples that it was begun with" in refused.stderr) == (2, True)
-    assert (home / "runs/cut/folds.json").read_bytes() == before
-    assert "on 2 of 3 folds" in cli("show", "runs/cut").stdout
+    fewer, other = "".join(data.splitlines(keepends=True)[:9]), data.replace('"target": "K4"', '"target": "K5"')
+    for changed in (fewer, other):
+        assert changed != data
+        (home / "test.jsonl").write_text(changed)
+        refused = cli("resume", "runs/cut")
+        assert (refused.exit_code, "not the examples that it was begun with" in refused.stderr) == (2, True)
+        assert (home / "runs/cut/folds.json").read_bytes() == before
+        assert "on 2 of 3 folds" in cli("show", "runs/cut").stdout
     (home / "test.jsonl").write_text(data)
     assert cli("resume", "runs/cut", "--quiet").exit_code == 0
 
@@ -219,22 +230,23 @@ def test_what_is_in_the_folder_and_does_not_fit_is_said(cli: Any, home: Path, cu
     assert (damaged.exit_code, "names other examples than the folds have" in damaged.stderr) == (2, True)
 
 
-def test_a_control_says_that_it_is_one(cli: Any, home: Path) -> None:
+def test_a_control_says_that_it_is_one(cli: Any, home: Path, control: Result) -> None:
     """As the report of a single run does."""
-    done = cli("train", home, "--folds", 3, "--no-feedback", "--run-dir", "runs/a")
-    assert "a control: the optimizer got no feedback" in done.stdout
-    assert "a control: the optimizer got no feedback" in cli("show", "runs/a").stdout
+    assert "a control: the optimizer got no feedback" in control.stdout
+    assert "a control: the optimizer got no feedback" in cli("show", "runs/b").stdout
 
 
 def test_controls_are_pooled(cli: Any, home: Path) -> None:
     """Each control's texts were tested on all examples, too, and each run's report says what they were."""
+    for name in ("train", "val", "test"):
+        (home / f"{name}.jsonl").write_text("".join((home / f"{name}.jsonl").read_text().splitlines(True)[:6]))
     done = cli("train", home, "--folds", 2, "--controls", "--run-dir", "runs/a")
     said = " ".join(done.stdout.split())
     assert "Against rewrites without feedback (test mean 0." in said
-    assert "on 50 examples of 2 folds" in said
+    assert "on 18 examples of 2 folds" in said
     assert "Beside controls" in cli("show", "runs/a/fold-1").stdout
     found = json.loads(cli("show", "runs/a", "--json").stdout)["controls"]
-    assert [each["comparison"]["n"] for each in found] == [50, 50]
+    assert [each["comparison"]["n"] for each in found] == [18, 18]
     assert "Beside controls" in cli("report", "runs/a", "--out", "-").stdout
 
 
@@ -261,30 +273,29 @@ def test_the_final_prompt_is_evaluated_on_other_examples_only(cli: Any, home: Pa
 
 def test_the_final_prompt_is_shrunk_on_what_validated_it(cli: Any, home: Path, whole: str) -> None:
     """Of a fold it is the examples of that fold's run, and what was changed since is refused."""
-    done = json.loads(cli("shrink", whole, "--max-tries", 3, "--json").stdout)
+    done = json.loads(cli("shrink", whole, "--max-tries", 1, "--json").stdout)
     assert (done["run"], done["val"]["before"]["examples"]) == (whole, 50)
     assert (home / whole / "final/shrunk_prompt.txt").is_file()
     assert cli("eval", whole, "--shrunk", "--data", new_rows(home), "--quiet").exit_code == 0
-    own = json.loads(cli("shrink", f"{whole}/fold-1", "--max-tries", 3, "--json").stdout)
+    own = json.loads(cli("shrink", f"{whole}/fold-1", "--max-tries", 1, "--json").stdout)
     assert own["val"]["before"]["examples"] == 33
     (home / "val.jsonl").write_text((home / "val.jsonl").read_text().replace("K4", "K5"))
     refused = cli("shrink", f"{whole}/fold-1")
     assert (refused.exit_code, "not the examples that it was begun with" in refused.stderr) == (2, True)
 
 
-def test_two_of_them_are_paired_on_all_examples(cli: Any, home: Path, whole: str) -> None:
+def test_two_of_them_are_paired_on_all_examples(cli: Any, home: Path, whole: str, control: Result) -> None:
     """Also where they are cut otherwise; beside a plain run on what that has tested."""
-    cli("train", home, "--folds", 4, "--no-feedback", "--run-dir", "runs/b", "--quiet")
     cli("train", home, "--run-dir", "runs/plain", "--quiet")
     shown = cli("diff", whole, "runs/b")
-    assert "B  runs/b: 4 folds of 50 examples; a control: the optimizer got no feedback" in shown.stdout
+    assert "B  runs/b: 2 folds of 50 examples; a control: the optimizer got no feedback" in shown.stdout
     said = " ".join(shown.stdout.split())
     assert "A and B are cross-validations: tested were the folds' prompts" in said
-    assert "folds 3 4" in said
+    assert "folds 3 2" in said
     both = json.loads(cli("diff", whole, "runs/b", "--json").stdout)
     (pairing,) = both["pairings"]
     assert (pairing["on"], pairing["comparison"]["n"], pairing["comparison"]["verdict"]) == ("test", 50, "worse")
-    assert both["settings"]["folds"] == {"a": 3, "b": 4}
+    assert both["settings"]["folds"] == {"a": 3, "b": 2}
     (text,) = both["parameters"]
     assert text["a"] == (home / whole / "final/best_prompt.txt").read_text()
     assert "--- runs/a/final/best/system.txt" in text["patch"]
@@ -330,17 +341,17 @@ def test_no_prompt_is_called_better_that_was_not_shown_to_be(cli: Any, home: Pat
     assert "Which prompt to use is open" in cli("report", "runs/a", "--out", "-").stdout
 
 
-def test_what_it_costs_is_told_beforehand(cli: Any, home: Path) -> None:
+def test_what_it_costs_is_told_beforehand(cli: Any, home: Path, whole: str) -> None:
     """The sum of all runs, and what the verdict of all will show."""
-    one, all_of_them = (json.loads(cli("estimate", home, *given, "--json").stdout) for given in ((), ("--folds", 4)))
-    assert (one["runs"], all_of_them["runs"]) == (1, 5)
-    assert all_of_them["calls"]["forward"]["usual"] > 4 * one["calls"]["forward"]["usual"]
-    shown = cli("estimate", home, "--folds", 4)
-    assert "5 runs together, at most 10 steps on parcels:model" in shown.stdout
+    one, all_of_them = (json.loads(cli("estimate", home, *given, "--json").stdout) for given in ((), ("--folds", 3)))
+    assert (one["runs"], all_of_them["runs"]) == (1, 4)
+    assert all_of_them["calls"]["forward"]["usual"] > 3 * one["calls"]["forward"]["usual"]
+    shown = cli("estimate", home, "--folds", 3)
+    assert "4 runs together, at most 8 steps on parcels:model" in shown.stdout
     assert "50 examples together show a true difference of 0.18" in shown.stdout
     assert max(map(len, shown.stdout.split("\n"))) <= 80
     assert not shown.stderr
-    used = json.loads(cli("train", home, "--folds", 4, "--json").stdout)["total"]
+    used = json.loads(cli("show", whole, "--json").stdout)["total"]
     for key in ("calls", "input_tokens", "output_tokens"):
         low, usual, high = (sum(each[end] for each in all_of_them[key].values()) for end in ("low", "usual", "high"))
         assert low <= used[key] <= high
@@ -353,9 +364,9 @@ def test_what_was_killed_is_not_called_finished(cli: Any, run: Path) -> None:
     """`show` ends with 1, names the run and what goes on with all of them, and counts the folds that were tested."""
     shown = cli("show", run)
     assert shown.exit_code == 1
-    assert "runs/killed: 3 folds of 50 examples; it did not come to its end" in shown.stdout
-    assert "on 1 of 3 folds" in " ".join(shown.stdout.split())
-    assert "Without a result so far, and not counted here: fold-2, fold-3, final." in shown.stdout
+    assert "runs/killed: 2 folds of 50 examples; it did not come to its end" in shown.stdout
+    assert "on 1 of 2 folds" in " ".join(shown.stdout.split())
+    assert "Without a result so far, and not counted here: fold-2, final." in shown.stdout
     assert f"`textgrad-engine resume {run}` goes on with it" in shown.stderr
     as_json = cli("show", run, "--json")
     assert (as_json.exit_code, json.loads(as_json.stdout)["status"]) == (1, None)
@@ -376,10 +387,10 @@ def test_what_is_gone_is_bought_again_with_anyway(cli: Any, run: Path) -> None:
     assert cli("resume", run, "--budget-calls", 100_000, "--anyway").exit_code == 0
 
 
-def test_a_finished_fold_that_cannot_be_played_back_is_taken_as_it_is_with_anyway(cli: Any, home: Path) -> None:
+def test_a_finished_fold_that_cannot_be_played_back_is_taken_as_it_is_with_anyway(cli: Any, whole: str) -> None:
     """As its program, or a prompt of the library, is another one now; without the word nothing is asked."""
-    run = Path("runs/cut")
-    whole = json.loads(cli("train", ".", "--folds", 2, "--run-dir", run, "--json").stdout)
+    run = Path(whole)
+    before = json.loads(cli("show", run, "--json").stdout)
     shutil.rmtree(run / "final")
     kept = (run / "fold-1/completions.jsonl").read_text()
     (run / "fold-1/completions.jsonl").write_text(kept.replace('"content": "', '"content": "Other. '))
@@ -390,10 +401,10 @@ def test_a_finished_fold_that_cannot_be_played_back_is_taken_as_it_is_with_anywa
     assert "nothing was asked; --anyway goes on, and takes the folds that are finished as they are" in said
     done = cli("resume", run, "--budget-calls", 100_000, "--anyway")
     assert done.exit_code == 0, done.stderr
-    assert done.stderr.count("It is finished, and taken as it is.") == 2
+    assert done.stderr.count("It is finished, and taken as it is.") == 3
     found = json.loads(cli("show", run, "--json").stdout)
-    assert (found["folds"], found["final"], found["total"]) == (whole["folds"], whole["final"], whole["total"])
-    used = [json.loads((run / name / "result.json").read_text())["usage"].values() for name in ("fold-1", "fold-2")]
+    assert (found["folds"], found["final"], found["total"]) == (before["folds"], before["final"], before["total"])
+    used = [json.loads((run / f"fold-{n}/result.json").read_text())["usage"].values() for n in (1, 2, 3)]
     calls = sum(usage["calls"] for each in used for usage in each)
     assert json.loads((run / "shares.json").read_text())["final"]["free"][0] == 100_000 - calls  # they count in it
 
@@ -447,7 +458,7 @@ def test_what_goes_on_keeps_the_settings_that_it_was_begun_with(cli: Any, home: 
     (home / "prompt.txt").write_text(PROMPT)
     (home / "parcels.toml").write_text(text)
     cli("train", "parcels.toml", "--folds", 2, "--run-dir", "runs/whole", "--quiet")
-    cli("train", "parcels.toml", "--folds", 2, "--run-dir", "runs/cut", "--quiet")
+    shutil.copytree(home / "runs/whole", home / "runs/cut")
     shutil.rmtree(home / "runs/cut/final")
     (home / "runs/cut/fold-2/result.json").unlink()
     assert cli("resume", "runs/cut", "--quiet").exit_code == 0
@@ -551,11 +562,11 @@ def test_examples_that_other_runs_have_tested_on_are_told(cli: Any, home: Path) 
     assert "opened the same test examples 3 times" in " ".join(cli("train", home).stdout.split())
 
 
-def test_folds_are_one_look_and_count_those_before(cli: Any, home: Path) -> None:
+def test_folds_are_one_look_and_count_those_before(cli: Any, home: Path, once: Any, whole: str) -> None:
     """They have tested each example once; who does it again, or takes some of them for a test set, looks again."""
-    first = cli("train", home, "--folds", 3, "--run-dir", "runs/a")
+    first = once("a")[1]
     assert "opened the same test examples" not in first.stdout + first.stderr
-    again = cli("train", home, "--folds", 3, "--run-dir", "runs/b")
+    again = cli("train", home, "--folds", 2, "--run-dir", "runs/b")
     assert "had opened the same test examples 1 time before" in " ".join(again.stderr.split())
     assert "had opened the same test examples 1 time before" in " ".join(cli("show", "runs/b").stdout.split())
     assert json.loads(cli("show", "runs/b", "--json").stdout)["test_openings_before"] == 1
@@ -595,18 +606,6 @@ def test_copies_show_no_more_than_one_of_them(cli: Any, home: Path) -> None:
     (home / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in again))
     said = "150 test examples, of which 15 are different ones, show a true difference of 0.48 4 times in 5"
     assert said in " ".join(cli("estimate", home).stdout.split())
-
-
-def test_one_file_is_enough(cli: Any, home: Path) -> None:
-    """Of 50 examples: `train` alone says what to do with them, and that does it."""
-    every = "".join((home / f"{name}.jsonl").read_text() for name in ("train", "val", "test"))
-    (home / "all.jsonl").write_text(every)
-    config = home / "config.toml"
-    lines = "train = 'train.jsonl'\nval = 'val.jsonl'\ntest = 'test.jsonl'\n"
-    config.write_text(config.read_text().replace(lines, "train = 'all.jsonl'\n"))
-    refused = cli("train", home)
-    assert (refused.exit_code, "with `--folds 5` every example is tested" in refused.stderr) == (2, True)
-    assert json.loads(cli("train", home, "--folds", 5, "--json").stdout)["comparison"]["n"] == 50
 
 
 def test_without_a_validation_set_the_training_examples_validate(cli: Any, home: Path) -> None:

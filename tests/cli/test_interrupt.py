@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,12 +22,6 @@ from textgrad_engine.testing import Fault, LoopbackServer
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
-
-
-@pytest.fixture
-def slow() -> Iterator[str]:
-    with LoopbackServer(TicketsModel(seed=0), latency=0.15) as server:
-        yield server.base_url
 
 
 NO_END_OF_PATIENCE = """
@@ -64,28 +57,6 @@ def wait_for_a_question(server: LoopbackServer, process: subprocess.Popen[str]) 
             raise AssertionError(f"it ended with code {process.wait(0.005)}")
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_once_prints_the_result_so_far(slow: str, small: Any, tmp_path: Path, sent: signal.Signals, code: int) -> None:
-    """What was found is kept and shown, with its own exit code, and the folder is whole."""
-    run = tmp_path / "run"
-    folder = small(("max_epochs = 1", "max_epochs = 6"), ("batch_size = 12", "batch_size = 24"), rows=40)
-    with start(tmp_path, "train", str(folder), "--base-url", slow, "--run-dir", str(run)) as process:
-        wait_for_line(process.stderr, "step  1/12")
-        process.send_signal(sent)
-        stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == code, stderr
-    assert "stopping: answers that are under way are waited for" in stderr
-    assert "Interrupted after" in stdout
-    assert "test         not measured" in stdout
-    assert "\n  + " in stdout
-    assert "Traceback" not in stderr
-    found = read_run(run)
-    assert found.result is not None
-    assert found.result.status == "interrupted"
-    assert len(list(found.completions())) == found.result.total.calls
-    assert (run / "best_prompt.txt").read_text(encoding="utf-8") == found.result.best["system"] != found.seed["system"]
-
-
 def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None:
     """Nothing was measured, and the report says so instead of failing."""
     run = tmp_path / "run"
@@ -103,13 +74,14 @@ def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
-def test_twice_ends_at_once(tmp_path: Path, optimizer: str) -> None:
+def test_twice_ends_at_once(small: Any, tmp_path: Path, optimizer: str) -> None:
     """No answer ever comes, and nobody waits for it, in this thread or in another; the message names the folder."""
     run = tmp_path / "run"
-    seed_scores = len((TICKETS / "val.jsonl").read_text(encoding="utf-8").splitlines())
+    folder = small()
+    seed_scores = len((folder / "val.jsonl").read_text(encoding="utf-8").splitlines())
     silence = Fault(delay=math.inf)
     with LoopbackServer(TicketsModel(seed=0), faults=lambda n: silence if n > seed_scores else None) as server:
-        args = ("train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run), "--optimizer", optimizer)
+        args = ("train", str(folder), "--base-url", server.base_url, "--run-dir", str(run), "--optimizer", optimizer)
         with start(tmp_path, *args, program=("-c", NO_END_OF_PATIENCE)) as process:
             wait_for_line(process.stderr, "step")
             wait_for_a_question(server, process)

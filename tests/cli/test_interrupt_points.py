@@ -1,4 +1,8 @@
-"""Ctrl-C at one point after the other, until a run passes all of them: what the crash tests of databases do."""
+"""Ctrl-C at one point after the other, until a run passes all of them: what the crash tests of databases do.
+
+To press it once and to press it twice take turns, so that each point has one of them. Of events it is the other one in
+a search.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +144,7 @@ def test_once_after_the_last_call_changes_nothing(
 ) -> None:
     """All was asked and paid for: the result is written and printed, and the exit code is that of a whole run."""
     run, said = tmp_path / "run", []
-    for number in itertools.count(1):
+    for number in itertools.count(1, 2):
         with at_entry(number, 1, WORKING_OUT) as pressed:
             result = cli("train", tiny, "--run-dir", run)
         whole(run)
@@ -150,7 +154,7 @@ def test_once_after_the_last_call_changes_nothing(
         assert (result.exit_code, "The best prompt is in" in result.stderr) == (0, True)
         said.append(capfd.readouterr().err.count("finishing: nothing is asked any more; Ctrl-C again ends at once\n"))
         shutil.rmtree(run)
-    assert sum(said) > 20
+    assert sum(said) > 10
     assert said[:-1] == [1] * len(said[:-1])  # at the last point the command no longer listens
 
 
@@ -158,7 +162,7 @@ def test_twice_after_the_last_call_ends_at_once_and_says_what_is_there(cli: Any,
     """With exit code 130; a result that was written by then is named, and one that was not is said to be missing."""
     run = tmp_path / "run"
     missing = []
-    for number in itertools.count(1):
+    for number in itertools.count(2, 2):
         with at_entry(number, 2, WORKING_OUT) as pressed:
             result = cli("train", tiny, "--run-dir", run)
         if not pressed.was:
@@ -195,12 +199,14 @@ def at_event(number: int, times: int) -> Iterator[Pressed]:
         yield pressed
 
 
-@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
-def test_once_at_any_event_leaves_a_whole_folder(cli: Any, tiny: Path, tmp_path: Path, optimizer: str) -> None:
+@pytest.mark.parametrize(("optimizer", "first"), [("TGD", 1), ("PatchSearch", 2)])
+def test_once_at_any_event_leaves_a_whole_folder(
+    cli: Any, tiny: Path, tmp_path: Path, optimizer: str, first: int
+) -> None:
     """Interrupted while something was to be asked, finished where all had been asked; printed in any case."""
     run = tmp_path / "run"
     codes = []
-    for number in itertools.count(1):
+    for number in itertools.count(first, 2):
         with at_event(number, 1) as pressed:
             result = cli("train", tiny, "--run-dir", run, "--optimizer", optimizer)
         whole(run)
@@ -214,11 +220,13 @@ def test_once_at_any_event_leaves_a_whole_folder(cli: Any, tiny: Path, tmp_path:
     assert set(codes) == {0, 130}
 
 
-@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
-def test_twice_at_any_event_says_what_is_there(cli: Any, tiny: Path, tmp_path: Path, optimizer: str) -> None:
+@pytest.mark.parametrize(("optimizer", "first"), [("TGD", 2), ("PatchSearch", 1)])
+def test_twice_at_any_event_says_what_is_there(
+    cli: Any, tiny: Path, tmp_path: Path, optimizer: str, first: int
+) -> None:
     """Also while proposals are under way in other threads: what they wait for is given up."""
     run = tmp_path / "run"
-    for number in itertools.count(1):
+    for number in itertools.count(first, 2):
         with at_event(number, 2) as pressed:
             result = cli("train", tiny, "--run-dir", run, "--optimizer", optimizer)
         if not pressed.was:

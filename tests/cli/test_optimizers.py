@@ -21,7 +21,7 @@ from textgrad_engine.optim.proposers import Demonstrations, Patch, Unaided
 NAMED = 'name = "TGD"\nmax_edits = 4'
 """What the config of the tickets says of its optimizer."""
 
-TRAIN = "max_epochs = 1\nbatch_size = 12\n"
+TRAIN = "max_epochs = 1\nbatch_size = 6\n"
 """What it says of the steps, after the fixture's changes."""
 
 
@@ -240,7 +240,7 @@ def test_an_estimate_of_a_search_for_machines(small: Any, cli: Any) -> None:
     assert (found["steps"], found["assumed"]) == (3, "")
     assert all(part["low"] <= part["usual"] <= part["high"] for part in found["calls"].values())
     assert found["seconds_waited"]["high"] == 0.5 * found["waits"]["high"]
-    guards = 'max_steps = 3\n\n[guards]\nnever_break = ["t114"]\n'
+    guards = 'max_steps = 3\n\n[guards]\nnever_break = ["t126"]\n'
     folder = with_optimizer(small, 'name = "PatchSearch"\nlanes = 2', guards)
     guarded = json.loads(cli("estimate", folder, "--json").stdout)
     assert guarded["calls"]["forward"]["high"] > found["calls"]["forward"]["high"]

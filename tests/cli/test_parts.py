@@ -15,7 +15,7 @@ from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.transforms import cap, chain, cluster, dedupe, newest_first, summarise, worst_first
 
 NAMED = 'name = "TGD"\nmax_edits = 4'
-OF_STEPS = "max_epochs = 1\nbatch_size = 12\n"
+OF_STEPS = "max_epochs = 1\nbatch_size = 6\n"
 
 
 def config_with(small: Any, table: str) -> Config:

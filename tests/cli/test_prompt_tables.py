@@ -31,7 +31,7 @@ class Sorter(nn.Module):
     def forward(self, ticket):
         return self.sorter(about=self.reader(ticket=ticket))
 """
-OF_STEPS = "max_epochs = 1\nbatch_size = 12\n"
+OF_STEPS = "max_epochs = 1\nbatch_size = 6\n"
 
 
 @pytest.fixture

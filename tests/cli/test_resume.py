@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +61,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 SEARCH = (
     ('name = "TGD"\nmax_edits = 4', 'name = "PatchSearch"\nlanes = 4\n'),
     ("max_epochs = 1\n", "max_steps = 8\n"),
-    ("batch_size = 12\n", ""),
+    ("batch_size = 6\n", ""),
 )
 
 
@@ -75,17 +74,18 @@ def killed(cli: Any, *args: Any) -> bool:
     return False
 
 
-@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+@pytest.mark.parametrize(("optimizer", "first"), [("TGD", 1), ("PatchSearch", 15)])
 def test_killed_anywhere_it_ends_as_if_it_had_not_been(
-    cli: Any, small: Any, tmp_path: Path, dying: Any, optimizer: str
+    cli: Any, small: Any, tmp_path: Path, dying: Any, optimizer: str, first: int
 ) -> None:
-    """Steps and searches in several lanes: every file but for its times, and calls are bought once."""
-    folder = small(*([] if optimizer == "TGD" else SEARCH), rows=12)
+    """Steps and searches in several lanes, by turns: every file but for its times, and calls are bought once."""
+    folder = small(*([] if optimizer == "TGD" else SEARCH))
     whole = tmp_path / "whole"
     assert cli("train", folder, "--quiet", "--run-dir", whole).exit_code == 0
+    assert (whole / "best_prompt.txt").read_bytes() != (whole / "seed" / "system.txt").read_bytes()
     every = len(list(paid_for(whole)))
     events = every + sum(1 for event in read_run(whole).events if event["event"] != "RunEnded")
-    for number in range(1, events, events // 5):
+    for number in range(first, events, events // 3):
         path = tmp_path / str(number)
         dying(number)
         assert killed(cli, "train", folder, "--quiet", "--run-dir", path)
@@ -133,11 +133,13 @@ def test_killed_while_it_is_resumed_it_is_resumed_again(cli: Any, small: Any, tm
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
 def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path: Path) -> None:
-    """The real process, with a real server; only what was under way is asked again."""
-    folder, whole = small(rows=8), tmp_path / "whole"
+    """The real process, with a real server: where it can, it prints the result so far, with an exit code of its own.
+
+    Only what was under way is asked again.
+    """
+    folder, whole = small(("max_epochs = 1", "max_epochs = 2")), tmp_path / "whole"
     with LoopbackServer(TicketsModel(seed=0)) as server:
-        address = ("--base-url", server.base_url)
-        assert cli("train", folder, *address, "--quiet", "--run-dir", whole).exit_code == 0
+        assert cli("train", folder, "--base-url", server.base_url, "--quiet", "--run-dir", whole).exit_code == 0
     expected = timeless(whole)
     for sent in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
         path = tmp_path / sent.name
@@ -145,11 +147,25 @@ def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path:
             LoopbackServer(TicketsModel(seed=0), latency=0.05) as server,
             start(tmp_path, "train", str(folder), "--base-url", server.base_url, "--run-dir", str(path)) as process,
         ):
-            wait_for_line(process.stderr, "step 1/")
+            wait_for_line(process.stderr, "step 2/4")
             process.send_signal(sent)
-            _, stderr = process.communicate(timeout=60)
-            if sent != signal.SIGKILL:
-                assert f"`textgrad-engine resume {path}` goes on with it." in stderr
+            stdout, stderr = process.communicate(timeout=60)
+        found = read_run(path)
+        if sent == signal.SIGKILL:
+            assert (process.returncode, found.result) == (-sent, None)
+        else:
+            assert process.returncode == 128 + sent, stderr
+            assert "stopping: answers that are under way are waited for" in stderr
+            assert f"`textgrad-engine resume {path}` goes on with it." in stderr
+            assert "Interrupted after" in stdout
+            assert "test         not measured" in stdout
+            assert "\n  + " in stdout
+            assert "Traceback" not in stderr
+            assert found.result is not None
+            assert found.result.status == "interrupted"
+            assert len(list(found.completions())) == found.result.total.calls
+            best = (path / "best_prompt.txt").read_text(encoding="utf-8")
+            assert best == found.result.best["system"] != found.seed["system"]
         bought = len(list(paid_for(path)))
         with LoopbackServer(TicketsModel(seed=0)) as server:
             result = cli("resume", path, "--base-url", server.base_url)
@@ -157,10 +173,10 @@ def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path:
             assert server.requests == len(list(paid_for(whole))) - bought
             kept = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
             assert kept["models"]["base_url"] == server.base_url
-        found = timeless(path)
-        for name in found.keys() - {"config.json"}:  # the address is another one
-            assert found[name] == expected[name], name
-        assert found.keys() == expected.keys()
+        resumed = timeless(path)
+        for name in resumed.keys() - {"config.json"}:  # the address is another one
+            assert resumed[name] == expected[name], name
+        assert resumed.keys() == expected.keys()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
@@ -191,9 +207,9 @@ def test_ctrl_c_while_it_is_resumed_keeps_what_was_paid_for(cli: Any, small: Any
     assert sum(not paid.again for paid in paid_for(path) if "text" in paid.entry) > bought
 
 
-@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
+@pytest.mark.parametrize(("optimizer", "first"), [("TGD", 1), ("PatchSearch", 4)])
 def test_ctrl_c_twice_at_any_event_of_a_resume_loses_nothing(
-    cli: Any, small: Any, tmp_path: Path, optimizer: str
+    cli: Any, small: Any, tmp_path: Path, optimizer: str, first: int
 ) -> None:
     """What was paid for only grows, and the end is that of a whole run."""
     folder = small(("max_epochs = 1", "max_epochs = 1\nmax_steps = 1"), rows=6)
@@ -202,7 +218,7 @@ def test_ctrl_c_twice_at_any_event_of_a_resume_loses_nothing(
     with at_event(8, 2):
         assert cli("train", folder, "--quiet", "--optimizer", optimizer, "--run-dir", cut).exit_code == 130
     bought = len(list(paid_for(cut)))
-    for number in itertools.count(1, 3):
+    for number in itertools.count(first, 6):
         shutil.copytree(cut, path)
         with at_event(number, 2) as pressed:
             result = cli("resume", path, "--quiet")
@@ -221,7 +237,7 @@ def test_a_resume_that_is_killed_early_takes_no_result_from_the_folder(
 ) -> None:
     """show, eval and shrink find what they found before, and who looks hears why."""
     path = tmp_path / "run"
-    assert cli("train", small(), "--budget-calls", 140, "--quiet", "--run-dir", path).exit_code == 3
+    assert cli("train", small(), "--budget-calls", 80, "--quiet", "--run-dir", path).exit_code == 3
     before, best = cli("show", path), (path / "best_prompt.txt").read_text(encoding="utf-8")
     dying(20)
     assert killed(cli, "resume", path, "--budget-calls", 9000)
@@ -270,7 +286,7 @@ def test_a_finished_run_is_said_to_be_finished(cli: Any, trained: tuple[Path, An
 def test_a_finished_run_whose_test_was_kept_short_is_tested_further(cli: Any, small: Any, tmp_path: Path) -> None:
     """`train`, `show` and `resume` name what does that, and without a larger budget nothing is begun."""
     path = tmp_path / "run"
-    config = small(("batch_size = 12", "batch_size = 12\nmax_steps = 1"), rows=80)
+    config = small(("batch_size = 6", "batch_size = 12\nmax_steps = 1"), rows=80)
     trained = cli("train", config, "--run-dir", path, "--budget-calls", 300)
     result = read_run(path).result
     assert result is not None
@@ -425,7 +441,7 @@ def own(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Callable[[int], Pat
     """A run of a program of the user's own that was killed after so many events."""
 
     def make(number: int) -> Path:
-        folder, path = small(rows=12), tmp_path / "run"
+        folder, path = small(), tmp_path / "run"
         (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
         config = (folder / "config.toml").read_text(encoding="utf-8")
         first, last = config.index("system ="), config.index("[data]")
@@ -439,32 +455,32 @@ def own(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Callable[[int], Pat
     return make
 
 
-def in_a_process(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """A command that imports the user's code anew."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "80"}
-    return subprocess.run(
-        [sys.executable, "-m", "textgrad_engine", *args], capture_output=True, text=True, env=env, cwd=cwd
-    )
-
-
-def test_a_changed_program_is_told_before_it_pays(cli: Any, own: Any, tmp_path: Path) -> None:
+def test_a_changed_program_is_told_before_it_pays(
+    cli: Any, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What differs, and the two ways on; the other seed prompt in its code is none, as the run's own is put in."""
+
+    def anew(*args: Any) -> Any:
+        for name in [name for name in sys.modules if name.startswith("_config_") and name.endswith("_program")]:
+            monkeypatch.delitem(sys.modules, name)  # as in a process of its own
+        return cli(*args)
+
     path = own(30)
     file = tmp_path / "small" / "program.py"
     file.write_text(PROGRAM.replace("Choose the", "Find the"), encoding="utf-8")
     shutil.copytree(path, tmp_path / "other")
-    assert in_a_process(tmp_path, "resume", str(tmp_path / "other"), "--quiet").returncode == 0
+    assert anew("resume", tmp_path / "other", "--quiet").exit_code == 0
     file.write_text(PROGRAM.replace("'{ticket}'", "'Ticket: {ticket}'"), encoding="utf-8")
     before = timeless(path)
-    result = in_a_process(tmp_path, "resume", str(path), "--budget", "7")
-    assert result.returncode == 2
+    result = anew("resume", path, "--budget", "7")
+    assert result.exit_code == 2
     assert "validating the seed texts asks for something else than was recorded" in result.stderr
     assert '+   "content": "Ticket: ' in result.stderr
     assert f"nothing was asked, and {path} is as it was; --anyway goes on, and pays for what is new" in result.stderr
     assert "Traceback" not in result.stderr
     assert timeless(path) == before
-    result = in_a_process(tmp_path, "resume", str(path), "--anyway")
-    assert result.returncode == 0
+    result = anew("resume", path, "--anyway")
+    assert result.exit_code == 0
     bought = len(before["completions.jsonl"].splitlines())
     assert f"{bought} recorded calls did not come up again, as the run went another way" in " ".join(
         result.stderr.split()
@@ -552,7 +568,7 @@ def test_limits_in_calls_and_tokens_are_raised_by_options_as_well(
 def test_a_run_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
     """--controls and --no-feedback are no less a part of it than the config."""
     for options in (("--controls",), ("--no-feedback",)):
-        folder, whole, path = small(rows=12), tmp_path / f"whole{options[0]}", tmp_path / f"run{options[0]}"
+        folder, whole, path = small(), tmp_path / f"whole{options[0]}", tmp_path / f"run{options[0]}"
         cli("train", folder, *options, "--quiet", "--run-dir", whole)
         dying(50)
         assert killed(cli, "train", folder, *options, "--run-dir", path)

@@ -61,7 +61,7 @@ def test_an_unreadable_row_is_named(cli: Any, small: Any) -> None:
         file.write('{"id": "x", \n')
     result = cli("train", folder)
     assert result.exit_code == 2
-    assert "train.jsonl:25" in result.stderr
+    assert "train.jsonl:13" in result.stderr
 
 
 def test_errors_about_options_name_the_option(cli: Any, small: Any) -> None:
@@ -255,13 +255,12 @@ def test_the_run_folder_holds_everything(trained: tuple[Path, Any]) -> None:
     assert not Path(config["folder"]).is_absolute()
 
 
-def test_one_seed_gives_one_result(cli: Any, trained: tuple[Path, Any], tmp_path_factory: Any) -> None:
+def test_one_seed_gives_one_result(cli: Any, small: Any, tmp_path: Path) -> None:
     """Two runs with one seed are the same but for their times, every file of them."""
-    path, _ = trained
-    again = path.parent / "again"
-    assert cli("train", TICKETS, "--run-dir", again, "--quiet").exit_code == 0
-    first, second = timeless(path), timeless(again)
-    first.pop("evals.jsonl", None)
+    folder = small(("max_epochs = 1", "max_epochs = 3"))
+    for name in ("first", "again"):
+        assert cli("train", folder, "--run-dir", tmp_path / name, "--quiet").exit_code == 0
+    first, second = timeless(tmp_path / "first"), timeless(tmp_path / "again")
     assert first.keys() == second.keys()
     for name in first:
         assert first[name] == second[name], name
@@ -287,7 +286,7 @@ def test_the_whole_command_over_http_gives_the_same_scores(
     cli: Any, small: Any, figures: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The adapter, the wire and the limits change nothing; and the key is in no file and no output."""
-    folder = small(rows=36)
+    folder = small()
     assert cli("train", folder, "--run-dir", tmp_path / "here").exit_code == 0
     canary = "sk-canary-" + "7Q" * 12
     monkeypatch.setenv("OPENAI_API_KEY", canary)
@@ -321,7 +320,7 @@ def test_json_is_one_document(cli: Any, small: Any, tmp_path: Path) -> None:
     document = json.loads(result.stdout)
     assert document["run"] == str(tmp_path / "run")
     assert document["status"] == "finished"
-    assert document["test"]["best"]["examples"] == 24
+    assert document["test"]["best"]["examples"] == 12
     assert document["parameters"]["system"]["best"] == (tmp_path / "run" / "best_prompt.txt").read_text(
         encoding="utf-8"
     )
@@ -329,11 +328,11 @@ def test_json_is_one_document(cli: Any, small: Any, tmp_path: Path) -> None:
 
 def test_a_spent_budget_prints_the_result_so_far(cli: Any, small: Any, tmp_path: Path) -> None:
     """Exit code 3, the limit kept, what is missing called so."""
-    result = cli("train", small(("calls = 5000", "calls = 60")), "--run-dir", tmp_path / "run")
+    result = cli("train", small(("calls = 5000", "calls = 30")), "--run-dir", tmp_path / "run")
     assert result.exit_code == 3
     assert "The budget was spent" in result.stdout
     assert "test         not measured" in result.stdout
-    assert len((tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8").splitlines()) <= 60
+    assert len((tmp_path / "run" / "completions.jsonl").read_text(encoding="utf-8").splitlines()) <= 30
 
 
 def test_a_budget_without_room_for_one_call_was_not_spent(cli: Any, small: Any, tmp_path: Path) -> None:
@@ -450,10 +449,10 @@ def test_what_tokens_and_seconds_cost_reaches_the_run(cli: Any, small: Any, monk
         ("latency_weight = 0", (0.0, 0.0)),
         ("", (0.0, None)),
     ):
-        folder = small(("batch_size = 12", f"batch_size = 12\n{line}"))
+        folder = small(("batch_size = 6", f"batch_size = 12\n{line}"))
         assert cli("train", folder, "--quiet", "--run-dir", folder / f"run{len(given)}").exit_code == 0
         assert (given[-1]["tokens_weight"], given[-1]["latency_weight"]) == expected
-    bad = cli("train", small(("batch_size = 12", "batch_size = 12\nlatency_weight = -1")))
+    bad = cli("train", small(("batch_size = 6", "batch_size = 12\nlatency_weight = -1")))
     assert (bad.exit_code, "[train] latency_weight = -1" in bad.stderr) == (2, True)
 
 

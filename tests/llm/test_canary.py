@@ -5,10 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-CANARY = "sk-canary-0123456789abcdefghijklmnop"
-PLAIN = "canary/without.any=known+form"
+KEYS = {"chat": "sk-canary-0123456789abcdefghijklmnop", "responses": "canary/without.any=known+form"}
+"""One of a known form and one of none, each for one of the APIs."""
 
 RUN = """
 import logging, os, traceback
@@ -33,7 +31,10 @@ def answer(request):
     return "quietly"
 
 
-def test_run(tmp_path):
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_run(tmp_path, monkeypatch, api):
+    for name in ("CANARY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, os.environ[f"CANARY_{api}"])
     log = logging.FileHandler(tmp_path / "debug.log")
     logging.getLogger().addHandler(log)
     wrong = {"error": {"message": f"Incorrect API key provided: {os.environ['CANARY']}", "code": "invalid_api_key"}}
@@ -41,7 +42,7 @@ def test_run(tmp_path):
     script = [Fault(500, body=html), Fault(401, body=wrong), Fault(400, body=html)]
     words = []
     with LoopbackServer(FunctionModel(answer), script=script, api_key=os.environ["CANARY"]) as server:
-        bare = OpenAIModel("m", base_url=server.base_url, api_key=os.environ["CANARY"], api=os.environ["API"])
+        bare = OpenAIModel("m", base_url=server.base_url, api_key=os.environ["CANARY"], api=api)
         model = resolve(bare)
         request = Request(messages=(Message(role="user", content="hello"),))
         seen = observe(lambda each: words.append(repr(each)))
@@ -70,22 +71,24 @@ def leaks(folder: Path, key: str) -> list[str]:
     return [str(path) for path in sorted(folder.rglob("*")) if path.is_file() and key.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize(("key", "api"), [(CANARY, "chat"), (PLAIN, "responses")])
-def test_a_canary_key_is_in_nothing_that_a_run_leaves(tmp_path: Path, key: str, api: str) -> None:
+def test_a_canary_key_is_in_nothing_that_runs_leave(tmp_path: Path) -> None:
     """Run folder, cassette, cache, debug log, error texts, reprs, and what pytest prints of a failing test."""
     (tmp_path / "test_run.py").write_text(RUN)
     kept = tmp_path / "kept"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "log_level=DEBUG", "-ra", "-s"]
-    env = {**os.environ, "CANARY": key, "OPENAI_API_KEY": key, "API": api}
+    options = ("-p", "textgrad_engine.testing.plugin", "-p", "no:cacheprovider", "-o", "log_level=DEBUG", "-ra", "-s")
+    env = {**os.environ, **{f"CANARY_{api}": key for api, key in KEYS.items()}}
+    env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # others take seconds to load
     done = subprocess.run(
-        [*command, f"--basetemp={kept}", str(tmp_path / "test_run.py")],
+        [sys.executable, "-m", "pytest", *options, f"--basetemp={kept}", str(tmp_path / "test_run.py")],
         capture_output=True, text=True, env=env, timeout=120, cwd=tmp_path,
     )  # fmt: skip
     said = done.stdout + done.stderr
-    assert "1 failed" in said, said
-    assert "AuthenticationFailed" in said
-    assert "Incorrect API key" in (kept / "test_run0" / "tape.jsonl").read_text()
-    assert (kept / "test_run0" / "run" / "result.json").exists()
-    assert (kept / "test_run0" / "debug.log").stat().st_size
-    assert leaks(kept, key) == []
-    assert key not in said
+    assert "2 failed" in said, said
+    assert said.count("AuthenticationFailed") >= 2
+    for api, key in KEYS.items():
+        left = kept / f"test_run_{api}_0"
+        assert "Incorrect API key" in (left / "tape.jsonl").read_text()
+        assert (left / "run" / "result.json").exists()
+        assert (left / "debug.log").stat().st_size
+        assert leaks(kept, key) == []
+        assert key not in said

@@ -68,6 +68,7 @@ def test_the_keys_of_models_that_a_model_holds_in_a_list_are_known(monkeypatch):
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inside: st.lists(inside) | st.dictionaries(st.text() | st.just("api_key"), inside),
+    max_leaves=20,
 )
 
 
@@ -78,9 +79,9 @@ def test_twice_is_once(value):
 
 
 def test_long_texts_take_linear_time():
-    """Ten megabytes of what almost looks like a secret."""
+    """Half a megabyte of what almost looks like a secret: by its square it would take hours."""
     for part in ("://", "sk-", "a", "bearer ", "://a"):
-        text = (part * (10**7 // len(part)))[: 2 * 10**6]
+        text = (part * 5 * 10**5)[: 5 * 10**5]
         assert len(redacted(text)) == len(text)
 
 

@@ -265,7 +265,7 @@ def test_killed_at_any_line_of_a_resume_the_folder_tells_no_less_than_before(
 ) -> None:
     """The best texts, the steps, and the result where there was one; until the run has come as far again.
 
-    They take turns: of what its budget had ended each odd line is killed, of the others each even one.
+    They take turns: each of them is killed at every third line, another one at the next.
     """
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     fit(RunFolder(whole))
@@ -286,7 +286,7 @@ def test_killed_at_any_line_of_a_resume_the_folder_tells_no_less_than_before(
     assert (len(before.steps), before.best) == (1, {"system": "Repeat.\nShout."})
     assert (before.result is None) is (ended == "killed")
     noted = set()
-    for number in itertools.count(1 if ended == "budget" else 2, 2):
+    for number in itertools.count(1 + ["killed", "budget", "interrupted"].index(ended), 3):
         path = tmp_path / str(number)
         shutil.copytree(cut, path)
         if not killed(fit, Mortal(path, number, torn=number % 3 * 20, resume=True)):

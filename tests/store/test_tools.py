@@ -135,13 +135,16 @@ def same() -> int:
 
 @pytest.mark.parametrize("changing", [False, True], ids=["the same", "another"])
 def test_killed_at_any_event_it_does_nothing_twice_that_is_on_record(tmp_path: Path, changing: bool) -> None:
-    """Whether tools give the same later or not; what was asked inside of them counts, and is not asked again."""
+    """Whether tools give the same later or not; what was asked inside of them counts, and is not asked again.
+
+    The two take turns: each is killed halfway between the points where the other one is.
+    """
     numbers = itertools.count()
     clock = (lambda: next(numbers)) if changing else same
     whole, once = counting()
     first = Mortal(tmp_path / "whole")
     result = trained(first, once, Agent(clock))
-    for dies_at in range(4 if changing else 7, first.events, 29):
+    for dies_at in range(4 if changing else 27, first.events, 46):
         path, killed, again = tmp_path / str(dies_at), Agent(clock), Agent(clock)
         with pytest.raises(Killed):
             trained(Mortal(path, dies_at), acting, killed)
@@ -379,7 +382,7 @@ def test_two_equal_votes_of_one_example_are_two(tmp_path: Path) -> None:
 
     whole, once = counting()
     trained(RunFolder(tmp_path / "whole"), once, Voting(same), each=1)
-    for dies_at in range(9, 60, 5):
+    for dies_at in range(9, 60, 8):
         path = tmp_path / str(dies_at)
         asked, model = counting()
         with pytest.raises(Killed):
@@ -433,7 +436,7 @@ def test_an_agent_that_is_trained_as_a_tool_hears_the_same_when_the_run_was_kill
     assert result.steps[0].feedback == 4
     assert any(line.get("through") for line in lines(tmp_path / "whole"))
     mails = [line for line in lines(tmp_path / "whole") if line["name"] == "mail"]
-    for dies_at in range(21 if changing else 7, first.events, 34):
+    for dies_at in range(27 if changing else 7, first.events, 46):
         path, killed, again = tmp_path / str(dies_at), Team(clock), Team(clock)
         with pytest.raises(Killed):
             trained(Mortal(path, dies_at), model, killed)

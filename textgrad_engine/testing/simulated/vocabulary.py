@@ -86,6 +86,7 @@ def clauses(text: str) -> list[str]:
     return [part.strip() for part in _CLAUSE.split(text) if part.strip(" \t-*•.")]
 
 
+@functools.lru_cache(maxsize=8192)  # prompts that are tried are mostly made of the same statements
 def rules_in(clause: str) -> tuple[Rule, ...]:
     """The rules in one statement: each attribute with the code after it, or before it where a code comes first.
 
