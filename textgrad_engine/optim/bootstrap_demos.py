@@ -252,8 +252,16 @@ class BootstrapDemos(PopulationSearcher):
             labels = {}
         shown = {position for demos in labels.values() for position in demos}
         positions = [n for n in range(len(objective.train)) if n not in shown]
-        scores = dict(zip(positions, objective.scores(teacher, positions, "train")))
-        runs = zip(positions, objective.runs(teacher, positions))
+        try:
+            scores = dict(zip(positions, objective.scores(teacher, positions, "train")))
+            runs = zip(positions, objective.runs(teacher, positions))
+        except UNANSWERED as error:  # such as one whose examples are longer than the context; fewer may still fit
+            _log.warning(
+                "the program that shows labelled examples solved nothing, so that only these are shown: %s: %s",
+                *(type(error).__name__, str(error).partition("\n")[0]),
+            )
+            self._runs = {}
+            return
         self._runs = {n: run for n, run in runs if run is not None and scores[n] is not None}
         self._right = frozenset([n for n, score in scores.items() if score is not None and score >= self.least])
 
