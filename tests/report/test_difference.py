@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,15 @@ def test_a_rewrite_explains_what_it_left_out() -> None:
     """Without edits, the step and its feedback are known."""
     found = diff_of("p", "a\nb", "b", [None], [step(3, "a\nb", "b")])
     assert (found[0].step, found[0].evidence) == (3, (Evidence("why", ("x",)),))
+
+
+@pytest.mark.timeout(30)
+def test_a_rewrite_of_hundreds_of_lines_is_explained_at_once() -> None:
+    """All of them in other words: each pair of lines need not be compared letter by letter."""
+    before = "\n".join(f"Rule {n}: tickets about {n * 7919 % 1000} things go to the queue {n}." for n in range(800))
+    after = "\n".join(f"Send tickets about {n * 7919 % 1000} things to queue {n}, by rule {n}." for n in range(800))
+    found = diff_of("p", before, after, [None] * 800, [step(3, before, after)])
+    assert {line.step for line in found if line.op == "removed"} == {3}
 
 
 def test_origins_are_worked_out_again_from_the_steps(result: TrainResult) -> None:
