@@ -178,3 +178,19 @@ def test_a_long_line_is_shown_beside_what_has_most_in_common_with_it() -> None:
         ("added", "… Tickets of kind 7 go to nobody. …"),
     ]
     assert [line.excerpt for line in lines if line.text in ("Be kind.", other, "End.")] == [None] * 3
+
+
+def test_edits_that_point_nowhere_are_told_by_the_lines_that_differ() -> None:
+    """Those of a proposer of one's own, or of a damaged file: a line or an item of feedback that is not there."""
+    nowhere = step(1, "a\nb", "a\nc", Edit("replace", 9, "c", "why", (1,)))
+    assert nowhere.changes[0].edits == ()
+    assert diff_of("p", "a\nb", "a\nc", origins_from_steps("p", "a\nb", [nowhere]), [nowhere])[1].step == 1
+    unheard = step(1, "a\nb", "a\nc", Edit("replace", 2, "c", "why", (7, 1)))
+    assert unheard.changes[0].edits == (Edit("replace", 2, "c", "why", (1,)),)
+
+
+def test_edits_that_do_not_make_the_text_are_no_reason_for_its_lines() -> None:
+    """The text was changed besides; its lines that differ are the step's."""
+    other = step(1, "a\nb", "a\nc\nd", Edit("replace", 2, "c", "why", (1,)))
+    origins = origins_from_steps("p", "a\nb", [other])
+    assert [origin.reason for origin in origins if origin is not None and origin.step == 1] == ["", ""]

@@ -192,9 +192,10 @@ def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list
                 continue
             if change.after not in known or (step.kept and change.edits):
                 before = change.before if change.before in known else best
+                text = ""
                 if change.edits and before == change.before:
-                    own = apply_patch(before, known[before], change.edits, change.feedback, step.step)[1]
-                else:
+                    text, own = apply_patch(before, known[before], change.edits, change.feedback, step.step)
+                if text != change.after:  # the edits are not all that was done to it
                     own = origins_of_rewrite(before, known[before], change.after, "", change.feedback, step.step)
                 known[change.after] = own
             if step.kept:
