@@ -54,3 +54,11 @@ def test_a_model_that_writes_nothing_but_blank_lines_holds_nobody_up() -> None:
     assert len(origins) == 20_002
     edits, _ = edits_between(before, after)
     assert apply_patch(before, [None] * 1999, edits, (), 1)[0] == after
+
+
+@pytest.mark.timeout(30)
+def test_a_line_that_changed_among_forty_thousand_is_found_at_once() -> None:
+    """Paragraphs of a line each, with blank lines between."""
+    old = [line for number in range(20_000) for line in (f"Rule {number}.", "")]
+    new = ["Rule seven." if line == "Rule 7." else line for line in old]
+    assert [code for code in matcher_of(old, new).get_opcodes() if code[0] != "equal"] == [("replace", 14, 15, 14, 15)]
