@@ -18,6 +18,7 @@ What is not:
 - All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought
   in a round before is not bought again.
 - Where tokens or seconds have a price, the bandit's means are of scores less it.
+- A text that gets no answers (a filter, a full context) does not stay in the beam, also where there is room.
 - Which successors are tried is drawn before the paraphrases are asked for: what would be thrown away costs nothing.
 
 The texts of the parameters are always those of the best of the beam, by the bandit's means, as the paper has it at the
