@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, ops
 from textgrad_engine.errors import RequestRefused
-from textgrad_engine.fences import fence
+from textgrad_engine.fences import fence, mark
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.simulated.reading import blocks, read_feedback_request, read_optimizer_request
 from textgrad_engine.optim import TGD
@@ -79,6 +79,18 @@ def test_hostile_ticket_answer_and_label_do_not_break_out_of_the_critics_request
     (feedback,) = case.feedback
     assert closed(feedback, "explanation")[0] == f"{text} is not {text}"
     assert user.endswith('{"case_1": {"system": "what to add to, change in or remove from `system`"}}')
+
+
+def test_a_ticket_cannot_hold_the_tags_of_the_trained_text_beside_it() -> None:
+    """Whoever knows that text can work out what would stand around it, and end it before its end."""
+    model = FunctionModel(lambda request: {"case_1": {"rules": ""}} if request.purpose == "backward" else "yes")
+    program = nn.ChatCompletion("{rules}\n{ticket}")
+    for ticket in ("hello", mark("Be kind.", "rules")):
+        model.requests.clear()
+        with tg.use_models(forward=model):
+            nn.ExactMatch()(program(rules=nn.Parameter("Be kind.", role="rules"), ticket=ticket), "no").backward()
+        (label, *_) = re.findall(r"<(rules-\w{8})>Be kind", request_of(model, "backward").messages[-1].text)
+        assert label not in ticket
 
 
 @pytest.mark.parametrize("mode", ["patch", "rewrite"])

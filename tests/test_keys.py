@@ -9,7 +9,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import llm
 from textgrad_engine.errors import UnknownModelError
-from textgrad_engine.keys import without_keys
+from textgrad_engine.keys import HIDDEN, without_keys
 from textgrad_engine.kinds import told
 
 KEY = "sk-proj-0123456789abcdefABCDEF0123456789"
@@ -126,3 +126,17 @@ def test_a_key_is_not_shown_with_white_space_before_it(given: Any) -> None:
 def test_what_is_no_key_stays(text: str) -> None:
     """Words that begin as one does, and addresses without a password."""
     assert without_keys(text) == text
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", ["-eyJ", "eyJ.", "-eyJaaaaaaaa.", "sk-", "://a@", "bearer "])
+def test_a_megabyte_of_what_keys_begin_with_is_looked_through_at_once(piece: str) -> None:
+    """An answer, or an error of an endpoint, may be full of it."""
+    text = piece * (1_000_000 // len(piece))
+    assert without_keys(f"{text} {FORMS[0]}").endswith(f" {HIDDEN}")
+
+
+def test_a_web_token_behind_others_parts_is_taken_out_whole() -> None:
+    """In the middle of a word, and behind one that has no first part."""
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.aB3dE6gH9_x"
+    assert without_keys(f"id_{token}, word.{token} and {token}.end") == f"id_{HIDDEN}, word.{HIDDEN} and {HIDDEN}.end"

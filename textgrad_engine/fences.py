@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
+from collections.abc import Iterable
 
 from textgrad_engine.kinds import of_member
 from textgrad_engine.signed import unsigned
@@ -70,14 +71,21 @@ def fenced(text: str, label: str) -> str:
     return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
 
 
-def mark(text: str, label: str) -> str:
+def mark(text: str, label: str, beside: Iterable[str] = ()) -> str:
     """Put a piece of a longer text between such tags as `fence` uses, where it stands.
+
+    Args:
+        text: the piece.
+        label: of the tags.
+        beside: what else the longer text is made of, which may have been written to hold these tags.
 
     Example:
         >>> f"Facts: {mark('Two moons.', 'facts')} Answer."
         'Facts: <facts-cbc86057>Two moons.</facts-cbc86057> Answer.'
     """
     nonce = nonce_for(text, label)
+    while any(nonce in other for other in (text, *beside)):
+        nonce = _next(nonce)
     return f"<{label}-{nonce}>{text}</{label}-{nonce}>"
 
 
@@ -96,5 +104,9 @@ def _nonce(label: str, content: str) -> str:
     # An address that is signed anew makes no other request, so its signature is not hashed (NOTE [Signed addresses]).
     nonce = hashlib.sha256(f"{label}\0{unsigned(content)}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     while nonce in content:
-        nonce = hashlib.sha256(nonce.encode()).hexdigest()[:8]
+        nonce = _next(nonce)
     return nonce
+
+
+def _next(nonce: str) -> str:
+    return hashlib.sha256(nonce.encode()).hexdigest()[:8]

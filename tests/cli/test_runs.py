@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.runs import claim, load_texts
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import ChatCompletion, Parameter
+
+from .conftest import TICKETS
 
 
 def test_a_place_where_no_folder_can_be_made_is_named(
@@ -40,3 +43,28 @@ def test_a_program_that_was_changed_since_the_run_says_what_it_lacks() -> None:
     with pytest.raises(RunError, match=r"runs/a: the run trained 'sorter\.system', and the program .* now has system;"):
         load_texts(program, {"sorter.system": "Sort them."}, Path("runs/a"))
     assert program.system.data == "Sort."
+
+
+def test_to_look_at_a_run_runs_none_of_the_code_that_it_names(cli: Any, run: Any) -> None:
+    """A folder that somebody sends may name anything; `eval` runs what it names, as `train` would."""
+    path = run()
+    (path / "trap.py").write_text("import pathlib\npathlib.Path(__file__).with_name('sprung').touch()\nmodel = None\n")
+    kept = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    kept["folder"] = "."
+    kept["config"]["models"]["forward"] = "trap:model"
+    kept["config"]["prompts"] = "trap"
+    kept["config"]["metric"] = {"function": "trap:model"}
+    (path / "config.json").write_text(json.dumps(kept), encoding="utf-8")
+    for command in (
+        ["show"],
+        ["show", "--line", "12"],
+        ["show", "--step", "1"],
+        ["diff"],
+        ["report"],
+        ["show", "--json"],
+    ):
+        assert cli(command[0], path, *command[1:]).exit_code == 0
+    assert cli("diff", path, path).exit_code == 0
+    assert not (path / "sprung").exists()
+    cli("eval", path, "--data", TICKETS / "val.jsonl")
+    assert (path / "sprung").exists()

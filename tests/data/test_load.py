@@ -268,3 +268,11 @@ def test_a_file_is_not_held_as_text_besides_its_rows(ending: str, tmp_path: Path
         tracemalloc.stop()
     assert list(found) == rows
     assert peak < held + 1.5 * file.stat().st_size
+
+
+@pytest.mark.timeout(30)
+def test_a_header_of_many_columns_is_read_at_once(tmp_path: Path) -> None:
+    """A table of counts by word, say."""
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"c{number}" for number in range(100_000)) + "\n" + ",".join("1" * 100_000) + "\n")
+    assert len(load(path)[0]) == 100_000

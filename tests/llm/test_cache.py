@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 import os
 import sqlite3
@@ -214,6 +215,31 @@ def test_an_entry_that_is_no_answer_is_asked_for_anew(tmp_path, ask):
         return [(await Cached(model, cache).complete(ask())).text for _ in range(2)]
 
     assert asyncio.run(main()) == ["answer 0", "answer 0"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE answers SET used = 'yesterday'",
+        "UPDATE answers SET bytes = 'many'; UPDATE total SET bytes = 'more'",
+        "DELETE FROM answers; UPDATE total SET bytes = 99999999999",
+        "DELETE FROM answers; INSERT INTO leases SELECT x'00', 7, 9e99",
+        "UPDATE answers SET body = printf('%.*c', 200000, '[')",
+        "UPDATE answers SET body = x'ff00'",
+    ],
+)
+def test_a_file_that_others_have_written_costs_an_answer_at_most(tmp_path, ask, change):
+    """SQLite lets it hold anything anywhere, and nobody waits for ever or loses the run."""
+    cache = Cache(tmp_path)
+    asyncio.run(Cached(counted(), cache).complete(ask()))
+    cache.close()
+    (path,) = tmp_path.glob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.executescript(change)
+    cache = Cache(tmp_path)
+    model = Cached(counted(), cache)
+    assert [asyncio.run(model.complete(ask(text))).text[:6] for text in ("hello", "other")] == ["answer"] * 2
+    cache.close()
 
 
 def test_models_that_nothing_tells_apart_are_refused_when_asked_for_and_passed_over_else(tmp_path, ask):

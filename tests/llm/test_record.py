@@ -192,6 +192,7 @@ def test_a_cassette_is_not_recorded_over(tmp_path):
         ),
         ('{"cassette": 99}\n', ":1: this is no cassette"),
         ('{"cassette": 1}\nnot json\n', ":2: the line is damaged"),
+        ('{"cassette": 1}\n' + "[" * 100_000 + "\n", ":2: the line is damaged"),
         ('{"cassette": 1}\n{"model": "m"}\n', ":2: the line is damaged: it lacks 'error'; record"),
     ],
 )

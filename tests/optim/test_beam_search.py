@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import optim, use_models
+from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.testing.simulated import SimulatedTask
@@ -133,6 +133,52 @@ def test_on_more_examples_an_earlier_text_may_lead_again(parcels: Callable[..., 
                 assert optimizer.texts() == (program.system.data,)
     assert kinds["selection", True] > 0
     assert kinds["selection", False] == 0
+
+
+def test_texts_that_get_no_answers_are_lost_and_do_not_stay_in_the_beam(world: Any) -> None:
+    """A round of them, in place of which there is nothing better, does not end the search."""
+    broken = [f"Repeat {number}. BREAK" for number in range(4)]
+    here = world(*broken, "Repeat. SHOUT")
+    real = here.answer
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "forward" and "BREAK" in request.messages[0].text:
+            raise ContentFiltered("withheld")
+        return real(request)
+
+    here.model._fn = answer
+    optimizer = search(here, rounds=2, beam=5, errors=2, gradients=4, paraphrases=0)
+    decided = here.steps(optimizer)
+    lost = [each for each in decided if each.lost]
+    assert [each.changes[0].after for each in lost] == broken
+    assert {each.why for each in lost} == {"no answer was to be had with it"}
+    assert not any(each.kept for each in lost)
+    assert here.system.data == "Repeat. SHOUT"
+
+
+def test_a_minibatch_without_answers_costs_its_round(world: Any) -> None:
+    """The next one draws another."""
+    here = world("Repeat. SHOUT")
+    train = [{"id": f"t{number}", "word": f"bad{number}", "target": ""} for number in range(24)] + here.rows
+    real = here.answer
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "forward" and request.messages[-1].text.startswith("bad"):
+            raise ContentFiltered("withheld")
+        return real(request)
+
+    here.model._fn = answer
+    optimizer = search(here, rounds=20, batch_size=2, gradients=1, paraphrases=0)
+    objective = Objective(here.program, nn.ExactMatch(), train, here.rows)
+    decided = []
+    with use_models(forward=here.model):
+        while (found := optimizer.step(objective)) is not None:
+            decided.append(found)
+    assert {each.why for each in decided if each.kind == "round"} == {
+        "the examples could not be run: ContentFiltered: withheld"
+    }
+    assert all(each.lost for each in decided if each.kind == "round")
+    assert here.system.data == "Repeat. SHOUT"
 
 
 @pytest.mark.parametrize("lost", ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Trainer, budget, nn, ops, optim, use_models
-from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.errors import ContentFiltered, ContextOverflow
 from textgrad_engine.llm import Cache, Request, resolve
 from textgrad_engine.optim.proposers import Demonstrations
 from textgrad_engine.testing import FunctionModel
@@ -176,6 +176,30 @@ def test_demonstrations_that_get_no_answers_are_lost_and_the_search_goes_on(worl
     assert {each.why for each in decided if each.lost} == {"the examples could not be run: ContentFiltered: too long"}
     assert sum(each.lost for each in decided) > 1
     assert here.system.data == "Repeat."
+
+
+def test_a_teacher_that_gets_no_answers_leaves_labelled_examples(caplog: pytest.LogCaptureFixture) -> None:
+    """Its examples may be more than the context holds; what shows fewer is tried, and the log says what was lost."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    proposer = Demonstrations(2)
+    optimizer = optim.BootstrapDemos(program.parameters(), labelled=3, sets=2, proposer=proposer)
+    asked = []
+
+    def short(request: Request) -> str:
+        asked.append(request)
+        if request.messages[0].text.count("Right answer:") > 2:
+            raise ContextOverflow("too long")
+        return answer(request)
+
+    objective = Objective(program, nn.ExactMatch(), TRAIN, VAL)
+    decided = []
+    with use_models(forward=FunctionModel(short)):
+        while (found := optimizer.step(objective)) is not None:
+            decided.append(found)
+    assert [each.why for each in decided][:1] == ["the best on validation (1.000)"]
+    assert len(shown(str(program.system.data))) == 2
+    assert "solved nothing, so that only these are shown: ContextOverflow: too long" in caplog.text
+    assert sum(request.messages[0].text.count("Right answer:") > 2 for request in asked) == len(TRAIN) - 3
 
 
 TOWNS = ("ayr", "bath", "cork", "derby", "ely", "frome", "goole", "hove")

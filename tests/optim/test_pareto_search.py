@@ -56,6 +56,16 @@ def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:
     assert here.asked("backward") == here.asked("optimizer") == []
 
 
+def test_a_critic_that_says_nothing_is_not_told_as_right_answers(world: Any) -> None:
+    """All answers were wrong, and nobody is asked for a text."""
+    here = world("Repeat. SHOUT")
+    real = here.answer
+    here.model._fn = lambda request: feedback_for(request, "") if request.purpose == "backward" else real(request)
+    decided = here.steps(search(here, proposals=2))
+    assert [each.why for each in decided] == ["there was no feedback on its minibatch"] * 2
+    assert here.asked("optimizer") == []
+
+
 def test_a_lost_answer_of_the_optimizer_is_noted_and_passed_over(world: Any) -> None:
     """The next step goes on."""
     here = world(ContentFiltered("nothing"), "Repeat. SHOUT")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.fences import fence
 from textgrad_engine.optim.patch import Edit, edits_from
 from textgrad_engine.optim.rebase import merge_patches, rebase
 from textgrad_engine.optim.sentences import Place, by_sentences, changed_sentences, excerpts, merged_line, places_of
@@ -242,3 +243,13 @@ def test_what_is_left_out_beside_each_other_has_one_ellipsis() -> None:
     """Where sentences come in, nothing stands between those that stay."""
     new = PARAGRAPH.replace(KINDS[3], f"{KINDS[3]} One.").replace(KINDS[9], f"{KINDS[9]} Other.").replace(KINDS[20], "")
     assert excerpts(PARAGRAPH, new) == (f"… {KINDS[20]} …", "… One. … Other. …")
+
+
+@pytest.mark.timeout(30)
+def test_an_answer_full_of_tags_is_looked_through_at_once() -> None:
+    """Each is compared with those of all texts that were shown; the first that is one of these is told."""
+    shown = ["\n".join(f"Line {line} of {text}." for line in range(300)) for text in range(20)]
+    tags = "".join(f"<text-{number:08x}>\n</tried-{number:08x}>\n" for number in range(2000))
+    assert left_over(tags, shown) == ""
+    own = fence(shown[7], "tried").partition("\n")[0]
+    assert left_over(f"{tags}{own.replace('<', '</')}{own}", shown) == own.replace("<", "</")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,15 @@ def test_a_rewrite_explains_what_it_left_out() -> None:
     """Without edits, the step and its feedback are known."""
     found = diff_of("p", "a\nb", "b", [None], [step(3, "a\nb", "b")])
     assert (found[0].step, found[0].evidence) == (3, (Evidence("why", ("x",)),))
+
+
+@pytest.mark.timeout(30)
+def test_a_rewrite_of_hundreds_of_lines_is_explained_at_once() -> None:
+    """All of them in other words: each pair of lines need not be compared letter by letter."""
+    before = "\n".join(f"Rule {n}: tickets about {n * 7919 % 1000} things go to the queue {n}." for n in range(800))
+    after = "\n".join(f"Send tickets about {n * 7919 % 1000} things to queue {n}, by rule {n}." for n in range(800))
+    found = diff_of("p", before, after, [None] * 800, [step(3, before, after)])
+    assert {line.step for line in found if line.op == "removed"} == {3}
 
 
 def test_origins_are_worked_out_again_from_the_steps(result: TrainResult) -> None:
@@ -168,3 +178,19 @@ def test_a_long_line_is_shown_beside_what_has_most_in_common_with_it() -> None:
         ("added", "… Tickets of kind 7 go to nobody. …"),
     ]
     assert [line.excerpt for line in lines if line.text in ("Be kind.", other, "End.")] == [None] * 3
+
+
+def test_edits_that_point_nowhere_are_told_by_the_lines_that_differ() -> None:
+    """Those of a proposer of one's own, or of a damaged file: a line or an item of feedback that is not there."""
+    nowhere = step(1, "a\nb", "a\nc", Edit("replace", 9, "c", "why", (1,)))
+    assert nowhere.changes[0].edits == ()
+    assert diff_of("p", "a\nb", "a\nc", origins_from_steps("p", "a\nb", [nowhere]), [nowhere])[1].step == 1
+    unheard = step(1, "a\nb", "a\nc", Edit("replace", 2, "c", "why", (7, 1)))
+    assert unheard.changes[0].edits == (Edit("replace", 2, "c", "why", (1,)),)
+
+
+def test_edits_that_do_not_make_the_text_are_no_reason_for_its_lines() -> None:
+    """The text was changed besides; its lines that differ are the step's."""
+    other = step(1, "a\nb", "a\nc\nd", Edit("replace", 2, "c", "why", (1,)))
+    origins = origins_from_steps("p", "a\nb", [other])
+    assert [origin.reason for origin in origins if origin is not None and origin.step == 1] == ["", ""]

@@ -67,6 +67,7 @@ def test_a_folder_in_which_nothing_was_begun(tmp_path: Path) -> None:
         {"clusters": 0},
         "no JSON",
         "[]",
+        "[" * 100_000,
     ],
 )
 def test_what_was_damaged_is_named(tmp_path: Path, change: Any) -> None:
@@ -93,7 +94,7 @@ def test_what_a_run_was_given_is_read_back(tmp_path: Path) -> None:
     assert FoldsWriter(tmp_path).on_record("fold-2") == OnRecord()
 
 
-@pytest.mark.parametrize("content", ["no JSON", "[1]", '{"fold-1": {"free": [1]}}', '{"fold-1": 3}'])
+@pytest.mark.parametrize("content", ["no JSON", "[1]", "[" * 100_000, '{"fold-1": {"free": [1]}}', '{"fold-1": 3}'])
 def test_shares_that_were_damaged_are_named_with_the_repair(tmp_path: Path, content: str) -> None:
     """They can be done without."""
     (tmp_path / "shares.json").write_text(content)

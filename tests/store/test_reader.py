@@ -61,6 +61,8 @@ def test_a_damaged_event_is_named(written: tuple[Path, Any]) -> None:
     [
         ("result.json", "{", r"result\.json: this is no JSON"),
         ("result.json", "[]", r"result\.json: this is no JSON object"),
+        ("result.json", "[" * 100_000, r"result\.json: this is no JSON"),
+        ("events.jsonl", "[" * 100_000 + "\n", r"events\.jsonl:1: this line is no JSON object"),
         ("result.json", '{"format": 99}', r"result\.json: cannot be used: it has format 99"),
         ("result.json", '{"format": 1, "status": "lost"}', r"result\.json: cannot be used: status"),
         ("config.json", '{"format": 99}', r"config\.json: has format 99.*use the version that wrote it"),

@@ -85,7 +85,8 @@ def test_a_step_survives_the_disk(step: StepEnded) -> None:
 def test_a_run_of_an_older_version_is_read() -> None:
     """Origins and edits that were written before they had ids, and before lines that are gone were kept."""
     edit = {"op": "add", "line": 1, "text": "b", "reason": "r", "feedback": [1]}
-    change = {"name": "p", "before": "a", "after": "a\nb", "edits": [edit]}
+    heard = [{"text": "f", "examples": ["x"]}]
+    change = {"name": "p", "before": "a", "after": "a\nb", "edits": [edit], "feedback": heard}
     step = StepEnded(1, 1, ("x",), 0.5, 0, 1, (), 0.5, True, 0.5)
     entry = {**json.loads(dumps(event_to_json(step, 0.0))), "changes": [change]}
     found = event_from_json(entry)

@@ -179,7 +179,7 @@ def looks_at(test: Dataset | None, path: Path) -> int:
     forms, looks = [set(row_digests(test, as_before=as_before)) for as_before in (False, True)], 0
     for other in others:
         with contextlib.suppress(
-            RunError, OSError, ValueError, TypeError, LookupError, AttributeError
+            RunError, OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError
         ):  # whatever else lies there
             folds = (other / "folds.json").is_file()
             runs = [each for each in sorted(other.glob("fold-*")) if each.is_dir()] if folds else [other]

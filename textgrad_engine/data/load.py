@@ -300,10 +300,11 @@ def _first_row(raw: bytes) -> tuple[int, str]:
 
 def _header(path: Path, line: int, fields: list[str]) -> list[str]:
     names = [composed(field.strip()) for field in fields]
+    places: dict[str, int] = {}
     for position, name in enumerate(names, 1):
         if not name:
             raise DataError(f"{path}:{line}: column {position} of the header has no name; name it, or take it out")
-        if (first := names.index(name) + 1) != position:
+        if (first := places.setdefault(name, position)) != position:
             raise DataError(
                 f"{path}:{line}: the header names {name!r} twice, as columns {first} and {position}; rename one"
             )

@@ -146,7 +146,7 @@ class Cache:
                     continue
                 try:
                     found = Completion.model_validate(json.loads(body))
-                except ValueError:  # written by something else; it is no answer
+                except (ValueError, RecursionError):  # written by something else; it is no answer
                     await worker.run(worker.file.drop, key)
                     continue
                 if not fits(found):
@@ -176,7 +176,7 @@ class Cache:
         """What older versions have kept."""
         for key in keys:
             if (body := await worker.run(worker.file.find, key)) is not None:
-                with contextlib.suppress(ValueError):  # written by something else
+                with contextlib.suppress(ValueError, RecursionError):  # written by something else
                     if fits(found := Completion.model_validate(json.loads(body))):
                         return found
         return None

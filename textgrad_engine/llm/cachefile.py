@@ -55,7 +55,8 @@ class CacheFile:
 
     Many processes may share one file; within a process it is used by one thread at a time. A file that turns out to be
     damaged is renamed to ``….corrupt-1`` (2, 3, …) and a new one begun. Other trouble of the disk (full, read-only) is
-    logged once and counts as "nothing stored": an answer that was paid for is worth more than its copy.
+    logged once and counts as "nothing stored": an answer that was paid for is worth more than its copy. SQLite lets a
+    file that others have written hold anything anywhere, so what is read is cast to its kind.
 
     Args:
         path: the file.
@@ -113,7 +114,7 @@ class CacheFile:
             {"key": key, "owner": owner, "expires": now + self.lease, "now": now},
         )
         if not taken.rowcount:
-            holder = self._db.execute("SELECT owner FROM leases WHERE key = ?", (key,)).fetchone()
+            holder = self._db.execute("SELECT CAST(owner AS TEXT) FROM leases WHERE key = ?", (key,)).fetchone()
             if holder is None or not _is_gone(holder[0]):
                 return "wait", None
             self._db.execute("DELETE FROM leases WHERE owner = ?", holder)
@@ -129,7 +130,7 @@ class CacheFile:
         return self._safely(lambda: self._find(key), None)
 
     def _find(self, key: bytes) -> str | None:
-        row = self._db.execute("SELECT body, used FROM answers WHERE key = ?", (key,)).fetchone()
+        row = self._db.execute("SELECT body, CAST(used AS REAL) FROM answers WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         now = self._clock()
@@ -190,7 +191,8 @@ class CacheFile:
         """How many answers there are, and the bytes they take."""
 
         def work() -> tuple[int, int]:
-            return self._db.execute("SELECT (SELECT count(*) FROM answers), bytes FROM total").fetchone() or (0, 0)
+            held = "SELECT (SELECT count(*) FROM answers), CAST(bytes AS INTEGER) FROM total"
+            return self._db.execute(held).fetchone() or (0, 0)
 
         return self._safely(work, (0, 0))
 
@@ -199,12 +201,17 @@ class CacheFile:
         self._db.close()
 
     def _shrink(self) -> None:
-        (total,) = self._db.execute("SELECT bytes FROM total").fetchone()
+        (total,) = self._db.execute("SELECT CAST(bytes AS INTEGER) FROM total").fetchone()
         if total <= self.max_bytes:
             return
         goal = int(self.max_bytes * _FULL)
         while total > goal:
-            oldest = self._db.execute("SELECT rowid, bytes FROM answers ORDER BY used, rowid LIMIT 500").fetchall()
+            oldest = self._db.execute(
+                "SELECT rowid, CAST(bytes AS INTEGER) FROM answers ORDER BY used, rowid LIMIT 500"
+            ).fetchall()
+            if not oldest:  # the sum was none of them
+                self._db.execute("UPDATE total SET bytes = 0")
+                break
             gone = []
             for row, size in oldest:
                 if total <= goal:

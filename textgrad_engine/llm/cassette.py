@@ -104,6 +104,6 @@ def parsed(line: bytes) -> dict[str, Any] | None:
     """The object of a line; None where it is none, such as a torn one."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

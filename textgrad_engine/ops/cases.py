@@ -261,7 +261,8 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
             said.append(without_repeat(shown, str(answer), "answer") if f"<{QUOTED}-" in shown else shown)
             scores.append(None if source is None else source.score)
     if marks := case.questions.marks:
+        beside = [value for value in values if isinstance(value, str)]
         values = values.copy()
         for at, key in marks:
-            values[at] = fences.mark(str(values[at]), key)
+            values[at] = fences.mark(str(values[at]), key, beside)
     return View(case.questions.heads, case.plan.texts(values, show), str(answer), said, scores)

@@ -18,6 +18,7 @@ What is not:
 - All candidates are run on the same examples in the same order, so that they are compared in pairs, and what was bought
   in a round before is not bought again.
 - Where tokens or seconds have a price, the bandit's means are of scores less it.
+- A text that gets no answers (a filter, a full context) does not stay in the beam, also where there is room.
 - Which successors are tried is drawn before the paraphrases are asked for: what would be thrown away costs nothing.
 
 The texts of the parameters are always those of the best of the beam, by the bandit's means, as the paper has it at the
@@ -47,9 +48,9 @@ from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.bandit import BATCH, successive_rejects, ucb
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost, unanswered
 from textgrad_engine.optim.search.lanes import Lanes
-from textgrad_engine.optim.search.objective import FeedbackOn, Objective
+from textgrad_engine.optim.search.objective import FeedbackOn, Objective, rows_of
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
@@ -216,7 +217,10 @@ class BeamSearch(PopulationSearcher):
             return ()
         self._round += 1
         rng = random.Random(f"{self.seed}/round/{self._round}")
-        groups = self._groups(objective, rng)
+        try:
+            groups = self._groups(objective, rng)
+        except UNANSWERED as error:
+            return (lost(Draft(self._next_number(), "round", self.population.candidates[self._best]), error),)
         if not groups:
             stays = Draft(self._next_number(), "round", self.population.candidates[self._best])
             return (Outcome(stays, "no text of the beam got anything wrong on its minibatch"),)
@@ -243,6 +247,8 @@ class BeamSearch(PopulationSearcher):
             arm = arms.get(draft.number)
             if arm is None:
                 outcomes.append(Outcome(draft, reasons[draft.number], vain=draft.number in vain))
+            elif not self.population.known(arm):
+                outcomes.append(unanswered(draft))
             else:
                 why, leads = refused.get(arm) or self._place(arm), arm if arm == first else None
                 outcomes.append(Outcome(draft, why, leads, self.population.compared(arm, before, objective.clusters)))
@@ -258,7 +264,7 @@ class BeamSearch(PopulationSearcher):
         """For each text of the beam groups of what it got wrong on one minibatch, which all of them are run on."""
         size = len(objective.train)
         positions = sorted(rng.sample(range(size), min(self.batch_size, size)))
-        rows = objective.matrix([self.population.candidates[n].texts for n in self._beam], positions, "train")
+        rows = rows_of(objective, [self.population.candidates[n].texts for n in self._beam], positions, "train")
         top = self.population.top(score for row in rows for score in row)
         found = []
         for parent, row in zip(self._beam, rows):
@@ -399,6 +405,8 @@ class BeamSearch(PopulationSearcher):
             self._beam = successive_rejects(arms, keep, budget, order, run, population.mean)
         else:
             self._beam = ucb(arms, keep, budget, order, run, population.mean, population.scale)
+        # A text that gets no answers breaks the program. It would take the place of one that can be made better.
+        self._beam = [arm for arm in self._beam if population.known(arm)] or [self._best]
 
     def _place(self, arm: int) -> str:
         population = self.population

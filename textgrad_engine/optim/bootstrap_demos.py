@@ -12,6 +12,9 @@ Where it departs:
 - The teacher is run once over the training set, with one set of labelled examples, on those that it does not show; all
   sets are drawn from what it solved. DSPy runs it anew for each set, until it has solved enough. Once is
   one wait, and tells what fails, too.
+- The teacher shows the first labelled examples of the data, and so do the texts with labelled examples alone; DSPy
+  draws them.
+- Where the teacher gets no answers, as its examples are more than a context holds, sets are of labelled examples alone.
 - A proposer may show less than a set: a few of each label, or those that are nearest to what the teacher got wrong.
 - DSPy has to know the steps of a program. Here a program is any code, and what it asks is seen while it runs
   (`train.asked`): nothing is run or paid for to find that out. The runs of the seed texts on the validation set, which
@@ -252,8 +255,16 @@ class BootstrapDemos(PopulationSearcher):
             labels = {}
         shown = {position for demos in labels.values() for position in demos}
         positions = [n for n in range(len(objective.train)) if n not in shown]
-        scores = dict(zip(positions, objective.scores(teacher, positions, "train")))
-        runs = zip(positions, objective.runs(teacher, positions))
+        try:
+            scores = dict(zip(positions, objective.scores(teacher, positions, "train")))
+            runs = zip(positions, objective.runs(teacher, positions))
+        except UNANSWERED as error:  # such as one whose examples are longer than the context; fewer may still fit
+            _log.warning(
+                "the program that shows labelled examples solved nothing, so that only these are shown: %s: %s",
+                *(type(error).__name__, str(error).partition("\n")[0]),
+            )
+            self._runs = {}
+            return
         self._runs = {n: run for n, run in runs if run is not None and scores[n] is not None}
         self._right = frozenset([n for n, score in scores.items() if score is not None and score >= self.least])
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -34,7 +33,7 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import note_unshown
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost, unanswered
 from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
@@ -159,17 +158,17 @@ class OPRO(PopulationSearcher):
             if self.population.number_of(draft.candidate.texts) is None:
                 arms[draft.number] = self.population.add(draft.candidate)
         record, before = max(self._marks.values(), default=0.0), self._best
-        new, unanswered = list(arms.values()), dict[int, ModelError]()
+        new, failed = list(arms.values()), dict[int, ModelError]()
         try:
             self._score(objective, new)
         except UNANSWERED as error:  # all of them may break the program; others can still be tried
-            unanswered = dict.fromkeys(new, error)
+            failed = dict.fromkeys(new, error)
         (first, refused), better = self._first(objective, new), False
         if first is not None:
             try:
                 better = self._is_better(objective, first)
             except UNANSWERED as error:
-                unanswered[first] = error
+                failed[first] = error
         outcomes = []
         for draft in drafts:
             arm = arms.get(draft.number)
@@ -178,12 +177,11 @@ class OPRO(PopulationSearcher):
                 why = (draft.dropped or "nothing was proposed") if nothing else "it was tried before"
                 outcomes.append(Outcome(draft, why, vain=bool(draft.written)))
                 continue
-            if arm in unanswered:
-                outcomes.append(lost(draft, unanswered[arm]))
+            if arm in failed:
+                outcomes.append(lost(draft, failed[arm]))
                 continue
             if arm not in self._marks:
-                why = "no answer was to be had with it"
-                outcomes.append(Outcome(replace(draft, problems=(*draft.problems, why)), why, lost=True))
+                outcomes.append(unanswered(draft))
                 continue
             why = f"scores {self._marks[arm]:.3f}"
             if self._marks[arm] > record:

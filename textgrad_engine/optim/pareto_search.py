@@ -197,11 +197,19 @@ class ParetoSearch(PopulationSearcher):
         draft = self._reflected(objective, number, parent, rng)
         texts, old = draft.candidate.texts, self.population.candidates[parent].texts
         if texts == old:
-            empty = "nothing was proposed" if draft.written else "all answers of its minibatch were right"
-            return Outcome(draft, draft.dropped or empty, vain=bool(draft.written))
+            return Outcome(draft, draft.dropped or self._why_nothing(draft), vain=bool(draft.written))
         if self.population.number_of(texts) is not None:
             return Outcome(draft, "it is in the population already", vain=True)
         return _judged(draft, functools.partial(self._against_parent, objective, draft, old))
+
+    def _why_nothing(self, draft: Draft) -> str:
+        """Why a draft has the texts of its parent, where no answer was lost, in words."""
+        if draft.written:
+            return "nothing was proposed"
+        top = self.population.top(draft.scores)
+        if all(score is None or score >= top for score in draft.scores):
+            return "all answers of its minibatch were right"
+        return "there was no feedback on its minibatch"
 
     def _against_parent(self, objective: Objective, draft: Draft, old: Texts) -> Outcome:
         """Take a mutation in if it is better than its parent on its minibatch."""

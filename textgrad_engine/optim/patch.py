@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Origin, cells_of, text_of
+from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.sentences import Place, led_as, places_of
 from textgrad_engine.optim.showing import left_over
 
@@ -250,7 +250,7 @@ def origins_of_rewrite(
     taken: dict[int, str] = {}
     written: dict[int, list[Cell]] = {}
     number = 0
-    for tag, start, stop, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, start, stop, first, last in matcher_of(old, new).get_opcodes():
         if tag == "equal":
             continue
         number += 1

@@ -7,13 +7,13 @@ whose lines know where they came from, so that lines are matched by identity and
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standing_for
+from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import Edit, as_one
 from textgrad_engine.optim.sentences import merged_line
 
@@ -242,7 +242,7 @@ def _places_by_writer(base: list[Cell], new: list[Cell]) -> list[_Place] | None:
 
 def _places_by_text(base: list[str], new: list[str]) -> list[_Place]:
     places: list[_Place] = []
-    for tag, start, stop, first, last in difflib.SequenceMatcher(None, base, new, autojunk=False).get_opcodes():
+    for tag, start, stop, first, last in matcher_of(base, new).get_opcodes():
         numbers = range(first + 1, last + 1)
         if tag == "equal":
             places += [_Place(number, (number,)) for number in numbers]

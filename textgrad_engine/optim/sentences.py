@@ -6,13 +6,13 @@ each time, and loses what the writer passes over.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
+from textgrad_engine.optim.matching import matcher_of
 
 LONG = 120
 """Tokens above which the sentences of a line are places of their own."""
@@ -179,7 +179,7 @@ def _compared(old: str, new: str) -> list[tuple[bool, tuple[str, ...], tuple[str
 def _runs(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
     """The same, with the spaces behind sentences, which make no difference."""
     before, after = ([part for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
-    matcher = difflib.SequenceMatcher(None, _bare(before), _bare(after), autojunk=False)
+    matcher = matcher_of(_bare(before), _bare(after))
     return [
         (tag == "equal", before[start:stop], after[first:last])
         for tag, start, stop, first, last in matcher.get_opcodes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from textgrad_engine import fences
 from textgrad_engine.llm.parsing import strip_fence
@@ -67,7 +67,7 @@ def unwrapped(text: str, shown: Sequence[str]) -> str:
     opened, _, rest = text.strip().partition("\n")
     inside, _, closed = rest.rpartition("\n")
     tag = _TAG.fullmatch(opened)
-    if tag is not None and closed == opened.replace("<", "</", 1) and _is_shown(tag, shown):
+    if tag is not None and closed == opened.replace("<", "</", 1) and opened in _opened([tag[1]], shown):
         return inside
     return text
 
@@ -90,11 +90,15 @@ def left_over(text: str, shown: Sequence[str]) -> str:
     mark = _MARK.search(text)
     if mark is not None and not any(map(_MARK.search, shown)):
         return mark[0]
-    return next((tag[0] for tag in _TAG.finditer(text) if _is_shown(tag, shown)), "")
+    tags = {tag[0].replace("</", "<", 1): tag for tag in reversed(list(_TAG.finditer(text)))}  # of each the first
+    if not tags:
+        return ""
+    opened = _opened({tag[1] for tag in tags.values()}, shown)
+    found = [tag for opening, tag in tags.items() if opening in opened]
+    return min(found, key=lambda tag: tag.start())[0] if found else ""
 
 
-def _is_shown(tag: re.Match[str], shown: Sequence[str]) -> bool:
-    """Whether a text that was shown stands between this tag and its like."""
-    opening = tag[0].replace("</", "<", 1)
+def _opened(labels: Iterable[str], shown: Sequence[str]) -> set[str]:
+    """The tags, with these labels, that texts which were shown stand behind."""
     forms = [form for each in shown for form in (each, numbered(each))]
-    return any(opening == f"<{tag[1]}-{fences.nonce_for(form, tag[1])}>" for form in forms)
+    return {f"<{label}-{fences.nonce_for(form, label)}>" for label in labels for form in forms}

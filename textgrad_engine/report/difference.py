@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from textgrad_engine.optim.cells import Evidence, Gone, Origin
+from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.sentences import by_sentences, excerpts
 from textgrad_engine.train.events import ParameterChange, StepEnded
@@ -76,8 +76,7 @@ def diff_of(
     old, new = seed.split("\n"), best.split("\n")
     removals, arrivals = _removals(name, steps), Arrivals(name, seed, steps)
     lines: list[DiffLine] = []
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+    for tag, old_start, old_end, new_start, new_end in matcher_of(old, new).get_opcodes():
         if tag == "equal":
             lines += [DiffLine("same", text) for text in old[old_start:old_end]]
             continue
@@ -193,9 +192,10 @@ def origins_from_steps(name: str, seed: str, steps: Sequence[StepEnded]) -> list
                 continue
             if change.after not in known or (step.kept and change.edits):
                 before = change.before if change.before in known else best
+                text = ""
                 if change.edits and before == change.before:
-                    own = apply_patch(before, known[before], change.edits, change.feedback, step.step)[1]
-                else:
+                    text, own = apply_patch(before, known[before], change.edits, change.feedback, step.step)
+                if text != change.after:  # the edits are not all that was done to it
                     own = origins_of_rewrite(before, known[before], change.after, "", change.feedback, step.step)
                 known[change.after] = own
             if step.kept:
@@ -229,7 +229,7 @@ def _removals(name: str, steps: Sequence[StepEnded]) -> dict[str, list[Origin]]:
                 evidence = tuple(change.feedback[number - 1] for number in edit.feedback)
                 found.setdefault(before[edit.line - 1], []).append(Origin(step, edit.reason, evidence))
         if not change.edits:
-            for entry in difflib.ndiff(before, change.after.split("\n")):
-                if entry.startswith("- "):
-                    found.setdefault(entry[2:], []).append(Origin(step, "", change.feedback))
+            for tag, start, stop, *_ in matcher_of(before, change.after.split("\n")).get_opcodes():
+                for text in before[start:stop] if tag != "equal" else ():
+                    found.setdefault(text, []).append(Origin(step, "", change.feedback))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.optim.cells import Evidence, Gone, Origin
+from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report.difference import Arrivals, diff_of, replaced_by
@@ -286,7 +286,7 @@ def _edits_of(result: TrainResult, step: StepEnded, change: ParameterChange) -> 
     if change.edits:
         return
     after = change.after.split("\n")
-    for tag, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for tag, start, stop, first, last in matcher_of(before, after).get_opcodes():
         if tag == "equal":
             continue
         removed, added = tuple(before[start:stop]), tuple(after[first:last])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
+
+from textgrad_engine.optim.matching import matcher_of
 
 CONTEXT = 3
 """Lines that stayed are shown up to so far from a changed one, as tools do it."""
@@ -54,8 +55,7 @@ def file_lines(text: str) -> list[str]:
 
 
 def _hunks(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for group in matcher.get_grouped_opcodes(CONTEXT):
+    for group in matcher_of(before, after).get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
         for tag, old_start, old_end, new_start, new_end in group:

@@ -48,7 +48,7 @@ def read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
                 whole = line.endswith(b"\n")
                 try:
                     entry = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     entry = None
                 if isinstance(entry, dict):
                     yield entry

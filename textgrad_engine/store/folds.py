@@ -184,7 +184,7 @@ def _kept(path: Path) -> Folds:
             has_final=kept.get("final") is not False,
             from_python=kept.get("python") is True,
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(f"{path / FOLDS}: was damaged ({error}); restore it") from None
 
 
@@ -212,7 +212,7 @@ class FoldsWriter:
             try:
                 self._shares = dict(json.loads(self._file.read_bytes()))
                 self._known = {name: _share_of(kept) for name, kept in self._shares.items()}
-            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 self.release()
                 raise RunError(
                     f"{self._file}: was damaged ({error}); restore it, or delete it to share the budget out anew"

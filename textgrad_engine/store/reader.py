@@ -337,7 +337,7 @@ def _json(path: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path}: this is no JSON ({error}), so the file was damaged; restore it") from None
     if not isinstance(body, dict):
         raise RunError(f"{path}: this is no JSON object, so the file was damaged; restore it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from textgrad_engine.llm.redact import redacted, secrets_named
@@ -138,7 +138,8 @@ class ParameterChange:
         name: its dotted name.
         before: its text before.
         after: its text after.
-        edits: the edits, when it was a patch.
+        edits: the edits, when it was a patch. Without those of a proposer of one's own, or of a damaged file, that
+            speak of lines or feedback which is not there.
         feedback: the feedback that the optimizer was shown.
         left_out: how many items of feedback there was no room for.
         problem: why the proposal was dropped, "" when it was used.
@@ -151,6 +152,19 @@ class ParameterChange:
     feedback: tuple[Evidence, ...] = ()
     left_out: int = 0
     problem: str = ""
+
+    def __post_init__(self) -> None:
+        lines, items = self.before.count("\n") + 1, len(self.feedback)
+        fitting: tuple[Edit, ...] = ()
+        if all((edit.op != "add") <= edit.line <= lines for edit in self.edits):  # else it is told by lines that differ
+            fitting = tuple(
+                edit
+                if all(1 <= number <= items for number in edit.feedback)
+                else replace(edit, feedback=tuple(number for number in edit.feedback if 1 <= number <= items))
+                for edit in self.edits
+            )
+        if fitting != self.edits:
+            object.__setattr__(self, "edits", fitting)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,16 @@ def lost(draft: Draft, error: ModelError) -> Outcome:
     return Outcome(replace(draft, problems=(*draft.problems, why)), why, lost=True)
 
 
+def unanswered(draft: Draft) -> Outcome:
+    """What becomes of a draft to whose texts there were no answers, where others were run beside it.
+
+    Args:
+        draft: the draft.
+    """
+    why = "no answer was to be had with it"
+    return Outcome(replace(draft, problems=(*draft.problems, why)), why, lost=True)
+
+
 class PopulationSearcher(Searcher):
     """Base of searches with a population; a subclass proposes, and says which candidate is the best.
 

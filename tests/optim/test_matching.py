@@ -1,0 +1,64 @@
+"""Lines of two texts that are the same: as difflib has them, and soon where thousands of lines are blank."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.optim import matching
+from textgrad_engine.optim.between import edits_between
+from textgrad_engine.optim.matching import matcher_of
+from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
+
+lines = st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), max_size=12)
+
+
+@given(lines, lines)
+def test_texts_of_usual_size_are_compared_as_difflib_does_it(before: list[str], after: list[str]) -> None:
+    """Edits and origins of before are what they were."""
+    expected = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    assert matcher_of(before, after).get_opcodes() == expected
+
+
+@given(lines, lines)
+def test_what_is_matched_beside_others_alone_still_makes_one_text_of_the_other(
+    before: list[str], after: list[str]
+) -> None:
+    """Law: for as many pairs as there may be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "MOST_PAIRS", 4)
+        made: list[str] = []
+        for tag, start, stop, first, last in matcher_of(before, after).get_opcodes():
+            made += before[start:stop] if tag == "equal" else after[first:last]
+        assert made == after
+
+
+def test_blank_lines_stay_beside_their_paragraphs() -> None:
+    """Where there are too many to be compared with each other."""
+    old = [line for number in range(400) for line in (f"Rule {number}.", "")]
+    new = [*old[:300], "One more.", "", *old[300:]]
+    assert [code for code in matcher_of(old, new).get_opcodes() if code[0] != "equal"] == [
+        ("insert", 300, 300, 300, 302)
+    ]
+
+
+@pytest.mark.timeout(30)
+def test_a_model_that_writes_nothing_but_blank_lines_holds_nobody_up() -> None:
+    """A prompt of a thousand paragraphs, and an answer of twenty thousand blank lines; it took hours."""
+    before = "\n\n".join(f"Rule {number}." for number in range(1000))
+    after = "Rules.\n" + "\n" * 20_000
+    origins = origins_of_rewrite(before, [None] * 1999, after, "shorter", (), 1)
+    assert len(origins) == 20_002
+    edits, _ = edits_between(before, after)
+    assert apply_patch(before, [None] * 1999, edits, (), 1)[0] == after
+
+
+@pytest.mark.timeout(30)
+def test_a_line_that_changed_among_forty_thousand_is_found_at_once() -> None:
+    """Paragraphs of a line each, with blank lines between."""
+    old = [line for number in range(20_000) for line in (f"Rule {number}.", "")]
+    new = ["Rule seven." if line == "Rule 7." else line for line in old]
+    assert [code for code in matcher_of(old, new).get_opcodes() if code[0] != "equal"] == [("replace", 14, 15, 14, 15)]
