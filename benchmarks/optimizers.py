@@ -255,7 +255,7 @@ def drawn(runs: Sequence[Run]) -> str:
     return picture(shared, own=list(OPTIMIZERS), strong=FLAGSHIP)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run what was asked for, print the tables, write the picture and the runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["additive", "interacting", "hard"])
@@ -286,7 +286,7 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("proving-ground"), help="folder for runs.json, results.json and picture.svg"
     )
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if shutil.which(options.others) is None:
         parser.error(f"--others {options.others}: there is no such program")
     for name in options.only or ():

@@ -15,13 +15,19 @@ from textgrad_engine.testing import simulated_task
 
 def benchmark_module(name: str) -> Any:
     """A module of the folder ``benchmarks``; nothing of it is left among the loaded ones."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    folder = Path(__file__).parents[2] / "benchmarks"
+    sys.path.insert(0, str(folder))
     try:
         return importlib.import_module(name)
     finally:
         del sys.path[0]
-        for each in [each for each in sys.modules if each.split(".")[0] == name.split(".")[0]]:
+        for each in [each for each, loaded in sys.modules.items() if _lies_in(folder, loaded)]:
             del sys.modules[each]
+
+
+def _lies_in(folder: Path, module: Any) -> bool:
+    file, places = getattr(module, "__file__", None), getattr(module, "__path__", ())
+    return any(Path(each).is_relative_to(folder) for each in ([file] if file else places))
 
 
 TASK = simulated_task(6, seed=1, critic=1.0, sloppiness=0.0, noise=0.0)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .foreign import benchmark_module
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the virtual clock needs Linux")
@@ -69,7 +71,7 @@ from textgrad_engine.train.estimate import estimate
 
 clock = virtual_time()
 for make in (optim.PatchSearch, optim.BootstrapDemos, lambda params: optim.OPRO(params, rounds=3)):
-    task = simulated_task(rules=6, train=24, val=24, test=8, seed=1)
+    task = simulated_task(rules=4, train=16, val=16, test=4, seed=1)
     program = task.program()
     search = make(program.parameters())
     told = estimate(tg.Trainer(), program, task.loss, search, task.train, task.val, task.test).waits
@@ -77,6 +79,14 @@ for make in (optim.PatchSearch, optim.BootstrapDemos, lambda params: optim.OPRO(
     with tg.use_models(forward=Slow(task, 1.0)):
         tg.Trainer().fit(program, task.loss, search, task.train, task.val, task.test)
     print(told.low, clock.now - began, told.high)
+"""
+
+
+LITTLE = """
+import sys; sys.path.insert(0, sys.argv[1])
+import lanes
+lanes.TASKS["little"] = {"rules": 12, "train": 96, "val": 48, "test": 24}
+lanes.main(["--task", "little", "--seeds", "3:4", "--lanes", "1", "4", "--steps", "2", "--out", sys.argv[2]])
 """
 
 
@@ -101,20 +111,7 @@ def test_the_benchmark_is_the_same_each_time(tmp_path: Path) -> None:
     runs = []
     for number in range(2):
         out = tmp_path / f"{number}.json"
-        table = run(
-            str(FOLDER / "lanes.py"),
-            "--task",
-            "little",
-            "--seeds",
-            "3:4",
-            "--lanes",
-            "1",
-            "4",
-            "--steps",
-            "2",
-            "--out",
-            str(out),
-        )
+        table = run("-c", LITTLE, str(FOLDER), str(out))
         assert "4 lanes against 1, 1 seeds" in table
         runs.append([{**one, "cpu": 0} for one in json.loads(out.read_text())["little"]])
     assert runs[0] == runs[1]
@@ -122,13 +119,12 @@ def test_the_benchmark_is_the_same_each_time(tmp_path: Path) -> None:
     assert four["seconds"] < one["seconds"]
 
 
-def test_a_range_of_seeds_that_is_none() -> None:
+def test_a_range_of_seeds_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     """Said at once."""
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / "lanes.py"), "--seeds", "4:2"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "seeds are A:B with A below B" in done.stderr
+    with pytest.raises(SystemExit) as ended:
+        benchmark_module("lanes").main(["--seeds", "4:2"])
+    assert ended.value.code == 2
+    assert "seeds are A:B with A below B" in capsys.readouterr().err
 
 
 def test_the_time_of_a_search_is_in_its_estimate() -> None:

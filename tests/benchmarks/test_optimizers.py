@@ -7,10 +7,33 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from .foreign import benchmark_module
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "optimizers.py"
+
+SMALL = """
+import sys; sys.path.insert(0, sys.argv.pop(1))
+import optimizers
+optimizers.TASKS["additive"] = {"rules": 4, "train": 32, "val": 24, "test": 24}
+optimizers.main()
+"""
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    """The script as a module."""
+    return benchmark_module("optimizers")
+
+
+def refused(script: Any, *asked: object) -> None:
+    """Have the script say that something cannot be done."""
+    with pytest.raises(SystemExit) as ended:
+        script.main([str(each) for each in asked])
+    assert ended.value.code == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the interpreter that has nothing is a shell script")
@@ -22,24 +45,22 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "optimizers.py"
         ("nobody", "no 'nobody'; .*TGD.*textgrad"),
     ],
 )
-def test_who_cannot_be_run_is_said_before_anything_is(name: str, said: str, tmp_path: Path) -> None:
+def test_who_cannot_be_run_is_said_before_anything_is(
+    name: str, said: str, script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A package that the other interpreter has not, and a name that nobody has."""
     bare = tmp_path / "python"
     bare.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     bare.chmod(0o755)
-    asked = [sys.executable, SCRIPT, "--only", "TGD", name, "--others", bare, "--out", tmp_path / "runs"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert re.search(said, " ".join(done.stderr.split()))
+    refused(script, "--only", "TGD", name, "--others", bare, "--out", tmp_path / "runs")
+    assert re.search(said, " ".join(capsys.readouterr().err.split()))
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_interpreter_that_is_not_there_is_named() -> None:
+def test_an_interpreter_that_is_not_there_is_named(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """It ended in a traceback."""
-    asked = [sys.executable, SCRIPT, "--others", "/nowhere/python"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert done.stderr.endswith("error: --others /nowhere/python: there is no such program\n")
+    refused(script, "--others", "/nowhere/python")
+    assert capsys.readouterr().err.endswith("error: --others /nowhere/python: there is no such program\n")
 
 
 @pytest.mark.parametrize(
@@ -49,38 +70,28 @@ def test_an_interpreter_that_is_not_there_is_named() -> None:
         (["--seeds", "0", "--beside", "nowhere.json"], "--beside nowhere.json: there is no such file"),
     ],
 )
-def test_what_cannot_be_together_or_is_not_there_is_said(asked: list[str], said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_together_or_is_not_there_is_said(
+    asked: list[str], said: str, script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Before anything is run."""
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *asked, "--out", tmp_path / "runs"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 2
-    assert said in done.stderr
+    refused(script, *asked, "--out", tmp_path / "runs")
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 
 def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Path) -> None:
     """A search and a control with few calls: each with its calls by purpose, its tokens, and its way."""
     names = ["PatchSearch", "random edits"]
-    small = ["--tasks", "additive", "--seeds", "1", "--first", "5", "--calls", "200", "--latency", "0"]
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *small, "--only", *names, "--out", tmp_path / "runs"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    small = ["--tasks", "additive", "--seeds", "1", "--first", "5", "--calls", "80", "--latency", "0"]
+    asked = [sys.executable, "-c", SMALL, SCRIPT.parent, *small, "--only", *names, "--out", tmp_path / "runs"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith(("| PatchSearch |", "| random"))]
     assert [row[0].strip("| ") for row in rows] == names * 2  # what they came to, and how far they were with the same
     runs = json.loads((tmp_path / "runs" / "runs.json").read_text())
     assert [run["optimizer"] for run in runs] == names
     for run in runs:
-        assert sum(run["calls"].values()) <= 200
+        assert sum(run["calls"].values()) <= 80
         assert run["calls"]["forward"] > 0
         assert run["tokens"] > 10 * sum(run["calls"].values())
         assert (run["points"][0][0], run["points"][0][-1]) == (0, 0.0)

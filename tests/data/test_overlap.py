@@ -281,6 +281,34 @@ def test_a_text_is_worked_through_once_for_all_comparisons(monkeypatch: pytest.M
     assert set(made.values()) == {1}
 
 
+def test_splits_that_were_compared_are_not_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who trains twice on the same has the same told; other texts, names or places of the rows are looked at."""
+    looked: list[tuple[str, str]] = []
+    between = module._between
+
+    def counted(old: Any, new: Any, threshold: float, names: tuple[str, str]) -> Any:
+        looked.append(names)
+        return between(old, new, threshold, names)
+
+    monkeypatch.setattr(module, "_between", counted)
+    monkeypatch.setattr(module, "_found", {})
+    monkeypatch.setattr(module, "_REMEMBERED", 2)
+    train, val = texts("one", "two"), texts("TWO", "three")
+    first = check_splits(train, val)
+    expected = list(first)
+    first.clear()  # it is the caller's own
+    assert check_splits(texts("one", "two"), val) == expected != []
+    assert len(looked) == 1
+    assert check_splits(train, val[::-1]) != expected
+    assert check_splits([{**row, "id": f"t{n}"} for n, row in enumerate(train)], val) != expected
+    assert len(looked) == 3
+    check_splits(train, val)  # only the last ones are remembered
+    assert len(looked) == 4
+    assert len(module._found) == 2
+    assert len(check_splits(train, [], val)) == len(expected)
+    assert {each.second for each in check_splits(train, [], val)} == {"test"}
+
+
 def test_the_tickets_are_in_one_split_each() -> None:
     """The example that everybody starts with, by what its program reads, and by whole rows."""
     train, val, test = (load(TICKETS / f"{name}.jsonl") for name in ("train", "val", "test"))

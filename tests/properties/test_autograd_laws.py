@@ -256,7 +256,7 @@ def test_a_pass_that_failed_at_any_question_counts_for_nothing(program, number):
     assert run.backward().feedback() == whole.feedback()
 
 
-@settings(FEW, max_examples=200)
+@settings(FEW, max_examples=100)
 @given(programs(["ask", "ask", "now", "shared", "join"]))
 def test_which_failure_is_blamed_does_not_depend_on_when_anything_fails(program):
     """Of several forwards and rules that fail, at any order of completion."""

@@ -25,7 +25,7 @@ from textgrad_engine import func, ops, pytree
 from textgrad_engine.autograd.gradient import combine
 from textgrad_engine.testing import FunctionModel
 
-FEW = settings(max_examples=50, deadline=None)
+FEW = settings(max_examples=30, deadline=None)
 
 
 @dataclass(frozen=True)

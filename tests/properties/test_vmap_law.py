@@ -27,7 +27,7 @@ from textgrad_engine.llm import Completion, Request
 from textgrad_engine.ops.roles import joined_role
 from textgrad_engine.testing import FunctionModel
 
-SOME = settings(max_examples=40, deadline=None)
+SOME = settings(max_examples=25, deadline=None)
 
 
 def digest(*texts: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,12 @@ from textgrad_engine.train.settings import NESTED
 @pytest.fixture(scope="module")
 def task() -> SimulatedTask:
     return simulated_task(rules=6, train=32, val=24, test=20, seed=3)
+
+
+@pytest.fixture(scope="module")
+def small() -> SimulatedTask:
+    """For runs that are made several times, or begun anew in several sittings."""
+    return simulated_task(rules=4, train=16, val=12, test=20, seed=3)
 
 
 def fit(task: SimulatedTask, optimizer: str = "PatchSearch", model: Any = None, **settings: Any) -> TrainResult:
@@ -56,11 +63,15 @@ def test_a_search_that_spends_its_budget_is_tested_all_the_same(task: SimulatedT
 def test_the_test_set_goes_before_the_rest_of_the_validation_set() -> None:
     """Texts that won on a part of it are tested; to validate them on the rest of it would take the test's room."""
     task = simulated_task(rules=4, train=40, val=40, test=10, seed=1)
-    for calls in range(130, 190, 5):
+    cut_off = 0
+    for calls in range(140, 170, 5):
         with tg.budget(calls=calls) as spent:
             result = fit(task, "TGD", max_epochs=50)
         assert (result.compared_on, result.untested) == ("test", "")
         assert spent.spent.calls <= calls
+        assert result.best_val is not None
+        cut_off += bool(result.best_val.not_run)
+    assert cut_off == 4
 
 
 def test_most_of_the_budget_goes_to_the_search(task: SimulatedTask) -> None:
@@ -94,9 +105,9 @@ def test_a_budget_too_small_for_all_of_the_test_set_is_tested_on_a_part() -> Non
 
 def test_a_test_that_is_begun_is_ended() -> None:
     """Whatever the last step took: as many examples are drawn as can be run, with one prompt where none is better."""
-    task = simulated_task(rules=6, train=32, val=24, test=80, seed=3)
+    task = simulated_task(rules=6, train=16, val=12, test=60, seed=3)
     tested: dict[bool, list[int]] = {True: [], False: []}
-    for calls in range(140, 280, 20):
+    for calls in (94, 98, 102, 106, 130, 150, 170):
         with tg.budget(calls=calls):
             result = fit(task, "TGD", max_epochs=50)
         assert result.seed_test is not None
@@ -105,7 +116,7 @@ def test_a_test_that_is_begun_is_ended() -> None:
         tested[result.best != result.seed].append(len(result.best_test))
     assert tested[True] == sorted(tested[True])
     assert tested[False] == sorted(tested[False])
-    assert 20 <= min(tested[True]) < max(tested[True]) < max(tested[False]) < 80
+    assert 20 <= min(tested[True]) < max(tested[True]) < max(tested[False]) < 60
 
 
 def test_a_budget_too_small_for_a_part_goes_to_the_search_and_says_so(task: SimulatedTask) -> None:
@@ -124,10 +135,11 @@ def test_a_budget_too_small_for_a_part_goes_to_the_search_and_says_so(task: Simu
     assert spent.spent.calls > 80
 
 
-def test_a_step_that_is_cut_off_has_not_been(task: SimulatedTask) -> None:
+def test_a_step_that_is_cut_off_has_not_been() -> None:
     """Nor for the optimizer: what it says of each line, and what it would be taken up with, is of the best texts."""
+    task = simulated_task(rules=6, train=32, val=12, seed=3)
     kept = 0
-    for calls in range(150, 260, 15):
+    for calls in range(60, 120, 8):
         program = task.program()
         optimizer = optim.TGD(program.parameters(), max_edits=2)
         with tg.budget(calls=calls), tg.use_models(forward=task.model):
@@ -380,46 +392,37 @@ def test_controls_have_their_part_of_tokens_and_money(
     assert result.total.total_tokens <= tokens
 
 
-def test_a_run_with_controls_and_a_budget_goes_on_where_it_was_killed(task: SimulatedTask, tmp_path: Any) -> None:
+@pytest.mark.parametrize("kills", [(43, 130), (75, 210)], ids=["search, first control", "test, second control"])
+def test_a_run_with_controls_and_a_budget_goes_on_where_it_was_killed(kills: tuple[int, ...], tmp_path: Any) -> None:
     """Amid the search, the test and both controls; with as many calls, none of them paid for twice."""
-    with tg.budget(calls=500):
-        whole = fit(task, "ParetoSearch", controls=True)
-    for number, most in enumerate((90, 150, 260, 410)):
-        asked = 0
-
-        async def answer(request: llm.Request, most: int = most) -> llm.Completion:
-            nonlocal asked
-            asked += 1
-            if asked > most:
-                raise AuthenticationFailed("the key was revoked", status=401)
-            return await task.model.complete(request)
-
-        path = tmp_path / str(number)
-        with tg.budget(calls=500), pytest.raises(AuthenticationFailed):
-            fit(
-                task,
-                "ParetoSearch",
-                tg.testing.FunctionModel(answer, name=task.model.name),
-                controls=True,
-                run_dir=path,
-            )
-        with tg.budget(calls=500):
-            again = fit(task, "ParetoSearch", controls=True, run_dir=path, resume=True)
-        assert again.controls == whole.controls
-        assert (again.best, again.best_test, again.total) == (whole.best, whole.best_test, whole.total)
+    task = simulated_task(rules=6, train=16, val=12, test=20, seed=3)
+    with tg.budget(calls=280):
+        whole = fit(task, "ParetoSearch", controls=True, run_dir=tmp_path / "whole")
+    paid = 0
+    for most in kills:
+        model = until(task, most - paid)
+        with tg.budget(calls=280), pytest.raises(AuthenticationFailed):
+            fit(task, "ParetoSearch", model, controls=True, run_dir=tmp_path / "killed", resume=True)
+        paid = most
+    model = until(task, whole.total.calls - paid)
+    with tg.budget(calls=280):
+        again = fit(task, "ParetoSearch", model, controls=True, run_dir=tmp_path / "killed", resume=True)
+    assert again.controls == whole.controls
+    assert (again.best, again.best_test, again.total) == (whole.best, whole.best_test, whole.total)
 
 
-def test_a_larger_budget_gives_the_search_more_than_it_had(task: SimulatedTask, tmp_path: Any) -> None:
+def test_a_larger_budget_gives_the_search_more_than_it_had(tmp_path: Any) -> None:
     """What is on record of test and controls is what room is kept for, so that is not taken from the search twice."""
-    with tg.budget(calls=500):
+    task = simulated_task(rules=6, train=16, val=12, test=20, seed=3)
+    with tg.budget(calls=280):
         first = fit(task, "ParetoSearch", max_epochs=50, controls=True, run_dir=tmp_path)
-    with tg.budget(calls=900):
+    with tg.budget(calls=450):
         again = fit(task, "ParetoSearch", max_epochs=50, controls=True, run_dir=tmp_path, resume=True)
-    with tg.budget(calls=900):
+    with tg.budget(calls=450):
         whole = fit(task, "ParetoSearch", max_epochs=50, controls=True)
     calls = [0 if each.controls is None else each.controls.calls for each in (first, again, whole)]
     assert 0 < calls[0] < calls[1] <= calls[2]
-    assert again.total.calls <= 900
+    assert again.total.calls <= 450
 
 
 def test_a_larger_budget_is_not_spent_on_the_search_alone(task: SimulatedTask, tmp_path: Any) -> None:
@@ -464,7 +467,7 @@ def test_a_larger_part_of_the_test_set_holds_the_smaller_one(tmp_path: Any, befo
 def test_a_test_without_room_is_not_begun(tmp_path: Any) -> None:
     """Half of it would show nothing. One that was killed is ended by the budget that it was begun with, whatever was
     tried meanwhile, and nothing is asked twice."""
-    task = simulated_task(rules=4, train=12, val=12, test=280, seed=5)
+    task = simulated_task(rules=4, train=12, val=12, test=110, seed=5)
     asked = 0
 
     async def answer(request: llm.Request) -> llm.Completion:
@@ -473,20 +476,20 @@ def test_a_test_without_room_is_not_begun(tmp_path: Any) -> None:
         return await task.model.complete(request)
 
     model = tg.testing.FunctionModel(answer, name=task.model.name)
-    with tg.budget(calls=330), pytest.raises(AuthenticationFailed):
-        fit(task, "TGD", until(task, 300), max_steps=1, run_dir=tmp_path)
-    for calls, status in ((240, "budget"), (330, "finished")):
+    with tg.budget(calls=140), pytest.raises(AuthenticationFailed):
+        fit(task, "TGD", until(task, 110), max_steps=1, run_dir=tmp_path)
+    for calls, status in ((100, "budget"), (140, "finished")):
         with tg.budget(calls=calls) as spent:
             found = fit(task, "TGD", model, max_steps=1, run_dir=tmp_path, resume=True)
         assert found.status == status
-        assert (asked == 0) == (found.best_test is None) == (calls == 240)
+        assert (asked == 0) == (found.best_test is None) == (calls == 100)
     assert found.best_test is not None
-    assert (len(found.best_test), asked, spent.spent.calls) == (131, 29, 329)
+    assert (len(found.best_test), asked, spent.spent.calls) == (36, 29, 139)
 
 
 def test_a_run_that_came_to_its_end_has_the_rest_of_its_test_from_a_larger_budget(tmp_path: Any) -> None:
     """As it says itself; with the budget that it had nothing is asked, and in the end it is a whole run."""
-    task = simulated_task(rules=4, train=12, val=12, test=280, seed=5)
+    task = simulated_task(rules=4, train=12, val=12, test=110, seed=5)
     asked = 0
 
     async def answer(request: llm.Request) -> llm.Completion:
@@ -496,14 +499,14 @@ def test_a_run_that_came_to_its_end_has_the_rest_of_its_test_from_a_larger_budge
 
     model = tg.testing.FunctionModel(answer, name=task.model.name)
     tested = []
-    for calls in (330, 330, 500, 900, 900):
+    for calls in (140, 140, 200, 400, 400):
         with tg.budget(calls=calls):
             found = fit(task, "TGD", model, max_steps=1, run_dir=tmp_path, resume=True)
         assert found.best_test is not None
         assert (found.status, asked) == ("finished", found.total.calls)
         assert found.kept_short == ("raise it" in found.untested)
         tested.append(len(found.best_test))
-    assert tested == [131, 131, 216, 280, 280]
+    assert tested == [36, 36, 66, 110, 110]
     whole = fit(task, "TGD", max_steps=1)
     assert (found.best, found.best_test, found.total) == (whole.best, whole.best_test, whole.total)
 
@@ -541,44 +544,46 @@ def until(task: SimulatedTask, most: int) -> Any:
     return tg.testing.FunctionModel(answer, name=task.model.name)
 
 
-@pytest.mark.parametrize("most", [1, 100])
-def test_a_run_that_is_killed_behind_a_larger_budget_is_what_it_would_have_been(tmp_path: Any, most: int) -> None:
+def test_a_run_that_is_killed_behind_a_larger_budget_is_what_it_would_have_been(tmp_path: Any) -> None:
     """What failed when it was killed is asked again as any call of a search is, that leaves room for the test."""
     task = simulated_task(rules=4, train=12, val=12, test=60, seed=5)
-    found = []
-    for name in ("whole", "killed"):
-        with tg.budget(calls=118):
-            fit(task, "TGD", max_epochs=50, run_dir=tmp_path / name)
-        if name == "killed":
-            with tg.budget(calls=318), pytest.raises(AuthenticationFailed):
-                fit(task, "TGD", until(task, most), max_epochs=50, run_dir=tmp_path / name, resume=True)
+    with tg.budget(calls=118):
+        fit(task, "TGD", max_epochs=50, run_dir=tmp_path / "whole")
+    kills = (1, 100)
+    for most in kills:
+        shutil.copytree(tmp_path / "whole", tmp_path / f"killed after {most}")
+    with tg.budget(calls=318):
+        whole = fit(task, "TGD", max_epochs=50, run_dir=tmp_path / "whole", resume=True)
+    for most in kills:
+        path = tmp_path / f"killed after {most}"
+        with tg.budget(calls=318), pytest.raises(AuthenticationFailed):
+            fit(task, "TGD", until(task, most), max_epochs=50, run_dir=path, resume=True)
         with tg.budget(calls=318):
-            found.append(fit(task, "TGD", max_epochs=50, run_dir=tmp_path / name, resume=True))
-    whole, killed = found
-    assert (killed.best, killed.best_test, killed.total.calls) == (whole.best, whole.best_test, whole.total.calls)
+            killed = fit(task, "TGD", max_epochs=50, run_dir=path, resume=True)
+        assert (killed.best, killed.best_test, killed.total.calls) == (whole.best, whole.best_test, whole.total.calls)
 
 
 @pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch", "ParetoSearch", "OPRO"])
 def test_a_budget_that_is_raised_in_turns_takes_nothing_back(
-    task: SimulatedTask, optimizer: str, tmp_path: Any
+    small: SimulatedTask, optimizer: str, tmp_path: Any
 ) -> None:
     """Neither a step nor a test is lost, no limit is passed, and in the end it is the result of a whole run."""
     length: dict[str, Any] = {"max_epochs": 2} if optimizer == "TGD" else {"max_steps": 8}
-    whole = fit(task, optimizer, **length)
+    whole = fit(small, optimizer, **length)
     every = whole.total.calls
     asked = 0
 
     async def answer(request: llm.Request) -> llm.Completion:
         nonlocal asked
         asked += 1
-        return await task.model.complete(request)
+        return await small.model.complete(request)
 
-    model = tg.testing.FunctionModel(answer, name=task.model.name)
+    model = tg.testing.FunctionModel(answer, name=small.model.name)
     steps, tested, found = 0, False, None
     shares = (0.0, 0.5, 0.51, 0.56, 0.7, 0.8, 3.0)
     for calls in [round(share * every) + 10 for share in shares]:
         with tg.budget(calls=calls) as spent:
-            found = fit(task, optimizer, model, **length, run_dir=tmp_path, resume=True)
+            found = fit(small, optimizer, model, **length, run_dir=tmp_path, resume=True)
         assert asked <= calls
         assert found.status == "finished" or found.total.calls == spent.spent.calls
         assert len(found.steps) >= steps
@@ -590,19 +595,19 @@ def test_a_budget_that_is_raised_in_turns_takes_nothing_back(
 
 
 def test_a_larger_budget_that_gives_nothing_says_which_one_would(
-    task: SimulatedTask, tmp_path: Any, caplog: Any
+    small: SimulatedTask, tmp_path: Any, caplog: Any
 ) -> None:
     """With one call fewer nothing is asked, with that one something is."""
-    with tg.budget(calls=200):
-        first = fit(task, "ParetoSearch", run_dir=tmp_path)
+    with tg.budget(calls=105):
+        first = fit(small, "ParetoSearch", run_dir=tmp_path)
     assert not caplog.messages
-    with tg.budget(calls=201):
-        fit(task, "ParetoSearch", run_dir=tmp_path, resume=True)
+    with tg.budget(calls=106):
+        fit(small, "ParetoSearch", run_dir=tmp_path, resume=True)
     (told,) = caplog.messages
     enough = int(told.split("raise it to ")[1].split(" calls")[0])
     for calls, more in ((enough - 1, 0), (enough, 1)):
         with tg.budget(calls=calls):
-            again = fit(task, "ParetoSearch", run_dir=tmp_path, resume=True)
+            again = fit(small, "ParetoSearch", run_dir=tmp_path, resume=True)
         assert again.total.calls == first.total.calls + more
 
 

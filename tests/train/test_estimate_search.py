@@ -62,9 +62,8 @@ def checked(name: str, task: SimulatedTask, seed: int, trainer: Trainer, **chang
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_run_keeps_to_its_estimate(name: str, seed: int) -> None:
     """Calls and tokens by purpose, on a task where there is something to be had."""
-    checked(
-        name, simulated_task(rules=6, interactions=2, train=48, val=48, test=24, seed=seed), seed, Trainer(seed=seed)
-    )
+    task = simulated_task(rules=6, interactions=2, train=24, val=24, test=8, seed=seed)
+    checked(name, task, seed, Trainer(seed=seed))
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -88,9 +87,9 @@ def test_no_proposal_of_the_rehearsal_is_sent_back(name: str, monkeypatch: pytes
 @pytest.mark.parametrize("name", SEARCHES)
 def test_so_does_a_run_that_is_cut_short(name: str) -> None:
     """By patience on a task where nothing is to be had, and by its number of steps with two prompts."""
-    flat = simulated_task(flat=True, train=32, val=32, test=16, seed=4)
+    flat = simulated_task(flat=True, train=16, val=16, test=8, seed=4)
     checked(name, flat, 4, Trainer(patience=2))
-    two = simulated_task(rules=6, parameters=2, train=32, val=32, test=16, seed=5)
+    two = simulated_task(rules=6, parameters=2, train=20, val=20, test=8, seed=5)
     checked(name, two, 5, Trainer(max_steps=6))
 
 
@@ -108,8 +107,8 @@ def test_what_is_usual_is_never_more_than_the_most(name: str, steps: int) -> Non
 @pytest.mark.parametrize("name", ["PatchSearch", "ParetoSearch", "BeamSearch"])
 def test_guards_are_in_the_most(name: str) -> None:
     """They run examples for each new text."""
-    task = simulated_task(rules=8, interactions=4, sloppiness=0.4, train=48, val=48, test=16, seed=2)
-    right = tuple(row["id"] for row in task.val[:24])
+    task = simulated_task(rules=8, interactions=4, sloppiness=0.4, train=32, val=32, test=8, seed=2)
+    right = tuple(row["id"] for row in task.val[:16])
     guarded, _ = checked(name, task, 2, Trainer(guards=Guards(right)))
     program = task.program()
     plain = estimate(

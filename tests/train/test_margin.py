@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgrad_engine.train.statistics import incomplete_beta, lowest_mean, needed_for_margin, shown_margin
@@ -34,6 +34,7 @@ def test_what_has_no_answer_is_refused(call: Callable[[], object], message: str)
 
 
 @given(n=st.integers(1, 80), data=st.data())
+@settings(max_examples=50)
 def test_of_two_values_it_is_clopper_and_pearsons(n: int, data: st.DataObject) -> None:
     """Law: so many losses or fewer come with a chance of 5% where the true rate is the bound."""
     lost = data.draw(st.integers(0, n - 1))
@@ -75,9 +76,9 @@ def test_it_is_above_the_true_mean_as_often_as_is_said(n: int, rate: float, size
 
     def wrong() -> bool:
         losses = (-size * (chance.random() < rate) + chance.gauss(0, noise) for _ in range(n))
-        return lowest_mean([max(-1.0, each) for each in losses], -1.0, resamples=600) > -rate * size
+        return lowest_mean([max(-1.0, each) for each in losses], -1.0, resamples=300) > -rate * size
 
-    assert sum(wrong() for _ in range(100)) <= 11  # of 100 at 5%, more come in 4 of 1,000 such tests
+    assert sum(wrong() for _ in range(60)) <= 8  # of 60 at 5%, more come in 4 of 1,000 such tests
 
 
 @pytest.mark.parametrize(("n", "large"), [(40, 10), (30, 5)])
@@ -90,9 +91,9 @@ def test_it_holds_where_large_clusters_lose_more(n: int, large: int) -> None:
     def wrong() -> bool:
         clusters = [(large, -float(chance.random() < rate)) if chance.random() < often else (1, 0.0) for _ in range(n)]
         names = [name for name, (size, _) in enumerate(clusters) for _ in range(size)]
-        return lowest_mean([clusters[name][1] for name in names], -1.0, names, resamples=300) > mean
+        return lowest_mean([clusters[name][1] for name in names], -1.0, names, resamples=200) > mean
 
-    assert sum(wrong() for _ in range(150)) <= 14  # of 150 at 5%, more come in 1 of 100 such tests
+    assert sum(wrong() for _ in range(100)) <= 10  # of 100 at 5%, more come in 1 of 100 such tests
 
 
 def test_an_error_that_is_rarer_than_the_draws_has_more_of_them() -> None:
@@ -106,10 +107,10 @@ def test_what_can_be_shown_is_shown_4_times_in_5(n: int, noise: float) -> None:
     """Of differences that are noise alone."""
     chance, margin = random.Random(n), shown_margin(n, sd=noise)
     shown = sum(
-        lowest_mean([max(-1.0, chance.gauss(0, noise)) for _ in range(n)], -1.0, resamples=600) > -margin
-        for _ in range(100)
+        lowest_mean([max(-1.0, chance.gauss(0, noise)) for _ in range(n)], -1.0, resamples=300) > -margin
+        for _ in range(50)
     )
-    assert 66 <= shown <= 94
+    assert 32 <= shown <= 47  # of 50 at 80%, fewer or more come in 4 of 1,000 such tests
 
 
 @given(n=st.integers(2, 500), sd=st.floats(0, 1), error=st.floats(0.001, 0.3))

@@ -224,13 +224,13 @@ def test_the_estimate_holds() -> None:
     assert len(WORDS) + 39 < sum(map(len, here.ran.values())) <= most
 
 
-@pytest.mark.parametrize("seed", [3, 7])
+@pytest.mark.parametrize("seed", [0, 4])
 def test_what_won_its_race_is_taken_back_where_all_of_the_validation_set_says_worse(seed: int) -> None:
-    """Of 400 examples 40 fail, and come out right with any other words: races that these begin may say "better"."""
-    task = simulated_task(rules=4, seed=seed, train=64, val=400, test=1, noise=0.1)
+    """Of 200 examples 20 fail, and come out right with any other words: races that these begin may say "better"."""
+    task = simulated_task(rules=4, seed=seed, train=48, val=200, test=1, noise=0.1)
     program = task.program()
     with use_models(forward=task.model):
-        result = Trainer(max_epochs=8, batch_size=16).fit(
+        result = Trainer(max_epochs=4, batch_size=16).fit(
             program, task.loss, TGD(program.parameters()), task.train, task.val
         )
     assert result.seed_val is not None
@@ -238,7 +238,7 @@ def test_what_won_its_race_is_taken_back_where_all_of_the_validation_set_says_wo
     means = [result.seed_val.mean, *(step.val_mean for step in result.steps if step.kept and step.val_mean is not None)]
     assert means == sorted(means)
     assert result.best_val.mean == means[-1]
-    back = [step for step in result.steps if "does worse on all 400 validation examples" in step.why]
+    back = [step for step in result.steps if "does worse on all 200 validation examples" in step.why]
     assert back
     assert not any(step.kept for step in back)
 

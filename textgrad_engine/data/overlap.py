@@ -20,6 +20,7 @@ import hashlib
 import itertools
 import json
 import re
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,13 @@ NEAR = 0.8
 
 _FILED = 200  # texts under one mark, at most
 _LETTERS = 100_000  # in the place of images, at most
+_REMEMBERED = 64  # comparisons
 _TRIED = 16  # texts that one is compared with, at most, by rare and by common marks, those with the most of them first
+
+_found: dict[bytes, list[Overlap]] = {}
+"""What `check_splits` found, by a digest of what it compared: who trains again, or goes on, has the same splits."""
+
+_adding = threading.Lock()
 
 Rows = Examples[Mapping[str, Any]]
 
@@ -128,11 +135,20 @@ def check_splits(
     named = {name: by_position(rows, f"check_splits: {name}: ") for name, rows in given.items()}
     check(check_splits, locals() | named)
     splits = {name: _Split(rows, fields) for name, rows in named.items()}
-    return [
-        found
-        for first, second in itertools.combinations(splits, 2)
-        for found in _between(splits[first], splits[second], NEAR, (first, second))
-    ]
+    named_texts = repr([(name, each.ids, each.texts) for name, each in splits.items()])
+    compared = hashlib.sha256(named_texts.encode("utf-8", "surrogatepass")).digest()
+    found = _found.get(compared)
+    if found is None:
+        found = [
+            each
+            for first, second in itertools.combinations(splits, 2)
+            for each in _between(splits[first], splits[second], NEAR, (first, second))
+        ]
+        with _adding:
+            _found[compared] = found
+            for oldest in list(_found)[:-_REMEMBERED]:
+                del _found[oldest]
+    return list(found)
 
 
 def repeated(rows: Rows, *, fields: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -241,10 +257,11 @@ class _Split:
                 (rare if len(filed) < _FILED else common).update(filed)
         marks, nearest = frozenset(sketch.marks), None
         kept: frozenset[int] | None = None
-        for text, _ in (*rare.most_common(_TRIED), *common.most_common(_TRIED)):
+        for text, count in (*rare.most_common(_TRIED), *common.most_common(_TRIED)):
             other = self.sketches[text]
-            # Counted again, as a text need not be filed under all of its marks.
-            if len(marks.intersection(other.marks)) < min(len(marks), len(other.marks)) / 4:
+            least = min(len(marks), len(other.marks)) / 4
+            # Where they are too few they are counted again, as a text need not be filed under all of its marks.
+            if count < least and len(marks.intersection(other.marks)) < least:
                 continue
             if not sketch.may_reach(threshold, other):
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,7 +14,7 @@ from textgrad_engine.errors import AuthenticationFailed
 from textgrad_engine.optim.proposers import Patch
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.testing import FunctionModel, feedback_for
-from textgrad_engine.testing.simulated import SimulatedTask
+from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
 from textgrad_engine.train import Objective
 
 Make = Callable[[Any], Searcher]
@@ -34,9 +34,29 @@ SEARCHES: dict[str, Make] = {
 }
 
 
-@pytest.fixture(params=SEARCHES, name="make")
+@pytest.fixture(scope="module", params=SEARCHES, name="make")
 def _make(request: pytest.FixtureRequest) -> Make:
     return SEARCHES[request.param]
+
+
+@pytest.fixture(scope="module", name="task")
+def _task() -> SimulatedTask:
+    return simulated_task(rules=4, train=16, val=16, test=4, noise=0.0, seed=3)
+
+
+class Whole(NamedTuple):
+    """A search from its beginning to its end: its decisions, and who wrote each line of the text that it found."""
+
+    steps: tuple[Any, ...]
+    origins: tuple[Any, ...]
+
+
+@pytest.fixture(scope="module", name="whole")
+def _whole(make: Make, task: SimulatedTask) -> Whole:
+    program = task.program()
+    search = make(list(program.parameters()))
+    found = tuple(steps(task, program, search))
+    return Whole(found, tuple(search.origins(program.system)))
 
 
 def steps(task: SimulatedTask, program: nn.Module, search: Searcher, most: int = 10_000, **settings: Any) -> Any:
@@ -58,27 +78,18 @@ def said(decided: Decision) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def test_it_does_not_matter_which_answer_comes_first(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+def test_it_does_not_matter_which_answer_comes_first(make: Make, task: SimulatedTask, whole: Whole) -> None:
     """One example at a time or all at once: the same decisions, the same texts, the same origins of lines."""
-    task = parcels()
-    runs, origins = [], []
-    for concurrency in (1, None):
-        program = task.program()
-        search = make(list(program.parameters()))
-        runs.append(steps(task, program, search, concurrency=concurrency))
-        origins.append(search.origins(program.system))
-        search.close()
-    assert runs[0] == runs[1]
-    assert origins[0] == origins[1]
-    assert [entry[0] for entry in runs[0]] == list(range(1, len(runs[0]) + 1))
-
-
-def test_state_put_back_goes_on_as_if_nothing_had_happened(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
-    """After any step, also in the middle of a round: a new search with the state and the texts decides the same."""
-    task = parcels()
     program = task.program()
-    whole = steps(task, program, make(list(program.parameters())))
-    for cut in (1, len(whole) // 2):
+    search = make(list(program.parameters()))
+    assert tuple(steps(task, program, search, concurrency=1)) == whole.steps
+    assert tuple(search.origins(program.system)) == whole.origins
+    assert [entry[0] for entry in whole.steps] == list(range(1, len(whole.steps) + 1))
+
+
+def test_state_put_back_goes_on_as_if_nothing_had_happened(make: Make, task: SimulatedTask, whole: Whole) -> None:
+    """After any step, also in the middle of a round: a new search with the state and the texts decides the same."""
+    for cut in (1, len(whole.steps) // 2):
         program = task.program()
         search = make(list(program.parameters()))
         before = steps(task, program, search, most=cut)
@@ -89,16 +100,15 @@ def test_state_put_back_goes_on_as_if_nothing_had_happened(make: Make, parcels: 
             other.system.data = program.system.data
         again = make(list(other.parameters()))
         again.load_state_dict(state)
-        assert before + steps(task, other, again) == whole
+        assert (*before, *steps(task, other, again)) == whole.steps
         assert again.finished
 
 
-def test_other_examples_begin_a_new_search(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+def test_other_examples_begin_a_new_search(make: Make, task: SimulatedTask) -> None:
     """What was tried and scored before is of other examples, whichever of the two sets has changed: all is tried anew.
 
     Numbers go on: edits that stand in the texts are named by them.
     """
-    task = parcels()
     program = task.program()
     search = make(list(program.parameters()))
     steps(task, program, search)
@@ -116,11 +126,8 @@ def test_other_examples_begin_a_new_search(make: Make, parcels: Callable[..., Si
     search.close()
 
 
-def test_other_examples_under_the_same_ids_begin_a_new_search(
-    make: Make, parcels: Callable[..., SimulatedTask]
-) -> None:
+def test_other_examples_under_the_same_ids_begin_a_new_search(make: Make, task: SimulatedTask) -> None:
     """Examples without ids are named by their positions, so those of any two sets of one size have the same names."""
-    task = parcels()
     train, val = ([{k: v for k, v in row.items() if k != "id"} for row in rows] for rows in (task.train, task.val))
     program = task.program()
     search = make(list(program.parameters()))
@@ -138,12 +145,10 @@ def test_other_examples_under_the_same_ids_begin_a_new_search(
     assert state.get("board", state)["before"] == begun
 
 
-def test_what_was_kept_tells_the_best_texts(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+def test_what_was_kept_tells_the_best_texts(task: SimulatedTask, whole: Whole) -> None:
     """Whoever reads the journal of a run that was killed takes the changes of what was kept, one after the other."""
-    task = parcels()
-    program = task.program()
     text = task.seed_prompt
-    for entry in steps(task, program, make(list(program.parameters()))):
+    for entry in whole.steps:
         changes, kept, texts = entry[5], entry[7], entry[10]
         if kept:
             for _, after, _, _ in changes:
@@ -183,9 +188,8 @@ def test_the_record_of_several_parameters_tells_all_best_texts(make_it: Any, two
         assert search.expected == 1.0
 
 
-def test_state_is_plain_data(make: Make, parcels: Callable[..., SimulatedTask]) -> None:
+def test_state_is_plain_data(make: Make, task: SimulatedTask) -> None:
     """It can be written as JSON, but for the origins that every optimizer keeps with its parameters."""
-    task = parcels()
     program = task.program()
     search = make(list(program.parameters()))
     steps(task, program, search, most=2)
@@ -196,9 +200,8 @@ def test_state_is_plain_data(make: Make, parcels: Callable[..., SimulatedTask]) 
     assert fresh.expected == search.expected
 
 
-def test_after_close_it_begins_anew_where_the_texts_are_others(make: Make, parcels: Any) -> None:
+def test_after_close_it_begins_anew_where_the_texts_are_others(make: Make, task: SimulatedTask) -> None:
     """A search that is used again does not go on from texts that are gone."""
-    task = parcels()
     program = task.program()
     search = make(list(program.parameters()))
     steps(task, program, search, most=3)
