@@ -135,8 +135,7 @@ def check_splits(
     named = {name: by_position(rows, f"check_splits: {name}: ") for name, rows in given.items()}
     check(check_splits, locals() | named)
     splits = {name: _Split(rows, fields) for name, rows in named.items()}
-    named_texts = repr([(name, each.ids, each.texts) for name, each in splits.items()])
-    compared = hashlib.sha256(named_texts.encode("utf-8", "surrogatepass")).digest()
+    compared = _digest(splits)
     found = _found.get(compared)
     if found is None:
         found = [
@@ -149,6 +148,17 @@ def check_splits(
             for oldest in list(_found)[:-_REMEMBERED]:
                 del _found[oldest]
     return list(found)
+
+
+def _digest(splits: Mapping[str, _Split]) -> bytes:
+    """What tells the splits from others; a text at a time, as all of them together may take hundreds of megabytes."""
+    found = hashlib.sha256()
+    for name, split in splits.items():
+        for part in (name, split.ids):
+            found.update(repr(part).encode("utf-8", "surrogatepass"))
+        for text in split.texts:
+            found.update(repr(text).encode("utf-8", "surrogatepass"))
+    return found.digest()
 
 
 def repeated(rows: Rows, *, fields: Sequence[str] | None = None) -> tuple[str, ...]:
