@@ -243,7 +243,11 @@ def test_a_search_without_a_critic_goes_on_where_its_optimizer_gives_no_answer_n
 def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(name: str, tmp_path: Path) -> None:
     """Were its steps lost one after the other, it would be finished, and nothing would ever ask for them again."""
     task = simulated_task(rules=6, train=48, val=16, seed=3)
-    most = {"BeamSearch": 24, "OPRO": 10}  # the rounds of the former are longer
+    most = {"BeamSearch": 24, "OPRO": 10}
+    short = {  # so that three rounds that are lost are within those steps
+        "BeamSearch": {"errors": 1, "gradients": 1, "paraphrases": 1},
+        "OPRO": {"per_round": 2},
+    }
 
     def dropping(down: int) -> llm.Model:
         asked = 0
@@ -261,10 +265,9 @@ def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(name: str, 
     def run(model: Any, **settings: Any) -> tg.TrainResult:
         program = task.program()
         length = {"max_epochs": 3, "batch_size": 6} if name == "TGD" else {"max_steps": most.get(name, 14)}
-        rounds = {"per_round": 2} if name == "OPRO" else {}  # so that three that are lost are within those steps
         with tg.use_models(forward=model):
             trainer = tg.Trainer(**length, **settings)
-            search = getattr(optim, name)(program.parameters(), **rounds)
+            search = getattr(optim, name)(program.parameters(), **short.get(name, {}))
             return trainer.fit(program, task.loss, search, task.train, task.val)
 
     whole = run(task.model)

@@ -57,6 +57,28 @@ def test_a_critic_that_withholds_some_answers_ends_few_runs(share: float) -> Non
     assert ended <= 10
 
 
+@pytest.mark.parametrize(("before", "most"), [("", 3), ("K", 3), ("KKKK", 3), ("LKLK", 6), ("LLKLK", 7)])
+def test_the_last_ones_of_a_run_that_is_over_end_it_sooner(before: str, most: int) -> None:
+    """A search may have a few rounds only, and nothing asks for what was lost in a finished run."""
+    found = rounds()
+    for number, step in enumerate(before, 1):
+        found.check(**(KEPT if step == "K" else LOST), number=number)
+    for number in range(1, min(most, 3) if not before else most):
+        found.end()
+        found.check(**LOST, number=len(before) + number)
+    found.end()
+    with pytest.raises(ModelError, match=f"{most} steps in a row came to nothing"):
+        (found.check(**LOST, number=len(before) + most), found.end())
+
+
+def test_a_run_whose_last_step_was_answered_is_over() -> None:
+    """Whatever was lost before it."""
+    found = rounds()
+    for number, step in enumerate([LOST, LOST, KEPT], 1):
+        found.check(**step, number=number)
+    found.end()
+
+
 def test_steps_that_were_proposed_together_are_one_round() -> None:
     """Many lost at the same time say no more than one does."""
     found = rounds()

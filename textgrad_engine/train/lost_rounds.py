@@ -15,11 +15,18 @@ LEVEL = 1e-4
 """As many in a row as are lost by chance more rarely than this, by how many were lost before, end it in between."""
 
 
+AT_THE_END = 1e-2
+"""The same of the last rounds of a run, of which some have no more than five: nothing asks for what they lost later."""
+
+
 class LostRounds:
     """The rounds of steps in a row that came to nothing.
 
     Proposals that were made at the same time are lost together, so it is rounds of them that are counted: those in
     which all that there were of one kind were lost.
+
+    Those that are lost until a run is over are held against less of it, as a resumed run asks for them and a finished
+    one does not.
 
     Three end a run in which nothing was answered before. Later on it has to be more than bad luck: of a critic whose
     filter withholds one answer in ten, three are lost in a row in 8 of 100 runs of 100 steps.
@@ -30,7 +37,7 @@ class LostRounds:
 
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
-        self._count = 0
+        self._count, self._told = 0, ""
         self._earlier: list[bool] = []  # of each round that was answered or lost, before those that are counted now
         self._answered = False
         self._round: dict[str, list[str]] = {}  # why steps were lost since a round began ("": not), by kind
@@ -61,16 +68,24 @@ class LostRounds:
             self._count = 0
             return
         self._count += 1
-        if self._count >= self._most():
-            what = "steps" if sum(map(len, steps.values())) == 1 else "rounds of steps"
-            raise ModelError(
-                f"{self._count} {what} in a row came to nothing, step {number} being the last; "
-                f"its first problem: {first}"
-            )
+        what = "steps" if sum(map(len, steps.values())) == 1 else "rounds of steps"
+        self._told = f"{what} in a row came to nothing, step {number} being the last; its first problem: {first}"
+        self._refuse(LEVEL)
 
-    def _most(self) -> int:
-        """How many lost rounds in a row are too many, by those before them."""
-        if not self._earlier or all(self._earlier):
-            return FEWEST_LOST_ROUNDS
-        share = (sum(self._earlier) + 0.5) / (len(self._earlier) + 2)
-        return min(max(math.ceil(math.log(LEVEL) / math.log(share)), FEWEST_LOST_ROUNDS), MOST_LOST_ROUNDS)
+    def end(self) -> None:
+        """Look at the last rounds of a run that is over.
+
+        Raises:
+            ModelError: three or more in a row have lost their answers, and chance loses as many in one of 100 runs.
+        """
+        if self._count:
+            self._refuse(AT_THE_END)
+
+    def _refuse(self, level: float) -> None:
+        """Raise where more rounds in a row were lost than chance loses, by those before them."""
+        most = FEWEST_LOST_ROUNDS
+        if self._earlier and not all(self._earlier):
+            share = (sum(self._earlier) + 0.5) / (len(self._earlier) + 2)
+            most = min(max(math.ceil(math.log(level) / math.log(share)), FEWEST_LOST_ROUNDS), MOST_LOST_ROUNDS)
+        if self._count >= most:
+            raise ModelError(f"{self._count} {self._told}")

@@ -234,6 +234,7 @@ class Run(abc.ABC):
         with self.ending:
             try:
                 self.train(used)
+                self.lost_rounds.end()
             except BudgetExceeded as error:
                 if self.seed_val is None:
                     raise
