@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import nn, use_models
+from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
@@ -50,6 +51,17 @@ class World:
                 found.append(decided)
         search.close()
         return found
+
+    def withhold(self, where: Callable[[str, str], bool]) -> None:
+        """Have no answer of the program for the texts and the words of which `where` says so."""
+        real = self.model._fn
+
+        def answer(request: Request) -> Any:
+            if request.purpose == "forward" and where(request.messages[0].text, request.messages[-1].text):
+                raise ContentFiltered("withheld")
+            return real(request)
+
+        self.model._fn = answer
 
     def asked(self, purpose: str) -> list[Request]:
         """The requests of a purpose."""

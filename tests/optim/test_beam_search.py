@@ -10,7 +10,6 @@ import pytest
 
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
-from textgrad_engine.llm import Request
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
 
@@ -139,14 +138,7 @@ def test_texts_that_get_no_answers_are_lost_and_do_not_stay_in_the_beam(world: A
     """A round of them, in place of which there is nothing better, does not end the search."""
     broken = [f"Repeat {number}. BREAK" for number in range(4)]
     here = world(*broken, "Repeat. SHOUT")
-    real = here.answer
-
-    def answer(request: Request) -> Any:
-        if request.purpose == "forward" and "BREAK" in request.messages[0].text:
-            raise ContentFiltered("withheld")
-        return real(request)
-
-    here.model._fn = answer
+    here.withhold(lambda text, word: "BREAK" in text)
     optimizer = search(here, rounds=2, beam=5, errors=2, gradients=4, paraphrases=0)
     decided = here.steps(optimizer)
     lost = [each for each in decided if each.lost]
@@ -160,14 +152,7 @@ def test_a_minibatch_without_answers_costs_its_round(world: Any) -> None:
     """The next one draws another."""
     here = world("Repeat. SHOUT")
     train = [{"id": f"t{number}", "word": f"bad{number}", "target": ""} for number in range(24)] + here.rows
-    real = here.answer
-
-    def answer(request: Request) -> Any:
-        if request.purpose == "forward" and request.messages[-1].text.startswith("bad"):
-            raise ContentFiltered("withheld")
-        return real(request)
-
-    here.model._fn = answer
+    here.withhold(lambda text, word: word.startswith("bad"))
     optimizer = search(here, rounds=20, batch_size=2, gradients=1, paraphrases=0)
     objective = Objective(here.program, nn.ExactMatch(), train, here.rows)
     decided = []
@@ -185,14 +170,7 @@ def test_a_minibatch_without_answers_costs_its_round(world: Any) -> None:
 def test_an_example_that_nobody_gets_an_answer_to_decides_nothing(world: Any, lost: str) -> None:
     """Wherever it comes in the order of the selection, which may run one example at a time."""
     here = world("Repeat. HALF", "Repeat. SHOUT", "Repeat.")
-    real = here.answer
-
-    def answer(request: Request) -> Any:
-        if request.purpose == "forward" and request.messages[-1].text == lost:
-            raise ContentFiltered("withheld")
-        return real(request)
-
-    here.model._fn = answer
+    here.withhold(lambda text, word: word == lost)
     optimizer = search(here, selection="rejects", rounds=3, evaluations=1)
     here.steps(optimizer)
     assert optimizer.finished

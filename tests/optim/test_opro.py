@@ -154,23 +154,10 @@ def test_it_climbs_on_a_simulated_task(parcels: Callable[..., SimulatedTask]) ->
     assert task.progress(str(program.system.data)) > 0.3
 
 
-class Breaking:
-    """Answers in the world of words, but not with texts that say BREAK."""
-
-    def __init__(self, here: Any) -> None:
-        self.real = here.answer
-        here.model._fn = self
-
-    def __call__(self, request: Request) -> Any:
-        if request.purpose == "forward" and "BREAK" in request.messages[0].text:
-            raise ContentFiltered("withheld")
-        return self.real(request)
-
-
 def test_a_text_that_gets_no_answers_is_lost_and_the_rounds_go_on(world: Any) -> None:
     """A round of one text; the problem is noted."""
     here = world("Repeat. BREAK", "Repeat. SHOUT")
-    Breaking(here)
+    here.withhold(lambda text, word: "BREAK" in text)
     lost, kept = here.steps(search(here, rounds=2, per_round=1))
     assert (lost.kept, lost.lost) == (False, True)
     assert lost.why == lost.problems[0] == "the examples could not be run: ContentFiltered: withheld"
@@ -180,7 +167,7 @@ def test_a_text_that_gets_no_answers_is_lost_and_the_rounds_go_on(world: Any) ->
 def test_texts_that_get_no_answers_cost_the_others_of_a_round_nothing(world: Any) -> None:
     """Two of three break the program, and the third is scored and kept."""
     here = world("BREAK one", "BREAK two", "Repeat. SHOUT")
-    Breaking(here)
+    here.withhold(lambda text, word: "BREAK" in text)
     decided = {each.changes[0].after: each for each in here.steps(search(here, per_round=3))}
     assert decided["Repeat. SHOUT"].kept
     assert decided["BREAK one"].why == decided["BREAK two"].why == "no answer was to be had with it"
@@ -208,7 +195,7 @@ def test_the_first_of_a_round_may_get_no_answers_on_validation(world: Any) -> No
 def test_seed_texts_that_get_no_answers_end_it(world: Any) -> None:
     """Nothing can be compared with them."""
     here = world("Repeat. SHOUT")
-    Breaking(here)
+    here.withhold(lambda text, word: "BREAK" in text)
     here.system.data = "BREAK"
     with pytest.raises(ContentFiltered):
         here.steps(search(here))

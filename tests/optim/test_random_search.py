@@ -242,14 +242,7 @@ def test_lines_kept_with_other_examples_have_ids_of_their_own() -> None:
 def test_a_text_that_gets_no_answers_is_lost_and_the_search_goes_on(world: Any) -> None:
     """Its race is given up, the problem is noted, and the next proposal is raced."""
     here = world("Repeat. BREAK", "Repeat. SHOUT")
-    real = here.answer
-
-    def answer(request: Request) -> Any:
-        if request.purpose == "forward" and "BREAK" in request.messages[0].text:
-            raise ContentFiltered("withheld")
-        return real(request)
-
-    here.model._fn = answer
+    here.withhold(lambda text, word: "BREAK" in text)
     lost, kept = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=2))
     assert (lost.kept, lost.lost, lost.race) == (False, True, None)
     assert lost.why == lost.problems[0]

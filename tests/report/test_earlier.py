@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +71,24 @@ def test_nothing_was_measured_before(told: Any) -> None:
 def test_what_says_nothing_about_all_examples_is_left_out(told: Any, line: dict[str, Any]) -> None:
     """An evaluation that was ended early, killed, or of which no scores are on record."""
     assert told(line) == ()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"scores": ["1"] * 20},
+        {"scores": [[1.0]] * 19 + [1.0]},
+        {"scores": [math.nan] * 20},
+        {"models": "small"},
+        {"models": {"forward": 3}},
+        {"prompt": None},
+        {"time": 7},
+        {"base_url": ["x"]},
+    ],
+)
+def test_what_was_written_by_others_is_left_out(told: Any, damage: dict[str, Any]) -> None:
+    """It ends no evaluation that was paid for."""
+    assert told({**entry(LOW), **damage}) == ()
 
 
 def test_scores_are_compared_pair_by_pair(told: Any) -> None:

@@ -186,11 +186,12 @@ def _told(folder: Path, data: Path, parts: Mapping[str, int], folds: int | None,
     said += remarks
     dealt = f" --folds {folds}" if folds else ""
     place = typed(folder)
-    steps = [
-        (f"textgrad-engine eval {place}", "# how good the prompt is now"),
-        (f"textgrad-engine estimate {place}{dealt}", "# what it would cost"),
-        (f"textgrad-engine train {place}{dealt}", "# a better prompt, if there is one"),
-    ][: 1 if folds == 0 else None]  # nothing is left to train on
+    steps = [(f"textgrad-engine eval {place}", "# how good the prompt is now")]
+    if folds != 0:  # else nothing is left to train on
+        steps += [
+            (f"textgrad-engine estimate {place}{dealt}", "# what it would cost"),
+            (f"textgrad-engine train {place}{dealt}", "# a better prompt, if there is one"),
+        ]
     longest = max(len(line) for line, _ in steps)
     lines = [line for each in said for line in textwrap.wrap(each, min(width(), 80))]
     lines += ["", *textwrap.wrap("Look at prompt.txt and config.toml, then:", width()), ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.report.document import finite
-from textgrad_engine.report.pairing import metrics_of, only
+from textgrad_engine.report.pairing import is_judged, only
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
@@ -74,7 +75,7 @@ def earlier_of(
             since.pop(setting, None)
             since[setting] = _read_back(run, entry, evaluation)
     found = (*filter(None, by_run), *[each for each in since.values() if each is not None][-_MOST:])
-    if not any(metric.get("name") == "judge" for metric in metrics_of(run)):
+    if not is_judged(run):
         return found
     asked = _judge(about["models"], about["base_url"])
     return tuple(
@@ -112,14 +113,28 @@ def _found(
 
 def _read_back(run: Run, entry: Mapping[str, Any], evaluation: Evaluation) -> Earlier | None:
     """An entry of ``evals.jsonl``; None where it keeps no scores of these examples, as in versions of before."""
-    rows = entry.get("scores")
-    if not isinstance(rows, list) or len(rows) != len(evaluation):
+    if not _is_whole(entry) or len(rows := entry["scores"]) != len(evaluation):
         return None
     samples = tuple(tuple(row) for row in rows) if isinstance(rows[0], list) else ()
     scores = tuple(_mean(row) for row in samples) if samples else tuple(rows)
     before = Evaluation(evaluation.ids, scores, (None,) * len(scores), {}, samples, scale=evaluation.scale)
     current = entry.get("text") == digest(_texts(run, entry["prompt"]))[:16]
     return _beside(entry["prompt"], current, entry["models"], entry.get("base_url"), entry["time"], before, evaluation)
+
+
+def _is_whole(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry says all that is read of it, and nothing else: others may have written into the folder."""
+    rows = entry.get("scores")
+    if not isinstance(rows, list) or not rows or len({isinstance(row, list) for row in rows}) > 1:
+        return False
+    scores = [score for row in rows for score in (row if isinstance(row, list) else [row])]
+    models = entry.get("models")
+    return (
+        all(score is None or (isinstance(score, int | float) and math.isfinite(score)) for score in scores)
+        and isinstance(models, dict)
+        and all(isinstance(each, str) for each in (entry.get("prompt"), entry.get("time"), *models.values()))
+        and isinstance(entry.get("base_url"), str | None)
+    )
 
 
 def _texts(run: Run, prompt: str) -> Mapping[str, str] | None:

@@ -199,17 +199,22 @@ def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> li
     return [".".join(each) for each, (one, other) in values.items() if one != other]
 
 
-def metrics_of(run: Run) -> list[Mapping[str, Any]]:
+def _metrics(run: Run) -> list[Mapping[str, Any]]:
     """The metrics that a run's config has, each as its table."""
     found = setting(run, "config", "metric")
     return found if isinstance(found, list) else [found or {}]
+
+
+def is_judged(run: Run) -> bool:
+    """Whether a model gives marks, so that scores mean the same only where it is the same."""
+    return any(each.get("name") == "judge" for each in _metrics(run))
 
 
 def _differing_metrics(first: Run, second: Run) -> list[str]:
     """The settings of metrics in which two runs differ; the word for all of them where there are several."""
     if first.config is None or second.config is None:
         return []
-    one, other = metrics_of(first), metrics_of(second)
+    one, other = _metrics(first), _metrics(second)
     if len(one) == len(other) == 1:
         first_by, other_by = _scored_by(one[0]), _scored_by(other[0])
         return [f"metric.{key}" for key in _SCORED_BY if first_by[key] != other_by[key]]
@@ -246,8 +251,7 @@ def _without_nulls(value: Any) -> Any:
 def _other_scores(first: Run, second: Run) -> str:
     """Why a score of one run means something else than one of the other; "" where it means the same."""
     differing = _differing_metrics(first, second) + _differing(first, second, (("data", "target"),))
-    asks = any(each.get("name") == "judge" for each in metrics_of(first))
-    if first.config is not None and second.config is not None and asks:
+    if first.config is not None and second.config is not None and is_judged(first):
         judges = [
             setting(run, "config", "models", "judge") or setting(run, "config", "models", "forward")
             for run in (first, second)
