@@ -85,9 +85,13 @@ OPTIMIZERS: dict[str, Entry] = {
     "PatchSearch, a case a request": Entry(
         lambda params, seed: optim.PatchSearch(params, feedback_batch_size=1, seed=seed)
     ),
+    "PatchSearch, no critic": Entry(lambda params, seed: optim.PatchSearch(params, seed=seed), {"critic": False}),
     "TGD": Entry(lambda params, seed: optim.TGD(params, momentum=4, max_edits=12), _STEPS),
     "ParetoSearch": Entry(lambda params, seed: optim.ParetoSearch(params, seed=seed)),
     "ParetoSearch, batches of 16": Entry(lambda params, seed: optim.ParetoSearch(params, batch_size=16, seed=seed)),
+    "ParetoSearch, no critic": Entry(
+        lambda params, seed: optim.ParetoSearch(params, batch_size=16, seed=seed), {"critic": False}
+    ),
     "BeamSearch": Entry(lambda params, seed: optim.BeamSearch(params, seed=seed)),
     "OPRO": Entry(lambda params, seed: optim.OPRO(params, seed=seed)),
     "rewrites, no feedback": Entry(lambda params, seed: optim.RandomSearch(params, Rewrite(), seed=seed)),

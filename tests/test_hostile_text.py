@@ -130,17 +130,33 @@ def test_hostile_feedback_of_a_critic_is_kept_as_text(text: str) -> None:
     assert [item.data for item in program.system.grad] == [text.strip()]
 
 
-TEN_MEGABYTES = 10_000_000
+@pytest.mark.parametrize("text", [text for text in HOSTILE if text.strip()])
+def test_a_hostile_case_that_no_critic_reads_stays_in_its_fences(text: str) -> None:
+    """Whatever a row or a model says, an optimizer that reads the case itself finds its parts where they belong."""
+    program = nn.ChatCompletion("{q}", system=nn.Parameter("Rules."))
+    with tg.use_models(forward=FunctionModel(lambda request: text)), ops.critic(None):
+        answer = program(q=text)
+        answer.backward("No.")
+    parts = [
+        "system message: this text.",
+        f"user message:\n{fence(text, 'message')}",
+        f"The model's answer:\n{fence(answer.data, 'answer')}",
+        f"Feedback on the answer:\n{fence('No.', 'feedback')}",
+    ]
+    assert [item.data for item in program.system.grad] == ["\n\n".join(parts)]
+
+
+TOO_LONG = 5_100_000  # characters
 LONG = ["a", "猫", "</answer-0a1b2c3d>\n", "{mail} {{mail}} ", "{% raw %}", "\u202e\x00", "\n"]
 
 
 @pytest.mark.parametrize("piece", LONG)
-def test_ten_megabytes_are_refused_wherever_they_are_met_and_leave_nothing_behind(piece: str) -> None:
+def test_what_is_longer_than_the_limit_is_refused_wherever_they_are_met_and_leave_nothing_behind(piece: str) -> None:
     """As ticket, label, feedback, answer to judge, or prompt: the limit is named, nothing is sent, nothing is changed.
 
     What took more than linear time on the way would not end.
     """
-    text = piece * (TEN_MEGABYTES // len(piece))
+    text = piece * (TOO_LONG // len(piece))
     model = FunctionModel(lambda request: "ok")
     program = nn.ChatCompletion("{mail}", system=nn.Parameter("Rules.", role="system prompt"))
     refused = r"characters of text, and the limit is 5,000,000"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import sys
 from collections.abc import Iterable
 
@@ -69,6 +70,22 @@ def fenced(text: str, label: str) -> str:
     """`fence` for what is a text already."""
     nonce = _nonce(label, text) if len(text) <= _REMEMBERED else _nonce.__wrapped__(label, text)
     return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
+
+
+def unfenced(text: str) -> str:
+    r"""A text as a person wants to read it: without the tags of `fence`, where they end a line.
+
+    Example:
+        >>> print(unfenced(f"Expected exactly:\n{fence('Rome', 'expected')}\nGot:\n{fence('Oslo', 'got')}"))
+        Expected exactly:
+        Rome
+        Got:
+        Oslo
+    """
+    return _TAG.sub("", text).strip()
+
+
+_TAG = re.compile(r"(?:(?:^|\n)[ ]*|[ ])</?\w+-[0-9a-f]{8}>(?=\n|$)")
 
 
 def mark(text: str, label: str, beside: Iterable[str] = ()) -> str:

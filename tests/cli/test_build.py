@@ -53,6 +53,9 @@ def test_the_trainer_gets_its_settings(small: Any) -> None:
     )  # fmt: skip
     plain = build.make_trainer(load_config(small()), None, controls=False)
     assert repr(plain) == "Trainer(batch_size=6, target='queue')"
+    without = load_config(small(("max_epochs = 1", "critic = false")))
+    found = build.make_trainer(without, None, controls=False)
+    assert repr(found) == "Trainer(max_epochs=3, batch_size=6, critic=False, target='queue')"
 
 
 def test_metrics_are_made_from_their_names(small: Any) -> None:

@@ -744,7 +744,13 @@ def test_what_is_resolved_can_be_read_again(tmp_path: Path) -> None:
     """The run folder's copy is plain JSON, holds the defaults, keeps relative paths, and makes an equal config."""
     config = load_config(project(tmp_path))
     values = json.loads(json.dumps(config.resolved()))
-    assert values["train"] == {"max_epochs": 2, "batch_size": 32, "feedback_batch_size": 1, "feedback_images": 16}
+    assert values["train"] == {
+        "max_epochs": 2,
+        "batch_size": 32,
+        "critic": True,
+        "feedback_batch_size": 1,
+        "feedback_images": 16,
+    }
     assert values["data"]["train"] == "train.jsonl"
     assert str(tmp_path) not in json.dumps(values)
     again = Config.of(values, config.path)

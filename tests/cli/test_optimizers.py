@@ -151,6 +151,35 @@ def test_what_a_search_does_by_itself_is_refused_in_train(small: Any, key: str, 
     assert instead in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["OPRO", "BootstrapDemos", "RandomSearch"])
+def test_no_critic_is_refused_where_none_is_asked(small: Any, name: str) -> None:
+    """In the file, and on the command line."""
+    with pytest.raises(ConfigError, match=rf"config\.toml:\d+: \[train\] critic = false .*nothing to {name}"):
+        load_config(with_optimizer(small, f'name = "{name}"', train="critic = false\n"))
+    plain = load_config(with_optimizer(small, f'name = "{name}"'))
+    with pytest.raises(ConfigError, match=rf"\(--no-critic\) means nothing to {name}.*as changed on the command line"):
+        plain.with_overrides(critic=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "table"),
+    [
+        ("TGD", "feedback_batch_size = 4\n", "train"),
+        ("TGD", "feedback_images = 4\n", "train"),
+        ("PatchSearch", "feedback_batch_size = 4\n", "optimizer"),
+    ],
+)
+def test_how_a_critic_is_asked_is_refused_where_there_is_none(small: Any, name: str, more: str, table: str) -> None:
+    """The command line may leave the critic out of any config, to compare the two."""
+    own, trained = (more, "") if table == "optimizer" else ("", more)
+    folder = with_optimizer(small, f'name = "{name}"\n{own}', train=f"critic = false\n{trained}")
+    with pytest.raises(ConfigError, match=rf"\[{table}\] {more.partition(' ')[0]} means nothing where .*no critic"):
+        load_config(folder)
+    plain = load_config(with_optimizer(small, f'name = "{name}"\n{own}', train=trained))
+    assert plain.with_overrides(critic=False).train.critic is False
+    assert plain.with_overrides().train.critic is True
+
+
 @pytest.mark.parametrize(
     ("table", "key", "repair"),
     [

@@ -566,8 +566,8 @@ def test_limits_in_calls_and_tokens_are_raised_by_options_as_well(
 
 
 def test_a_run_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
-    """--controls and --no-feedback are no less a part of it than the config."""
-    for options in (("--controls",), ("--no-feedback",)):
+    """--controls, --no-feedback and --no-critic are no less a part of it than the config."""
+    for options in (("--controls",), ("--no-feedback",), ("--no-critic",)):
         folder, whole, path = small(), tmp_path / f"whole{options[0]}", tmp_path / f"run{options[0]}"
         cli("train", folder, *options, "--quiet", "--run-dir", whole)
         dying(50)
@@ -576,6 +576,7 @@ def test_a_run_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path, dyi
         printed = cli("resume", path)
         assert timeless(path) == timeless(whole)
         assert ("a control: the optimizer got no feedback" in printed.stdout) is (options == ("--no-feedback",))
+        assert ("backward" in printed.stdout) is (options == ("--controls",))
         assert ("TGD against" in " ".join(printed.stdout.split())) is (options == ("--controls",))
 
 

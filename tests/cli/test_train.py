@@ -282,6 +282,26 @@ def test_without_feedback_it_does_clearly_worse(cli: Any, trained: tuple[Path, A
     assert figures(path)["best_test"] < figures(trained[0])["best_test"] - 0.25
 
 
+def test_without_a_critic_the_report_says_what_asked_for_a_line(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Which answers were wrong, and what was expected; not the whole case, which the run folder has."""
+    path = tmp_path / "run"
+    result = cli("train", small(), "--no-critic", "--run-dir", path)
+    assert result.exit_code == 0, result.stderr
+    used, said = result.stdout.split("What changed in the prompt")
+    assert re.search(r"^  optimizer +\d", used, re.MULTILINE)
+    assert not re.search(r"^  backward", used, re.MULTILINE)
+    assert re.search(r"t\d{3}: The answer is wrong\. Expected exactly: \w+ Got: \w+", " ".join(said.split()))
+    assert "message-" not in said
+    assert json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]["train"]["critic"] is False
+
+
+def test_two_ways_to_do_without_feedback_are_one_too_many(cli: Any, small: Any, tmp_path: Path) -> None:
+    result = cli("train", small(), "--no-critic", "--no-feedback", "--run-dir", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "--no-critic means nothing beside --no-feedback" in " ".join(result.stderr.split())
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_whole_command_over_http_gives_the_same_scores(
     cli: Any, small: Any, figures: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,8 @@ class Source:
         direct: whether an evaluator said it of this very text, a leaf, and no model answered with it.
         shares: of scores that are parts of one score, the name of each that it was said for, and for how much of the
             one score that counts (0 to 1); handed on to the feedback made from it. None where the score is one.
+        case: whether it is a call of a model as it was, with its answer and what was said of that, as no critic was
+            asked.
 
     Example:
         >>> from textgrad_engine import Variable, nn
@@ -52,6 +54,7 @@ class Source:
     places: tuple[str, ...] = ()
     direct: bool = False
     shares: tuple[tuple[str, float], ...] = ()
+    case: bool = False
 
     @classmethod
     def joined(cls, sources: Sequence[Source], node: str, because: Sequence[Variable]) -> Source:

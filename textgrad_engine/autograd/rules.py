@@ -229,6 +229,7 @@ class RuleCall:
                             places=given.places,
                             direct=given.direct,
                             shares=given.shares or source.shares,
+                            case=given.case,
                         )
                     if intake is not None and (item.source.places or intake.hands_through(item)):
                         item.source = replace(item.source, because=())  # it was not made of what was said here

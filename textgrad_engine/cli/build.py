@@ -182,6 +182,7 @@ def make_trainer(
         batch_size=settings.batch_size,
         max_steps=settings.max_steps,
         patience=settings.patience,
+        critic=settings.critic,
         feedback_batch_size=settings.feedback_batch_size,
         feedback_images=settings.feedback_images,
         target=config.data.target,

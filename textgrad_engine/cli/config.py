@@ -297,6 +297,7 @@ class Config(Section):
         limits: Budget | None = None,
         seed: int | None = None,
         optimizer: str | None = None,
+        critic: bool = True,
     ) -> Self:
         """A copy with what the command line says; None leaves the file's value.
 
@@ -307,6 +308,7 @@ class Config(Section):
             limits: of the budget; those that are None stay as they are.
             seed: of the run.
             optimizer: another optimizer; it keeps what all of them have, and has its own defaults for the rest.
+            critic: False for a run without one; True leaves the file's value.
 
         Raises:
             ConfigError: a value is outside of its range.
@@ -320,10 +322,12 @@ class Config(Section):
             values["seed"] = seed
         if optimizer not in (None, self.optimizer.name):
             values["optimizer"] = _of_another(values["optimizer"], optimizer)
+        if not critic:
+            values["train"] = {**values["train"], "critic": False}
         try:
             changed = type(self).of(values, self._path)
         except ConfigError as error:
-            given = any(value is not None for value in (model, base_url, price, seed, optimizer)) or said
+            given = not critic or any(value is not None for value in (model, base_url, price, seed, optimizer)) or said
             raise ConfigError(f"{error} (as changed on the command line)" if given else str(error)) from None
         changed._lines = self._lines
         return changed

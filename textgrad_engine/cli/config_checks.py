@@ -288,6 +288,32 @@ def _check_train(config: Config) -> None:
             )
 
 
+def _check_critic(config: Config) -> None:
+    """A setting of the critic is for who asks one."""
+    if config.train.critic:
+        return
+    own = config.optimizer
+    if not isinstance(own, OwnSettings) and "transforms" not in type(own).model_fields:
+        config.fail(
+            f"[train] critic = false (--no-critic) means nothing to {own.name}, which asks no critic; take it out",
+            "train",
+            "critic",
+        )
+    if not config.has_line("train", "critic"):
+        return
+    for table, key in (
+        ("train", "feedback_batch_size"),
+        ("train", "feedback_images"),
+        ("optimizer", "feedback_batch_size"),
+    ):
+        if config.has_line(table, key):
+            config.fail(
+                f"[{table}] {key} means nothing where [train] critic = false has no critic asked; take it out",
+                table,
+                key,
+            )
+
+
 CHECKS: tuple[Callable[[Config], None], ...] = (
     _check_endpoint,
     _check_prices,
@@ -296,6 +322,7 @@ CHECKS: tuple[Callable[[Config], None], ...] = (
     _check_metric,
     _check_program,
     _check_train,
+    _check_critic,
     _check_optimizer,
     _check_modes,
 )

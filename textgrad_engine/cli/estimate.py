@@ -25,6 +25,7 @@ from textgrad_engine.cli.options import (
     Json,
     ModelName,
     ModelPrices,
+    NoCritic,
     OptimizerName,
     TokensLimit,
 )
@@ -57,6 +58,7 @@ def estimate(
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
     optimizer: OptimizerName = None,
+    no_critic: NoCritic = False,
     controls: Controls = False,
     folds: FoldsCount = None,
     latency: Annotated[
@@ -85,6 +87,7 @@ def estimate(
             price=price_of(price),
             limits=limits_of(budget, budget_calls, budget_tokens),
             optimizer=optimizer,
+            critic=not no_critic,
         )
         check_shown(found, folds)
         sets = read_data(found)

@@ -27,6 +27,13 @@ Controls = Annotated[
         "and show them beside its result. This about triples the calls; a budget is shared among the three.",
     ),
 ]
+NoCritic = Annotated[
+    bool,
+    typer.Option(
+        "--no-critic",
+        help="Ask no critic: the optimizer reads the wrong answers themselves. Fewer calls, and longer requests to it.",
+    ),
+]
 FoldsCount = Annotated[
     int | None,
     typer.Option(

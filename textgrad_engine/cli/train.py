@@ -19,6 +19,7 @@ from textgrad_engine.cli.options import (
     Json,
     ModelName,
     ModelPrices,
+    NoCritic,
     OptimizerName,
     Quiet,
     RunDir,
@@ -29,7 +30,7 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import checking, command
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
-from textgrad_engine.errors import RunError
+from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import RunFolder, is_bare
 
@@ -50,6 +51,7 @@ def train(
         bool,
         typer.Option("--no-feedback", help="Withhold the feedback from the optimizer: a control to compare with."),
     ] = False,
+    no_critic: NoCritic = False,
     controls: Controls = False,
     folds: FoldsCount = None,
     cache: UseCache = False,
@@ -64,6 +66,8 @@ def train(
     """
     way = runs.Way(feedback=not no_feedback, controls=controls, cache=cache)
     with checking():
+        if no_feedback and no_critic:
+            raise ConfigError("--no-critic means nothing beside --no-feedback, which leaves no feedback; take one out")
         found = load_config(config).with_overrides(
             model=model,
             base_url=base_url,
@@ -71,6 +75,7 @@ def train(
             limits=limits_of(budget, budget_calls, budget_tokens),
             seed=seed,
             optimizer=optimizer,
+            critic=not no_critic,
         )
         check_shown(found, folds)
         job = checked(found, feedback=way.feedback, model=model, budget=budget)

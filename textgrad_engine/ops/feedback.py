@@ -21,6 +21,7 @@ from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.context import Room, room_of
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.as_it_was import as_it_was
 from textgrad_engine.ops.cases import Case, view_of
 from textgrad_engine.ops.critic_request import request_about, texts_wanted
 from textgrad_engine.ops.fitting import fitted
@@ -58,14 +59,18 @@ def feedback_batch_size(size: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def critic(instructions: Variable | str) -> Iterator[None]:
+def critic(instructions: Variable | str | None) -> Iterator[None]:
     """Inside the block, backward passes give the critic these instructions instead of those in ``prompts/feedback.md``.
 
     The instructions are an input of the critic's calls like any other: with ``create_graph=True``, or inside
     `func.grad`, what is said about the feedback becomes feedback on them. So the critic can be trained as a program is.
 
+    With None no critic is asked: feedback on an input is the call itself, with its answer and what was said of that, so
+    whoever rewrites the input reads the cases (``prompts/case.md``). That costs no calls, and more tokens of the
+    optimizer. GEPA (arXiv 2507.19457) and Trace (arXiv 2406.16218) do it like this.
+
     Args:
-        instructions: the critic's system message, usually an `nn.Parameter`.
+        instructions: the critic's system message, usually an `nn.Parameter`; None for no critic.
 
     Example:
         >>> from textgrad_engine.ops import chat_completion
@@ -78,17 +83,26 @@ def critic(instructions: Variable | str) -> Iterator[None]:
         ...     answer.backward("too cold")
         >>> model.requests[0].messages[0].text
         'Quote the words to add.'
+        >>> answer = chat_completion(ScriptedModel(["Hi"]), [{"role": "system", "content": prompt}])
+        >>> with critic(None):
+        ...     answer.backward("too cold")
+        >>> said = prompt.grad[1].data
+        >>> said.partition(".")[0], "Hi" in said, "too cold" in said
+        ('system message: this text', True, True)
     """
     check(critic, locals())
     with setting(_critic, instructions):
         yield
 
 
-_critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic", default=None)
+_critic: ContextVar[Variable | str | None] = ContextVar("textgrad_engine_critic")
+"""The critic's instructions; None for no critic. Where it is not set, they are those of the prompt."""
 
 
 def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...]]) -> list[dict[int, Variable]]:
     """Ask the critic about calls; for each of them its feedback by position of the value, pending.
+
+    Where no critic is wanted, that is what the calls were themselves (`as_it_was`).
 
     What does not fit the critic's context together is asked about in several requests, and of one case as much is left
     out as NOTE [What is left out] in `llm.context` says. Images go along as NOTE [Images beside a text] in `ops.images`
@@ -98,9 +112,13 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
         shares: the calls that feedback is wanted on; those of one list are asked about together.
         ask: `model_call.ask_texts`, handed in because that file stands above this one.
     """
-    prompt, room, told, observed = templates.load("feedback"), critic_room(), _critic.get(), is_observed()
+    prompt, observed = templates.load("feedback"), is_observed()
+    told = _critic.get(prompt.system)
     if told is None:
-        told = prompt.system
+        every = [case for cases in shares for case in cases]
+        known = None if observed else _data_of(every)
+        return [as_it_was(case, None if known is None else known[n]) for n, case in enumerate(every)]
+    room = critic_room()
     beside = 0 if room is None else _size(told)
     if isinstance(told, Variable) and not observed and told._layer is None and told.done():
         told = told.data

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd import Source, Variable
+from textgrad_engine.fences import unfenced
 from textgrad_engine.ops.parts import said_of_in_words
 from textgrad_engine.optim.cells import Evidence
 
@@ -27,6 +28,8 @@ class FeedbackItem:
         direct: whether evaluators said it of this very text, so that the text itself is what is to be right, not what a
             model makes of it.
         about: what the text begins with, before what was said: the metric and the place that it was said of.
+        case: whether it shows a call as it was, with its answer, as no critic was asked what the text lacks.
+        said: of a case what was said of the answer, for people: reports name it as what asked for a line.
     """
 
     text: str
@@ -36,11 +39,13 @@ class FeedbackItem:
     scores: tuple[float, ...] = ()
     direct: bool = False
     about: str = field(default="", repr=False)
+    case: bool = field(default=False, repr=False)
+    said: str = field(default="", repr=False)
 
     @property
     def evidence(self) -> Evidence:
         """What a line's origin keeps of it."""
-        return Evidence(self.text, self.examples)
+        return Evidence(self.said or self.text, self.examples)
 
 
 def item_of(feedback: Variable) -> FeedbackItem:
@@ -49,12 +54,22 @@ def item_of(feedback: Variable) -> FeedbackItem:
     if source is None:
         return FeedbackItem(said, 1, "", ())
     about = said_of_in_words(feedback) if said else ""
-    answer = source.output
+    answer = "" if source.case else source.output
     if len(answer) > ANSWER_LENGTH:
         answer = f"{answer[:ANSWER_LENGTH]} […{len(answer) - ANSWER_LENGTH:,} more characters]"
     examples = (source.example,) if source.example else ()
+    on_answer = unfenced("\n".join(_said_of_answer(source))) if source.case else ""
     scores = () if source.score is None else (source.score,)
-    return FeedbackItem(about + said, 1, answer, examples, scores, source.direct, about)
+    return FeedbackItem(about + said, 1, answer, examples, scores, source.direct, about, source.case, on_answer)
+
+
+def _said_of_answer(source: Source) -> Iterator[str]:
+    """What was said of the answer of a case; where that is the case of a later call, what was said of its answer."""
+    for item in source.because:
+        if item.source is not None and item.source.case:
+            yield from _said_of_answer(item.source)
+        else:
+            yield str(item.data).strip()
 
 
 def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackItem:
@@ -78,4 +93,5 @@ def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackIt
         scores=tuple(score for item in members for score in item.scores),
         direct=all(item.direct for item in members),
         about=about,
+        case=all(item.case for item in members),
     )

@@ -9,7 +9,8 @@ What is not:
 
 - The feedback is that of our backward pass: a critic is asked about what went wrong, and what it says is traced through
   the graph to the prompts. The paper's reflection sees traces and writes the new prompt in one call; so searches are
-  compared on the same feedback here, and a line is traced to the examples that asked for it.
+  compared on the same feedback here, and a line is traced to the examples that asked for it. With
+  ``Trainer(critic=False)`` (``--no-critic``) it is as in the paper: the proposer reads the cases themselves.
 - Which prompt to change is drawn by how much of the feedback went to it (`optim.search.credit`); the paper takes turns,
   and spends as many proposals on a prompt that nothing speaks about.
 - Where two candidates have both changed one prompt, the paper takes it from the one with the higher score. Here their

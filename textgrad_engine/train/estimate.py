@@ -39,6 +39,7 @@ from textgrad_engine.train.estimated import (
     USUAL_ANSWER,
     Estimate,
     Placeholder,
+    a_case,
     add_controls,
     dollars_of,
     mean_tokens,
@@ -131,11 +132,15 @@ def estimate(
         ),
         "optimizer": _asked(optimizer, plan),
     }
+    read = 0.0  # tokens of the cases that an optimizer reads by itself, beside those of the rehearsal
+    if not trainer.critic:
+        read = max(0.0, plan.batch * USUALLY_WRONG - sample) * a_case(used["forward"], plan.texts)
     calls, inputs, outputs = {}, {}, {}
     for purpose, usage in used.items():
         factor = factors[purpose]
         calls[purpose] = factor * usage.calls
-        less, more, above = _drift(purpose, optimizer, plan, target)
+        less, more, above = _drift(purpose, optimizer, plan, target, trainer.critic)
+        above += read if purpose == "optimizer" else 0.0
         least = max(0.1, 1 - less * usage.calls / max(1, usage.input_tokens))
         cases, each = (share, SHARED_INPUT) if purpose == "backward" and share > 1 else (1, 1.0)  # in a request
         asked = calls[purpose].usual
@@ -257,7 +262,7 @@ def _edits(optimizer: Optimizer) -> int:
     return min(MOST_EDITS, sum(edits))
 
 
-def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tuple[float, float, float]:
+def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float, critic: bool) -> tuple[float, float, float]:
     """Tokens that the input of a call may be below and above that of the rehearsal, on the average over a run.
 
     The third is what it usually is above it.
@@ -273,7 +278,8 @@ def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float) -> tu
         growth += min(steps * edits * LINE_TOKENS, room) / 2
         usual += USUAL_GROWTH * min(plan.steps.usual * edits * LINE_TOKENS, room) / 2
         if group.get("use_feedback", True):
-            shown = min(group.get("max_feedback_tokens", 8000), plan.batch * (_FEEDBACK + SHOWN_ANSWER))
+            limit = group.get("max_feedback_tokens", 8000)
+            shown = min(limit, plan.batch * (_FEEDBACK + SHOWN_ANSWER)) if critic else limit
         else:
             shown = MOST_SHOWN * group["max_tokens"]
         told = max(told, shown)
@@ -318,6 +324,7 @@ def _rehearsal(
         1,
         batch_size=sample,
         max_steps=1,
+        critic=trainer.critic,
         feedback_images=trainer.feedback_images,
         target=trainer.target,
         concurrency=trainer.concurrency,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import examples_of
 from textgrad_engine.llm import tokens
@@ -28,6 +27,7 @@ from textgrad_engine.train.estimated import (
     USUAL_ANSWER,
     Estimate,
     Placeholder,
+    a_case,
     add_controls,
     dollars_of,
     mean_tokens,
@@ -35,6 +35,7 @@ from textgrad_engine.train.estimated import (
     unit_of,
 )
 from textgrad_engine.train.fields import target_fields
+from textgrad_engine.train.hearing import hearing
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.trainer import Trainer
 
@@ -85,6 +86,9 @@ def estimate_search(
             more += Range(0, growth.high + ANSWER_TOKENS["backward"][1], growth.usual / 2)
         elif purpose == "optimizer":
             more += volume.told
+            if not trainer.critic and volume.asked.usual:
+                read = USUALLY_WRONG * volume.feedback.usual / volume.asked.usual
+                more += Range(usual=max(0.0, read - seen) * a_case(used["forward"], now))
         calls[purpose] = part.calls
         inputs[purpose] = Range(
             part.calls.low * max(0.1 * mean, mean - SHRINK * now),
@@ -170,10 +174,10 @@ def _rehearsal(
     found: dict[str, Usage] = {}
     try:
         with rehearsing(nobody, optimizer):
-            with meter() as used, ops.feedback_batch_size(1), ops.feedback_images(trainer.feedback_images):
+            with meter() as used, hearing(trainer, batch_size=1):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose
-            with meter() as used:
+            with meter() as used, hearing(trainer):
                 optimizer.step(objective())
                 optimizer.close()  # what goes on in the background is counted, too
             found |= {purpose: usage for purpose, usage in used.by_purpose.items() if purpose == "optimizer"}

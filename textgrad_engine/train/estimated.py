@@ -45,6 +45,20 @@ _TEXT = re.compile(r"<((?:text|original|tried)-[0-9a-f]{8})>\n(.*?)\n</\1>", re.
 _FEEDBACK = re.compile(r"^<feedback-[0-9a-f]{8}>$", re.MULTILINE)
 
 
+_AROUND_A_CASE = 90
+"""Tokens of a case that are neither its messages nor its answer: its tags, and what is said of the answer."""
+
+
+def a_case(forward: Usage, texts: float) -> float:
+    """Tokens of a call as an optimizer is shown it, where no critic is asked.
+
+    Args:
+        forward: what some calls of the program used.
+        texts: tokens of the trained texts, which stand in the optimizer's request once.
+    """
+    return max(0.0, forward.input_tokens / max(1, forward.calls) - texts) + _AROUND_A_CASE
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a run will use.

@@ -18,8 +18,6 @@ from textgrad_engine.llm.reserve import waiting
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
-from textgrad_engine.ops import feedback_batch_size as sharing_feedback
-from textgrad_engine.ops import feedback_images
 from textgrad_engine.ops.tools import telling_anew
 from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.objective import Texts
@@ -47,6 +45,7 @@ from textgrad_engine.train.events import (
     current_part,
     current_phase,
 )
+from textgrad_engine.train.hearing import hearing
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
 from textgrad_engine.train.known import current_proposal
 from textgrad_engine.train.lost_rounds import LostRounds
@@ -178,8 +177,7 @@ class Run(abc.ABC):
             stack.enter_context(telling_anew())
             if self.earlier is not None:
                 stack.enter_context(self.earlier.answering())
-            stack.enter_context(sharing_feedback(self.trainer.feedback_batch_size))
-            stack.enter_context(feedback_images(self.trainer.feedback_images))
+            stack.enter_context(hearing(self.trainer))
             stop = stack.enter_context(stopping_on_interrupt())
             stack.enter_context(answers_kept(stop, used))
             self.emit(self.started())

@@ -78,6 +78,8 @@ class Trainer:
         max_steps: stop after so many steps (of a search: decided proposals); None for no limit but `max_epochs`.
         patience: stop after so many steps in a row that were not kept, but not within a round of texts that is paid
             for as a whole (`optim.BeamSearch`, `optim.OPRO`); None goes on to the end.
+        critic: whether a critic says what a wrong answer asks of the texts. Without one an optimizer reads the cases
+            themselves (`ops.critic`): no feedback calls, and longer requests to the optimizer.
         feedback_batch_size: so many examples may share one feedback call.
         feedback_images: a request to the critic shows at most so many images; 0 for a critic that reads none. See
             `ops.feedback_images`.
@@ -135,6 +137,7 @@ class Trainer:
         batch_size: int = 32,
         max_steps: int | None = None,
         patience: int | None = None,
+        critic: bool = True,
         feedback_batch_size: int = 1,
         feedback_images: int = MOST_IMAGES,
         target: str = "target",
@@ -159,6 +162,7 @@ class Trainer:
         self.batch_size = batch_size
         self.max_steps = max_steps
         self.patience = patience
+        self.critic = critic
         self.feedback_batch_size = feedback_batch_size
         self.target = target
         self.seed = operator.index(seed)

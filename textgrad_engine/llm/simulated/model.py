@@ -18,10 +18,12 @@ from textgrad_engine.llm.simulated.critic import criticize, reads_as_instruction
 from textgrad_engine.llm.simulated.judge import judge, text_loss
 from textgrad_engine.llm.simulated.optimizer import merged, patch, rewrite
 from textgrad_engine.llm.simulated.reading import (
+    Task,
     blocks,
     read_feedback_request,
     read_optimizer_request,
     read_reduce_request,
+    with_cases_read,
 )
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.task import sort_ticket
@@ -99,13 +101,13 @@ class TicketsModel:
 
     def _part(self, kind: Kind, user: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         if kind == "patch":
-            return patch(read_optimizer_request(user, numbered=True), self.seed)
+            return patch(self._asked(user, numbered=True), self.seed)
         if kind == "rewrite" and (original := original_in(user)) is not None:
             return {"text": original, "reason": "It is clear as it is."}
         if kind == "rewrite" and (tried := tried_in(user)) is not None:
             return better_than_tried(tried, self.seed)
         if kind == "rewrite":
-            return rewrite(read_optimizer_request(user, numbered=False), self.seed)
+            return rewrite(self._asked(user, numbered=False), self.seed)
         if kind == "judge":
             return judge(user)
         if kind == "criticism":
@@ -121,6 +123,10 @@ class TicketsModel:
             said = criticize(case, self.seed) if any(asked.values()) else ""
             answer[f"case_{number}"] = {key: said if asked[key] else "" for key in keys}
         return answer
+
+    def _asked(self, user: str, *, numbered: bool) -> Task:
+        """What an optimizer is asked; what it is shown of cases it looks at as the critic does."""
+        return with_cases_read(read_optimizer_request(user, numbered), lambda case: criticize(case, self.seed))
 
 
 def kind_of(request: Request) -> Kind:

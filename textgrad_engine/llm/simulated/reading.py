@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 _FENCE = re.compile(r"<([a-z]\w*)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
 _INPUT = re.compile(r"^- `([^`]+)`: (.*)$", re.MULTILINE)
 _SHOWN = re.compile(r", (?:which reads:|shown below between tags .*)$")
 _CASE = re.compile(r"^## Case \d+\s*$", re.MULTILINE)
 _MESSAGE = re.compile(r"^(\w+) message(?: \(contains ([^)\n]*)\))?:\s*\Z", re.MULTILINE)
+_HERE = re.compile(r"^(\w+) message: this text\.$", re.MULTILINE)
+_OF_CASE = re.compile(r"^(\w+) message(?: \(.*\))?:\s*\Z", re.MULTILINE)
+_TAGGED = re.compile(r"between tags <([^>]*)-\.\.\.>")
 _ITEM = re.compile(r"^\[(\d+)\](?: \((\d+) times\))?", re.MULTILINE)
 _EXPECTED = re.compile(
     r"(?:expected(?: exactly)?|should (?:be|have been)|reference (?:answer )?(?:is|says)|correct (?:answer|queue) is)"
@@ -122,6 +125,34 @@ def _without_marks(content: str, keys: Iterable[str]) -> str:
     for key in keys:
         content = re.sub(rf"<({re.escape(key)}-[0-9a-f]{{8}})>(.*?)</\1>", r"\2", content, flags=re.DOTALL)
     return content
+
+
+def with_cases_read(task: Task, say: Callable[[Case], str]) -> Task:
+    """An optimizer request in which each item that shows a case is what a critic says of the case.
+
+    Args:
+        task: the request.
+        say: the critic.
+    """
+    items = []
+    for item in task.items:
+        case = _case_in(item.text, "\n".join(task.lines))
+        items.append(item if case is None else replace(item, text=say(case)))
+    return replace(task, items=tuple(items))
+
+
+def _case_in(said: str, text: str) -> Case | None:
+    """The case that a piece of feedback on a text is, None where it is none."""
+    case = Case()
+    for before, label, content in blocks(said):
+        case.messages += [(role, (), text) for role in _HERE.findall(before)]
+        if label == "message" and (head := _OF_CASE.search(before)):
+            case.messages.append((head[1], (), _without_marks(content, _TAGGED.findall(before))))
+        elif label == "answer":
+            case.answer = content
+        elif label == "feedback":
+            case.feedback.append(content)
+    return case if case.messages and case.feedback else None
 
 
 def read_reduce_request(user: str) -> tuple[tuple[Item, ...], int]:

@@ -16,10 +16,12 @@ from textgrad_engine.llm.simulated.judge import judge, text_loss
 from textgrad_engine.llm.simulated.model import kind_of
 from textgrad_engine.llm.simulated.reading import (
     Case,
+    Task,
     blocks,
     expected_in,
     read_feedback_request,
     read_optimizer_request,
+    with_cases_read,
 )
 from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.tried import original_in, tried_in
@@ -113,13 +115,13 @@ class ParcelsModel:
 
     def _part(self, kind: str, user: str, schema: Mapping[str, Any] | None, sample: tuple[int, ...]) -> dict[str, Any]:
         if kind == "patch":
-            return self.proposer.patch(read_optimizer_request(user, numbered=True), _lacking(user), sample)
+            return self.proposer.patch(self._asked(user, True, sample), _lacking(user), sample)
         if kind == "rewrite" and (original := original_in(user)) is not None:
             return paraphrased(original, self.proposer.seed, self.proposer.sloppiness, sample)
         if kind == "rewrite" and (tried := tried_in(user)) is not None:
             return guessed(tried, self.proposer.seed, self.proposer.sloppiness, sample)
         if kind == "rewrite":
-            return self.proposer.rewrite(read_optimizer_request(user, numbered=False), (), sample)
+            return self.proposer.rewrite(self._asked(user, False, sample), (), sample)
         if kind == "reduce":
             return reduce_items(read_optimizer_request(user, numbered=False).items, most_items(user))
         if kind == "judge":
@@ -127,6 +129,10 @@ class ParcelsModel:
         if kind == "criticism":
             return text_loss(user)
         return self._feedback(user, schema, sample)
+
+    def _asked(self, user: str, numbered: bool, sample: tuple[int, ...]) -> Task:
+        """What the proposer is asked; what it is shown of cases it looks at as the critic does."""
+        return with_cases_read(read_optimizer_request(user, numbered), lambda case: self._on_instructions(case, sample))
 
     def _feedback(self, user: str, schema: Mapping[str, Any] | None, sample: tuple[int, ...]) -> dict[str, Any]:
         inputs, cases = read_feedback_request(user)

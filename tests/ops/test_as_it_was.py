@@ -1,0 +1,186 @@
+"""Feedback without a critic: whoever rewrites a text is shown the calls in which it stood."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import textgrad_engine as tg
+from textgrad_engine import Variable, func, nn, ops
+from textgrad_engine.autograd import grad
+from textgrad_engine.data import image_part
+from textgrad_engine.fences import fence
+from textgrad_engine.llm import Completion, Request, Usage
+from textgrad_engine.optim.feedback import item_of
+from textgrad_engine.testing import FunctionModel
+
+
+def answering(answer: str = "Oslo") -> FunctionModel:
+    """Answers, and fails a test that has a critic asked."""
+
+    def model(request: Request) -> str:
+        assert request.purpose == "forward"
+        return answer
+
+    return FunctionModel(model)
+
+
+def wanting(text: str, role: str = "") -> Variable:
+    return Variable(text, role=role, requires_grad=True)
+
+
+def said(variable: Variable) -> list[str]:
+    return [str(item.data) for item in variable.grad]
+
+
+def test_it_is_the_case_without_the_text_itself() -> None:
+    """An optimizer's request has the text already, in numbered lines."""
+    program = nn.ChatCompletion("Where is {who}?", system=nn.Parameter("Name the capital."))
+    with tg.use_models(forward=answering()), ops.critic(None):
+        nn.ExactMatch()(program(who="the king"), "Rome").backward()
+    (feedback,) = said(program.system)
+    assert feedback == "\n\n".join(
+        [
+            "system message: this text.",
+            f"user message:\n{fence('Where is the king?', 'message')}",
+            f"The model's answer:\n{fence('Oslo', 'answer')}",
+            "Feedback on the answer:\n"
+            + fence(
+                f"The answer is wrong. Expected exactly:\n{fence('Rome', 'expected')}\nGot:\nthe answer above",
+                "feedback",
+            ),
+        ]
+    )
+
+
+def test_a_right_answer_says_nothing() -> None:
+    program = nn.ChatCompletion("{who}", system=nn.Parameter("Rules."))
+    with tg.use_models(forward=answering()), ops.critic(None):
+        nn.ExactMatch()(program(who="x"), "Oslo").backward()
+    assert program.system.grad == []
+
+
+def test_several_texts_of_one_call_are_each_told_where_they_stand() -> None:
+    """One is a whole message, one a template, one stands amid a message, and one says nothing of the others' places."""
+    system, template, style = wanting("Rules."), wanting("Q: {q}"), wanting("Be brief.", "style")
+    messages = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": template},
+        {"role": "user", "content": ["Also: ", style, " Thanks."]},
+    ]
+    with ops.critic(None):
+        ops.chat_completion(answering(), messages, {"q": "why"}).backward("No.")
+    (of_system,), (of_template,), (of_style,) = map(said, (system, template, style))
+    assert "system message: this text." in of_system
+    assert fence("Rules.", "message") not in of_system
+    assert fence("Rules.", "message") in of_template
+    assert f"user message (made from this text):\n{fence('Q: why', 'message')}" in of_template
+    assert "user message (made from this text)" not in of_style
+    assert "user message (this text is a part of it, between tags <user_2-...> that the model did not see):" in of_style
+    assert ">Be brief.</user_2-" in of_style
+    assert all("Feedback on the answer:" in text and "No." in text for text in (of_system, of_template, of_style))
+
+
+def test_in_a_chain_the_first_text_is_shown_what_came_of_its_answer() -> None:
+    """The case of the second call is what was said of the first one's answer."""
+    first, second = (
+        nn.ChatCompletion("{q}", system=nn.Parameter("One.")),
+        nn.ChatCompletion("{q}", system=nn.Parameter("Two.")),
+    )
+    answers = itertools.cycle(["draft", "final"])
+    with tg.use_models(forward=FunctionModel(lambda request: next(answers))), ops.critic(None):
+        draft = first(q="go")
+        assert draft.data == "draft"
+        nn.ExactMatch()(second(q=draft), "right").backward()
+    (of_second,), (of_first,) = said(second.system), said(first.system)
+    assert of_second.index("draft") < of_second.index("final")
+    assert f"The model's answer:\n{fence('draft', 'answer')}" in of_first
+    inner = of_first.partition("Feedback on the answer:\n")[2]
+    assert fence("Two.", "message") in inner
+    assert ">draft</q-" in inner
+    assert fence("right", "expected") in inner
+    item = item_of(first.system.grad[0])
+    assert item.evidence.text.split("\n")[:2] == ["The answer is wrong. Expected exactly:", "right"]
+
+
+def test_an_optimizer_is_shown_the_answer_once_and_reports_name_what_was_said_of_it() -> None:
+    program = nn.ChatCompletion("{who}", system=nn.Parameter("Rules."))
+    with tg.use_models(forward=answering()), ops.critic(None):
+        nn.ExactMatch()(program(who="x"), "Rome").backward()
+    item = item_of(program.system.grad[0])
+    assert (item.case, item.answer, item.scores) == (True, "", (0.0,))
+    assert item.evidence.text == "The answer is wrong. Expected exactly:\nRome\nGot:\nOslo"
+
+
+def test_a_batch_and_shared_feedback_calls_are_cases_one_by_one() -> None:
+    """How many may share a call to the critic changes nothing where there is none."""
+    found = []
+    for size in (1, 8):
+        program = nn.ChatCompletion("{q}", system=nn.Parameter("Rules."))
+        with tg.use_models(forward=answering()), ops.critic(None), ops.feedback_batch_size(size):
+            tg.backward([nn.ExactMatch()(program(q=word), "Rome") for word in "abc"])
+        found.append(said(program.system))
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
+
+
+def test_under_vmap_each_example_hears_what_it_hears_in_a_loop() -> None:
+    system = Variable("Rules.", role="system prompt")
+
+    def program(system: Variable, q: Any) -> Variable:
+        answer = ops.chat_completion(
+            None, [{"role": "system", "content": system}, {"role": "user", "content": "{q}"}], {"q": q}
+        )
+        return nn.ExactMatch()(answer, "Rome")
+
+    with tg.use_models(forward=answering()), ops.critic(None):
+        looped = [func.grad(program)(system, q) for q in "abc"]
+        mapped = func.vmap(func.grad(program), in_dims=(None, 0))(system, list("abc"))
+    assert [str(entry) for entry in ops.unbind(mapped)] == [str(each) for each in looped]
+    assert [str(each).count("this text") for each in looped] == [1, 1, 1]
+
+
+def test_with_create_graph_feedback_leads_to_what_it_shows() -> None:
+    """Feedback on a case is feedback on the answer in it, as it is on a critic's words."""
+    prompt, question = wanting("Rules."), wanting("Where?", "question")
+    answer = ops.chat_completion(
+        answering(), [{"role": "system", "content": prompt}, {"role": "user", "content": question}]
+    )
+    with ops.critic(None):
+        (on_prompt,) = grad(answer, [prompt], "Wrong.", create_graph=True)
+        (on_question,) = grad(on_prompt, [question], "Too long a case.")
+    assert "Too long a case." in str(on_question)
+
+
+def test_images_are_named_and_not_shown() -> None:
+    """An optimizer's request shows none; a critic would see it."""
+    image = image_part("data:image/png;base64,iVBORw0KGgo=")
+    program = nn.ChatCompletion("{picture}", system=nn.Parameter("Name it."))
+    with tg.use_models(forward=answering()), ops.critic(None):
+        nn.ExactMatch()(program(picture=image), "Rome").backward()
+    assert "not shown here]" in said(program.system)[0]
+    assert "base64" not in said(program.system)[0]
+
+
+def test_a_tool_whose_answer_is_trained_hears_the_case() -> None:
+    """Feedback goes on through tools without a critic, too."""
+    inner = nn.ChatCompletion("{q}", system=nn.Parameter("Look it up."))
+
+    def look_up(q: str) -> Variable:
+        """Looks something up."""
+        return inner(q=q)
+
+    def model(request: Request) -> Any:
+        assert request.purpose == "forward"
+        if request.messages[0].text == "Look it up.":
+            return "a note"
+        if any(message.role == "tool" for message in request.messages):
+            return "done"
+        call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"q": "it"}'}}
+        return Completion(text="", finish_reason="tool_calls", tool_calls=(call,), usage=Usage(calls=1))
+
+    outer = nn.ChatCompletion("{q}", system=nn.Parameter("Use the tool."), tools=[look_up])
+    with tg.use_models(forward=FunctionModel(model)), ops.critic(None):
+        nn.ExactMatch()(outer(q="go"), "right").backward()
+    assert fence("done", "answer") in said(outer.system)[0]
+    assert f"The model's answer:\n{fence('a note', 'answer')}" in said(inner.system)[0]

@@ -1,0 +1,143 @@
+"""Training without a critic: the optimizer reads the cases themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import Trainer, llm, nn, optim
+from textgrad_engine.errors import RunError
+from textgrad_engine.optim import Optimizer
+from textgrad_engine.testing import FunctionModel, SimulatedTask, simulated_task
+from textgrad_engine.train.estimate import estimate
+
+OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
+    "TGD": lambda params: optim.TGD(params, max_edits=6),
+    "TGD rewriting": lambda params: optim.TGD(params, mode="rewrite"),
+    "PatchSearch": lambda params: optim.PatchSearch(params, batch_size=12),
+    "ParetoSearch": lambda params: optim.ParetoSearch(params, batch_size=8, proposals=16),
+    "BeamSearch": lambda params: optim.BeamSearch(params, rounds=2, beam=2),
+}
+
+
+def task(**settings: Any) -> SimulatedTask:
+    return simulated_task(**{"rules": 4, "train": 32, "val": 24, "test": 16, "seed": 3, **settings})
+
+
+def seen(each: SimulatedTask) -> tuple[FunctionModel, list[llm.Request]]:
+    """The task's model, and what the optimizer's model is asked."""
+    asked: list[llm.Request] = []
+
+    async def model(request: llm.Request) -> llm.Completion:
+        assert request.purpose in ("forward", "optimizer")
+        if request.purpose == "optimizer":
+            asked.append(request)
+        return await each.model.complete(request)
+
+    return FunctionModel(model), asked
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_learns_from_the_cases_alone(name: str) -> None:
+    """No critic is asked, and what its model is asked shows cases and says what to do with them."""
+    given = task()
+    program, (model, asked) = given.program(), seen(given)
+    with tg.use_models(forward=model):
+        result = Trainer(critic=False, max_epochs=2, batch_size=16).fit(
+            program, given.loss, OPTIMIZERS[name](program.parameters()), given.train, given.val
+        )
+    assert result.best_val.mean > result.seed_val.mean
+    assert "backward" not in result.usage
+    shown = [request.messages[-1].text for request in asked if "\n[1]" in request.messages[-1].text]
+    assert shown
+    for text in shown:
+        assert text.count("system message: this text.") >= 1
+        assert text.count("nobody has said yet what this text lacks") == 1
+        assert "The answer was:" not in text
+
+
+def test_a_critics_words_are_not_taken_for_cases() -> None:
+    given = task()
+    program, asked = given.program(), []
+
+    async def model(request: llm.Request) -> llm.Completion:
+        if request.purpose == "optimizer":
+            asked.append(request.messages[-1].text)
+        return await given.model.complete(request)
+
+    with tg.use_models(forward=FunctionModel(model)):
+        Trainer(batch_size=16).fit(program, given.loss, optim.TGD(program.parameters()), given.train, given.val)
+    assert asked
+    assert not [text for text in asked if "nobody has said yet" in text]
+
+
+def test_two_prompts_in_a_chain_are_trained() -> None:
+    given = task(parameters=2)
+    program, (model, _) = given.program(), seen(given)
+    with tg.use_models(forward=model):
+        result = Trainer(critic=False, max_steps=2, batch_size=16).fit(
+            program, given.loss, optim.TGD(program.parameters(), max_edits=6), given.train, given.val
+        )
+    assert len(result.steps) == 2
+    heard = {change.name for step in result.steps for change in step.changes if change.feedback}
+    assert heard == {name for name, _ in program.named_parameters()}
+
+
+def test_a_run_is_resumed_with_the_critic_it_was_begun_with(tmp_path: Any) -> None:
+    """A critic is a setting that decides what is asked."""
+    given = task()
+
+    def run(resume: bool, critic: bool, steps: int) -> None:
+        program = given.program()
+        with tg.use_models(forward=given.model), tg.budget(calls=steps):
+            Trainer(critic=critic, batch_size=16, run_dir=tmp_path / "run", resume=resume).fit(
+                program, given.loss, optim.TGD(program.parameters()), given.train, given.val
+            )
+
+    run(resume=False, critic=False, steps=60)
+    with pytest.raises(RunError, match=r"critic=True instead of critic=False"):
+        run(resume=True, critic=True, steps=400)
+    run(resume=True, critic=False, steps=400)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_estimate_asks_no_critic_and_holds(name: str) -> None:
+    """Each figure of the run is in its range, and what is usual of what the optimizer reads is of the right size."""
+    given = task()
+    trainer = Trainer(critic=False, max_epochs=2, batch_size=16)
+    one, other = given.program(), given.program()
+    sets = given.train, given.val, given.test
+    found = estimate(trainer, one, given.loss, OPTIMIZERS[name](one.parameters()), *sets)
+    assert set(found.calls) == {"forward", "optimizer"}
+    with tg.use_models(forward=given.model):
+        result = trainer.fit(other, given.loss, OPTIMIZERS[name](other.parameters()), *sets)
+    for purpose, used in result.usage.items():
+        assert found.calls[purpose].low <= used.calls <= found.calls[purpose].high
+        assert found.input_tokens[purpose].low <= used.input_tokens <= found.input_tokens[purpose].high
+    told, used = found.input_tokens["optimizer"], result.usage["optimizer"]
+    mean = used.input_tokens / used.calls
+    assert mean / 2.5 < told.usual / found.calls["optimizer"].usual < 2.5 * mean
+
+
+def test_a_judge_is_asked_all_the_same() -> None:
+    """It scores answers; a critic says what a score asks of the texts."""
+    asked = []
+
+    def model(request: llm.Request) -> Any:
+        asked.append(request.purpose)
+        if request.purpose == "judge":
+            return {"score": 0, "explanation": "Too short."}
+        if request.purpose == "optimizer":
+            return {"edits": [{"op": "add", "line": 1, "text": "Say more.", "reason": "", "feedback": [1]}]}
+        return "no"
+
+    program = nn.ChatCompletion("{q}", system=nn.Parameter("Answer."))
+    rows = [{"q": "one"}, {"q": "two"}]
+    with tg.use_models(forward=FunctionModel(model)):
+        Trainer(critic=False, max_steps=1).fit(
+            program, nn.Judge("Is it long?"), optim.TGD(program.parameters()), rows, rows
+        )
+    assert set(asked) == {"forward", "judge", "optimizer"}
