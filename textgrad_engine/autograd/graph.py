@@ -298,8 +298,8 @@ class FunctionNode(Node):
         return add_hook(self.output_hooks(POST), hook)
 
     def name(self) -> str:
-        """The Function's name and ``Backward``."""
-        return f"{self.function.__name__}Backward"
+        """The Function's name and ``Backward``; who sees it does not care that a class is its module's own."""
+        return f"{self.function.__name__.lstrip('_')}Backward"
 
 
 def hooks_at(edge: GradientEdge) -> dict[int, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import textgrad_engine as tg
+from textgrad_engine import nn, ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim import TGD
@@ -57,6 +59,19 @@ def test_everything_that_a_model_would_see_is_shown() -> None:
     assert "Tried before: added 'x' — taken back\n" in shown
     assert "Keep to this: Plain English.\n" in shown
     assert "At most 2 edits." in shown
+
+
+def test_a_case_that_no_critic_has_read_is_shown_without_tags() -> None:
+    """Whoever reads wrong answers themselves needs no model beside the program's."""
+    program = nn.ChatCompletion("{mail}", system=nn.Parameter("Sort."))
+    shown, typed = io.StringIO(), io.StringIO("+1 Say please.\n\n\n")
+    with tg.use_models(forward=ScriptedModel(["spam"])), ops.critic(None):
+        nn.ExactMatch()(program(mail="Hello?"), "junk").backward()
+        TGD(program.parameters(), proposer=Human(typed, shown)).step()
+    assert "[1] a case\nsystem message: this text.\n\nuser message:\nHello?\n" in shown.getvalue()
+    assert "Expected exactly:\njunk\n" in shown.getvalue()
+    assert "<" not in shown.getvalue().partition("[1]")[2].partition("At most")[0]
+    assert program.system.data == "Sort.\nSay please."
 
 
 def test_a_sentence_of_a_long_line_is_replaced_by_its_number() -> None:

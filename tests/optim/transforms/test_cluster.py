@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import textgrad_engine as tg
+from textgrad_engine import nn, ops
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import collect
 from textgrad_engine.optim.transforms import Gathered, cluster
 from textgrad_engine.optim.transforms.cluster import Cluster
 from textgrad_engine.optim.words import grams, words_of
+from textgrad_engine.testing import FunctionModel
 
 
 def item(text: str, *examples: str, times: int = 1) -> FeedbackItem:
@@ -143,3 +146,15 @@ def test_where_nothing_is_alike_each_text_is_weighed_once(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "_weight", lambda *given: weighed.append(1) or weight(*given))
     assert len(texts_of(*[f"Say a{n} b{n} c{n}" for n in range(100)])) == 100
     assert len(weighed) == 200
+
+
+def test_cases_are_like_their_equals_alone() -> None:
+    """Short cases share most of their words, which are those of the frame, and differ in the one that matters."""
+    program = nn.ChatCompletion("{what}", system=nn.Parameter("Sort."))
+    asked = [("a cup", "K1"), ("a vase", "K1"), ("a cup", "K1")]
+    with tg.use_models(forward=FunctionModel(lambda request: "K2")), ops.critic(None):
+        tg.backward([nn.ExactMatch()(program(what=what), target) for what, target in asked])
+    cases = collect(program.system.grad)
+    left = cluster(0.5, 1).apply(cases).items
+    assert [each.times for each in left] == [2, 1]
+    assert ["a cup" in each.text for each in left] == [True, False]

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from textgrad_engine.dispatch import aside
 from textgrad_engine.errors import ConfigError, ContractError
+from textgrad_engine.fences import unfenced
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import Edit, edits_from
@@ -95,7 +96,8 @@ def _question(brief: Brief, problem: str) -> str:
     for number, item in enumerate(brief.items, 1):
         times = f" ({item.times} times)" if item.times > 1 else ""
         about = f"\n    The answer was: {item.answer}" if item.answer else ""
-        parts.append(f"[{number}]{times} {item.text}{about}")
+        said = f"a case\n{unfenced(item.text)}\n" if item.case else item.text
+        parts.append(f"[{number}]{times} {said}{about}")
     parts.append("" if brief.items else "There is no feedback on it.\n")
     parts += [f"Tried before: {past}" for past in brief.history]
     parts += [f"Keep to this: {said}" for contract in brief.contracts if (said := contract.describe(brief.text))]

@@ -51,10 +51,11 @@ class Cluster(Stateless):
         """For each item those that share enough of its runs of words (Jaccard), found by the runs that they share.
 
         What is said of different things is not alike, and that it is of the same says nothing about how alike it is.
+        Most words of a case are those of all cases, so that it is like its equals only.
         """
         runs = []
         for item in items:
-            words = words_of(item.text.removeprefix(item.about))
+            words = [] if item.case else words_of(item.text.removeprefix(item.about))
             # A text without a word, such as "?!", is like its equals only.
             runs.append({(item.about, *run) for run in grams(words, self.n)} or {("", item.text)})
         # Two texts that are like enough share one of the rarest runs of both, of as many as a text may have of its own
@@ -90,6 +91,8 @@ def cluster(threshold: float = 0.8, n: int = 2) -> Cluster:
     like it takes that with it, again and again until none is left. So nothing is joined through a chain of others, and
     the result does not depend on the order of the items but where two weigh the same. The item stands where the first
     of the cluster stood.
+
+    Cases that are shown as they were, where no critic is asked, become one only where they are equal.
 
     Args:
         threshold: how like two texts must be, above 0 and at most 1: the share of their runs that both have (Jaccard).
