@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -504,6 +505,47 @@ def test_what_the_same_examples_gave_before_stands_beside_it(cli: Any, run: Path
     (tmp_path / "new.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     assert "pair by pair" not in cli("eval", run, "--data", tmp_path / "new.jsonl").stdout
     assert "pair by pair" in cli("eval", run, "--data", tmp_path / "new.jsonl").stdout
+
+
+def test_what_is_worse_than_the_run_has_an_exit_code_where_that_is_asked(cli: Any, run: Path) -> None:
+    """A script tries a cheaper model, or last month's endpoint: equal is no failure, and not shown is none."""
+    assert cli("eval", run, "--not-worse").exit_code == 0
+    assert cli("eval", run, "--seed-prompt").exit_code == 0
+    worse = cli("eval", run, "--seed-prompt", "--not-worse")
+    assert worse.exit_code == 4
+    assert re.search(r"worse than the best prompt in the run: -0\.\d{3} \[-.*\] on 113 examples", worse.stderr)
+    assert "score" in worse.stdout
+    both = cli("eval", run, "--seed-prompt", "--not-worse", "--at-least", "0.9", "--quiet")
+    assert both.exit_code == 4
+    assert "worse than the best prompt" in both.stderr
+    assert "is below --at-least 0.9" in both.stderr
+
+
+def test_answers_that_are_missing_are_worse_where_chance_loses_fewer(cli: Any, run: Path) -> None:
+    """A model that refuses a quarter of the examples is not as good on the rest."""
+    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(400) if n % 4 == 0 else None) as server:
+        result = cli("eval", run, "--model", "tickets", "--base-url", server.base_url, "--not-worse")
+    assert result.exit_code == 4
+    assert "more answers are missing than of the best prompt in the run, and not by chance" in result.stderr
+
+
+def test_whether_it_is_worse_is_asked_only_where_that_can_be_told(cli: Any, run: Path) -> None:
+    """Before anything is paid for: other examples, a config, and a run without a test tell nothing."""
+    for args, why in (
+        ((run, "--data", TICKETS / "val.jsonl"), "the run has measured its test split, and these are other examples"),
+        ((TICKETS,), "--not-worse is for runs, whose result it compares with"),
+    ):
+        result = cli("eval", *args, "--not-worse")
+        assert result.exit_code == 2
+        assert why in " ".join(result.stderr.split())
+        assert "see --at-least" in result.stderr
+    assert not (run / "evals.jsonl").exists()
+    body = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    body["best_test"] = body["seed_test"] = None
+    (run / "result.json").write_text(json.dumps(body), encoding="utf-8")
+    result = cli("eval", run, "--not-worse")
+    assert result.exit_code == 2
+    assert "the run has no result on its test split" in " ".join(result.stderr.split())
 
 
 def test_of_what_was_ended_early_nothing_is_compared(cli: Any, run: Path) -> None:

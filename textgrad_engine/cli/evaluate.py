@@ -27,7 +27,7 @@ from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, check
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.report.earlier import measured
+from textgrad_engine.report.earlier import measured, worse_than_the_run
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import append_evaluation, done_with
@@ -77,6 +77,14 @@ def evaluate(
             help="End with exit code 4 where the mean score is less. What was not answered counts as the lowest score.",
         ),
     ] = None,
+    not_worse: Annotated[
+        bool,
+        typer.Option(
+            "--not-worse",
+            help="End with exit code 4 where it is shown to be worse than what the run itself measured on its test "
+            "split, or more answers are missing. Of 40 looks at equal prompts, one is so by chance.",
+        ),
+    ] = False,
     model: ModelName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
@@ -100,7 +108,7 @@ def evaluate(
     difference pair by pair: another model (--model), the seed or the short prompt, or the same on another day.
     """
     limits = (budget, budget_calls, budget_tokens)
-    asked = Asked(data, repeats, clusters, at_least, model, base_url, price, limits)
+    asked = Asked(data, repeats, clusters, at_least, not_worse, model, base_url, price, limits)
     with checking():
         subject = _subject(run, data, seed_prompt=seed_prompt, shrunk=shrunk)
         task = checked(subject, asked)
@@ -115,7 +123,7 @@ def evaluate(
             write(in_one_line(subject, done, done.evaluation) if quiet else in_words(subject, done, done.evaluation))
     if done.kept is not None and done.ended is None:
         done_with(done.kept)
-    _end(done, len(task.dataset), at_least)
+    _end(done, len(task.dataset), at_least, not_worse)
 
 
 def _subject(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) -> Subject:
@@ -132,7 +140,7 @@ def _subject(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) 
     return own
 
 
-def _end(done: Done, examples: int, at_least: float | None) -> None:
+def _end(done: Done, examples: int, at_least: float | None, not_worse: bool) -> None:
     """End the command with the exit code of what came of it.
 
     Raises:
@@ -141,8 +149,11 @@ def _end(done: Done, examples: int, at_least: float | None) -> None:
     """
     evaluation, ended = done.evaluation, done.ended
     if ended is None:
-        if at_least is not None and evaluation is not None and (fell := short_of(evaluation, at_least)):
-            complain(fell)
+        low = "" if at_least is None or evaluation is None else short_of(evaluation, at_least)
+        worse = worse_than_the_run(done.earlier) if not_worse else ""
+        for said in filter(None, (low, worse)):
+            complain(said)
+        if low or worse:
             raise typer.Exit(TOO_LOW)
         return
     spent = isinstance(ended, BudgetExceeded)

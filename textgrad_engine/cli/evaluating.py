@@ -26,7 +26,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
-from textgrad_engine.report.earlier import Earlier, earlier_of
+from textgrad_engine.report.earlier import Earlier, earlier_of, incomparable
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, check_writable
@@ -44,6 +44,7 @@ class Asked:
         repeats: how often each is run.
         clusters: the column that says which belong together.
         at_least: the score below which the command fails.
+        not_worse: whether it fails where the run itself has measured more.
         model: does every role.
         base_url: the endpoint of every role.
         price: of each of its models.
@@ -54,6 +55,7 @@ class Asked:
     repeats: int
     clusters: str | None
     at_least: float | None
+    not_worse: bool
     model: str | None
     base_url: str | None
     price: str | None
@@ -145,6 +147,8 @@ def checked(subject: Subject, asked: Asked) -> Task:
         "base_url": config.models.base_url,
         "seed": config.seed,
     }
+    if asked.not_worse:
+        _check_comparable(subject, about)
     keeps = subject.run is not None and _keeps(subject.run, about)
     return Task(subject, config, program, metric, models, dataset, asked.repeats, clusters, about, keeps)
 
@@ -166,6 +170,19 @@ def _keeps(run: Run, about: Mapping[str, Any]) -> bool:
         complain(f"note: {error}, so nothing of this is kept there; if it is ended early, it begins anew")
         return False
     return True
+
+
+def _check_comparable(subject: Subject, about: Mapping[str, Any]) -> None:
+    """Refuse to tell whether it is worse than what the run measured, where that cannot be told.
+
+    Raises:
+        RunError: it is of a config, of other examples, or of scores by another judge; or the run has no result on them.
+    """
+    if subject.run is None:
+        raise RunError(f"{subject.path}: --not-worse is for runs, whose result it compares with; see --at-least")
+    own = subject.config.models
+    if why := incomparable(subject.run, about, (own.roles(), own.base_url)):
+        raise RunError(f"{subject.path}: --not-worse compares with the run's own result, and {why}; see --at-least")
 
 
 def _check_least(least: float, scale: tuple[float, float] | None) -> None:

@@ -27,7 +27,7 @@ class _Program(Commands):
             epilog(
                 spent="the score of what was answered was printed",
                 interrupted="the score of what was answered was printed, unless Ctrl-C was pressed twice",
-                also="4 the score is below --at-least; ",
+                also="4 the score is below --at-least, or --not-worse was asked and it is; ",
             ),
             "evaluate",
         ),

@@ -12,6 +12,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.report.document import finite
 from textgrad_engine.report.pairing import is_judged, only
+from textgrad_engine.report.words import interval, plural, score
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
@@ -81,6 +82,40 @@ def earlier_of(
     return tuple(
         each if _judge(each.models, each.base_url) == asked else replace(each, comparison=None) for each in found
     )
+
+
+def incomparable(run: Run, about: Mapping[str, Any], own: tuple[Mapping[str, str], str | None]) -> str:
+    """Why an evaluation will not be compared with what the run itself measured, in words; "" where it will be.
+
+    Args:
+        run: whose prompt is evaluated.
+        about: what ``evals.jsonl`` says of the evaluation beforehand.
+        own: the models of the run by role, and its endpoint.
+    """
+    if about["split"] != "test":
+        return "the run has measured its test split, and these are other examples"
+    if next(_of_the_run(run, about), None) is None:
+        return "the run has no result on its test split"
+    if is_judged(run) and _judge(about["models"], about["base_url"]) != _judge(*own):
+        return "the run's scores are those of another judge"
+    return ""
+
+
+def worse_than_the_run(found: Sequence[Earlier]) -> str:
+    """How an evaluation is worse than what the run itself measured of its best prompt, in words; "" where it is not.
+
+    Args:
+        found: what the same examples gave before, by `earlier_of`.
+    """
+    by_run = next((each for each in found if each.time is None), None)
+    if by_run is None or (comparison := by_run.comparison) is None:
+        return ""
+    if comparison.verdict == "worse":
+        difference = f"{score(comparison.difference, signed=True)} {interval(comparison.interval, signed=True)}"
+        return f"worse than the {by_run.prompt} prompt in the run: {difference} on {plural(comparison.n, 'example')}"
+    if comparison.lost:
+        return f"more answers are missing than of the {by_run.prompt} prompt in the run, and not by chance"
+    return ""
 
 
 def earlier_as_json(found: tuple[Earlier, ...]) -> list[dict[str, Any]]:
