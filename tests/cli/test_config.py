@@ -15,14 +15,17 @@ from hypothesis import strategies as st
 
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_checks import idle_keys
 from textgrad_engine.cli.config_data import check_columns, read_data
 from textgrad_engine.cli.config_file import load_config
+from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.settings import Budget, ModelPrice, Sampling
 from textgrad_engine.cli.toml_lines import key_lines
 from textgrad_engine.cli.user_code import path_restored
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.request import GenerateConfig
+from textgrad_engine.report.toml import as_toml
 
 GOOD = """\
 seed = 7
@@ -769,12 +772,27 @@ def test_a_run_folder_keeps_every_setting(optimizer: str, tmp_path: Path) -> Non
         *((name, getattr(config, name)) for name in ("models", "train", "optimizer")),
     ):
         table = kept if name is None else kept[name]
-        assert set(table) == set(type(section).model_fields)
+        idle = {key for table_of_key, key, _ in idle_keys(config) if table_of_key == name}
+        assert set(table) == set(type(section).model_fields) - idle
     assert (kept["budget"], kept["models"]["config"]["top_p"]) == (
         {"dollars": 1.5, "calls": None, "tokens": None},
         None,
     )
     assert Config.model_validate(kept).resolved() == config.resolved()
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "critic"),
+    [(name, True) for name in NAMES] + [(name, False) for name in ("TGD", "PatchSearch", "ParetoSearch", "BeamSearch")],
+)
+def test_the_settings_of_a_run_are_a_config(optimizer: str, critic: bool, tmp_path: Path) -> None:
+    """A report shows them to be saved beside the data; what has no effect on the run would be refused."""
+    path = project(tmp_path, GOOD.replace("[train]", "[train]\nfeedback_batch_size = 4"))
+    config = load_config(path).with_overrides(optimizer=optimizer, critic=critic)
+    kept = json.loads(json.dumps(runs.describe(config, tmp_path / "run", {}, runs.Way())))["config"]
+    (tmp_path / "config.toml").write_text(as_toml(kept), encoding="utf-8")
+    again = load_config(path)
+    assert again.resolved() == config.resolved()
 
 
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:

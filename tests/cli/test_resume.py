@@ -568,7 +568,8 @@ def test_limits_in_calls_and_tokens_are_raised_by_options_as_well(
 def test_a_run_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
     """--controls, --no-feedback and --no-critic are no less a part of it than the config."""
     for options in (("--controls",), ("--no-feedback",), ("--no-critic",)):
-        folder, whole, path = small(), tmp_path / f"whole{options[0]}", tmp_path / f"run{options[0]}"
+        folder = small(("max_epochs = 1", "max_epochs = 1\nfeedback_batch_size = 3"))
+        whole, path = tmp_path / f"whole{options[0]}", tmp_path / f"run{options[0]}"
         cli("train", folder, *options, "--quiet", "--run-dir", whole)
         dying(50)
         assert killed(cli, "train", folder, *options, "--run-dir", path)

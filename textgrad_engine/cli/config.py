@@ -16,7 +16,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
-from textgrad_engine.cli.config_checks import CHECKS
+from textgrad_engine.cli.config_checks import CHECKS, idle_keys
 from textgrad_engine.cli.config_errors import problems_of, table_of
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.optimizers import AnyOptimizer, BaseSettings, TGDSettings, settings_for
@@ -299,7 +299,7 @@ class Config(Section):
         optimizer: str | None = None,
         critic: bool = True,
     ) -> Self:
-        """A copy with what the command line says; None leaves the file's value.
+        """A copy with what the command line says; None leaves the file's value, if it means something to the copy.
 
         Args:
             model: does every role, also those that the file gives to another model.
@@ -323,8 +323,11 @@ class Config(Section):
         if optimizer not in (None, self.optimizer.name):
             values["optimizer"] = _of_another(values["optimizer"], optimizer)
         if not critic:
-            values["train"] = {**values["train"], "critic": False}
+            values["train"]["critic"] = False
         try:
+            changed = type(self).of(values, self._path)
+            for table, key, _ in idle_keys(changed):
+                values[table].pop(key, None)
             changed = type(self).of(values, self._path)
         except ConfigError as error:
             given = not critic or any(value is not None for value in (model, base_url, price, seed, optimizer)) or said

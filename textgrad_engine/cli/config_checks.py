@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from textgrad_engine.cli.config_errors import quoted, table_of
@@ -255,63 +255,67 @@ def _check_optimizer(config: Config) -> None:
             config.fail(f"[optimizer] name = {own.name!r}: {error}", "optimizer", "name")
 
 
+Idle: TypeAlias = tuple[str, str, str]
+"""A table, a key in it that has no effect on a run of the config, and what is said of it where it is in the file."""
+
 _MODES_OF = {"max_edits": ("patch",), "schedule": ("patch",), "momentum": ("rewrite", "patch")}
 """The ways to write new texts to which a key of [optimizer] means something."""
 
 
-def _check_modes(config: Config) -> None:
+def idle_keys(config: Config) -> Iterator[Idle]:
+    """The keys without effect: refused in a file, and not written down as what a run was set to."""
+    yield from _idle_in_mode(config)
+    yield from _idle_in_search(config)
+    yield from _idle_without_critic(config)
+
+
+def _idle_in_mode(config: Config) -> Iterator[Idle]:
     """Who writes a text anew makes no edits, and who asks nobody shows nothing."""
     mode = config.optimizer.way
     for key, modes in _MODES_OF.items():
-        if mode is not None and mode not in modes and config.has_line("optimizer", key):
+        if mode is not None and mode not in modes:
             others = " or ".join(f'"{each}"' for each in modes)
-            config.fail(
-                f'[optimizer] {key} means nothing with mode = "{mode}"; take it out, or write mode = {others}',
-                "optimizer",
-                key,
-            )
+            yield "optimizer", key, f'means nothing with mode = "{mode}"; take it out, or write mode = {others}'
 
 
-def _check_train(config: Config) -> None:
-    """What a search does otherwise by itself, so that nothing in the file is without effect."""
+def _idle_in_search(config: Config) -> Iterator[Idle]:
+    """What a search does otherwise by itself."""
     if config.optimizer.name == "TGD" or isinstance(config.optimizer, OwnSettings):
         return
     has = type(config.optimizer).model_fields
     for key in ("max_epochs", "batch_size", "feedback_batch_size"):
-        if config.has_line("train", key):
-            instead = f"set {key} in [optimizer]" if key in has else "limit [train] max_steps, or a [budget]"
-            config.fail(
-                f"[train] {key} means nothing to {config.optimizer.name}, which draws its own minibatches and ends by "
-                f"itself; take it out; {instead}",
-                "train",
-                key,
-            )
+        instead = f"set {key} in [optimizer]" if key in has else "limit [train] max_steps, or a [budget]"
+        who = f"{config.optimizer.name}, which draws its own minibatches and ends by itself"
+        yield "train", key, f"means nothing to {who}; take it out; {instead}"
+
+
+def _idle_without_critic(config: Config) -> Iterator[Idle]:
+    """How a critic is asked, where none is."""
+    if not config.train.critic:
+        for table, key in (
+            ("train", "feedback_batch_size"),
+            ("train", "feedback_images"),
+            ("optimizer", "feedback_batch_size"),
+        ):
+            yield table, key, "means nothing where [train] critic = false has no critic asked; take it out"
+
+
+def _check_idle(config: Config) -> None:
+    """Nothing in the file is without effect."""
+    for table, key, why in idle_keys(config):
+        if config.has_line(table, key):
+            config.fail(f"[{table}] {key} {why}", table, key)
 
 
 def _check_critic(config: Config) -> None:
-    """A setting of the critic is for who asks one."""
-    if config.train.critic:
-        return
+    """Whether there is one makes a difference."""
     own = config.optimizer
-    if not isinstance(own, OwnSettings) and "transforms" not in type(own).model_fields:
+    if not config.train.critic and not isinstance(own, OwnSettings) and "transforms" not in type(own).model_fields:
         config.fail(
             f"[train] critic = false (--no-critic) means nothing to {own.name}, which asks no critic; take it out",
             "train",
             "critic",
         )
-    if not config.has_line("train", "critic"):
-        return
-    for table, key in (
-        ("train", "feedback_batch_size"),
-        ("train", "feedback_images"),
-        ("optimizer", "feedback_batch_size"),
-    ):
-        if config.has_line(table, key):
-            config.fail(
-                f"[{table}] {key} means nothing where [train] critic = false has no critic asked; take it out",
-                table,
-                key,
-            )
 
 
 CHECKS: tuple[Callable[[Config], None], ...] = (
@@ -321,9 +325,8 @@ CHECKS: tuple[Callable[[Config], None], ...] = (
     _check_files,
     _check_metric,
     _check_program,
-    _check_train,
     _check_critic,
     _check_optimizer,
-    _check_modes,
+    _check_idle,
 )
 """Each takes a config, and raises a ConfigError where something in it does not go with the rest."""

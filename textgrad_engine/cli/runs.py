@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_checks import idle_keys
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
 from textgrad_engine.cli.settings import Budget, ModelPrice
@@ -99,13 +100,18 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         **asdict(way),
         **kept_of(splits),
         "looks_before": looks_at(splits.get("test"), path),
-        "config": _portable(_with_schema(config)),
+        "config": _portable(_in_effect(config)),
     }
 
 
-def _with_schema(config: Config) -> dict[str, Any]:
-    """The values of a config, a schema from a file in its place: what is asked later is to be what the run asked."""
+def _in_effect(config: Config) -> dict[str, Any]:
+    """The values of a config without those that mean nothing to the run: as a file, they would be refused.
+
+    A schema from a file is in its place, as what is asked later is to be what the run asked.
+    """
     values = config.model_dump(mode="json", by_alias=True)
+    for table, key, _ in idle_keys(config):
+        values[table].pop(key, None)
     if (schema := config.schema_of_file()) is not None:
         values["program"]["response_format"] = schema
     return values
