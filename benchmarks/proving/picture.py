@@ -35,8 +35,8 @@ _TITLES: dict[Axis, str] = {"tokens": "tokens", "waits": "time, in answers"}
 def picture(runs: Sequence[Run], own: Sequence[str] = (), strong: str = "") -> str:
     """An SVG with a row for each task: medians over seeds of the way gone, by tokens and by time (logarithmic).
 
-    Of a system with several settings the one is drawn that goes farthest in the mean. Where some have a wall time, the
-    wait alone of others is not drawn beside it.
+    Of a system with several settings the one is drawn that goes farthest in the mean, and of the strong one its own.
+    Where some have a wall time, the wait alone of others is not drawn beside it.
 
     Args:
         runs: the runs.
@@ -44,7 +44,7 @@ def picture(runs: Sequence[Run], own: Sequence[str] = (), strong: str = "") -> s
         strong: the name of the one with the thick line.
     """
     tasks = list(dict.fromkeys(run.task for run in runs))
-    names = _best(runs)
+    names = _best(runs, strong)
     styles = {}
     for place, name in enumerate(names):
         dash = _DASHES[0 if name in own else 1 + place % 2]
@@ -71,13 +71,13 @@ def picture(runs: Sequence[Run], own: Sequence[str] = (), strong: str = "") -> s
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _best(runs: Sequence[Run]) -> list[str]:
-    """The best setting of each system; what stands before a comma in a name is the system."""
+def _best(runs: Sequence[Run], strong: str) -> list[str]:
+    """The best setting of each system, the strong one as it is; what stands before a comma in a name is the system."""
     ways: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(run.optimizer for run in runs):
         mean = statistics.mean(run.way for run in runs if run.optimizer == name)
         ways.setdefault(name.partition(",")[0], {})[name] = mean
-    return [max(settings, key=settings.__getitem__) for settings in ways.values()]
+    return [strong if strong in settings else max(settings, key=settings.__getitem__) for settings in ways.values()]
 
 
 def _panel(
