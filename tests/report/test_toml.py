@@ -28,3 +28,10 @@ def test_it_is_read_back(values: dict[str, Any]) -> None:
 def test_what_is_null_is_left_out() -> None:
     """TOML has no null, and a table of nulls is no table."""
     assert as_toml({"a": None, "b": {"c": None}, "d": [{"e": None, "f": 1}]}) == "d = [{ f = 1 }]"
+
+
+def test_an_empty_table_further_in_is_read_back() -> None:
+    """It may be the schema of a field that takes anything; one of the first two levels is a setting that is not set."""
+    values = {"a": {"b": {"c": {}, "d": [{}, {"e": {}}]}}}
+    assert tomllib.loads(as_toml(values)) == values
+    assert as_toml({"a": {"b": {}, "c": 1}}) == "[a]\nc = 1"

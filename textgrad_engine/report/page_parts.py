@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -144,9 +145,11 @@ def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Mark
     made = f"textgrad_engine {version}" if version else "textgrad_engine, of a version that the folder does not name"
     flags = [*flags, *(["--no-feedback"] if setting_in(kept, "feedback") is False else [])]
     seed = config.get("seed")
+    form, config = _form_apart(config)
     settings = as_toml(config)
-    if len(settings) <= SHOWN_CONFIG:
+    if len(settings) + len(form) <= SHOWN_CONFIG:
         how: list[Inside] = ["Save the settings below as ", element("code", "config.toml"), " beside the data"]
+        how += [", the form of the answers as ", element("code", FORM_FILE), " beside them"] if form else []
     else:
         how = ["The settings are too long for a page: run the config that the run was made from, or make one of "]
         how += [element("code", "config.json"), " in the run folder, save it beside the data"]
@@ -162,3 +165,25 @@ def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Mark
         rows = [[split, str(setting_in(config, "data", split)), str(digest)] for split, digest in digests.items()]
         yield table("The data", ["split", "file", "digest of the examples"], rows, strong=-1)
     yield element("details", element("summary", "The settings"), element("pre", data(settings, SHOWN_CONFIG)))
+    if form:
+        shown = element("pre", data(form, SHOWN_CONFIG))
+        yield element("details", element("summary", "The form of the answers"), shown)
+
+
+FORM_FILE = "answer.json"
+"""What a form of the answers is called that has null in it, which is in no TOML."""
+
+
+def _form_apart(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The form of the answers as JSON, and the settings that name its file; "" where they can hold it themselves."""
+    schema = setting_in(config, "program", "response_format")
+    if not isinstance(schema, Mapping) or not _has_null(schema):
+        return "", config
+    named = {**config, "program": {**config["program"], "response_format": FORM_FILE}}
+    return json.dumps(schema, indent=2, ensure_ascii=False), named
+
+
+def _has_null(value: Any) -> bool:
+    """Whether null is somewhere in a JSON value."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return value is None or any(map(_has_null, inside))
