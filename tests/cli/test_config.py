@@ -267,6 +267,10 @@ PROBLEMS = {
         GOOD.replace("openai/gpt-5-mini", "openai/gpt-4.1") + "[models.prices.gpt-4.1]\ninput = 1\noutput = 2\n",
         r"a name with dots stands in quotes: \[models\.prices\.\"gpt-4\.1\"\]",
     ),
+    "price of a name that is no bare key": (
+        GOOD + '[models.prices]\n"modèle" = 0.4\n',
+        r":31: \[models\.prices\] .* is a table; write \[models\.prices\.\"modèle\"\]",
+    ),
     "a number for a price": (
         GOOD + '[models.prices]\n"openai/gpt-5-mini" = 0.4\n',
         r":31: \[models\.prices\] .* is a table; write \[models\.prices\.\"openai/gpt-5-mini\"\]",

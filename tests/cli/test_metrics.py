@@ -157,6 +157,13 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
         [('field = "label"\nweight = 3\n', "")],
         r":12: \[\[metric\]\] exact_match compares the whole answer, and that is JSON.*such as field = \"why\"",
     ),
+    "the whole of what is JSON with quotes in its names": (
+        [
+            ('field = "label"\nweight = 3\n', ""),
+            ('"routing.json"', """{ type = "object", properties = { 'say "it"' = { type = "string" } } }"""),
+        ],
+        r""":12: .*such as field = "say \\"it\\"\"$""",
+    ),
     "a field of what is no JSON": (
         [NO_FORM, ONE, NO_SECOND],
         r":12: \[metric\] field = 'label' is read of an answer that is JSON, and no \[program\] response_format",
@@ -201,7 +208,7 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
     ),
     "the target of one": (
         [NO_SECOND, ("[[metric]]", "[metric]"), ("weight = 3", 'target = "label"')],
-        r":14: \[metric\] target is for one of several metrics; write \[data\] target = label instead",
+        r":14: \[metric\] target is for one of several metrics; write \[data\] target = \"label\" instead",
     ),
     "a target column that is shown": (
         [("weight = 3", 'target = "mail"')],

@@ -96,6 +96,14 @@ PROBLEMS = {
     ),
     "a setting of TGD's where none is named": ('mode = "patch"\nlanes = 3', r"has no key 'lanes' for TGD, which has"),
     "a setting of [train]": ('name = "OPRO"\npatience = 3', r"has no key 'patience'; it belongs in \[train\]"),
+    "a setting of [train] that this search has not": (
+        'name = "OPRO"\nbatch_size = 3',
+        r"has no key 'batch_size' for OPRO, which has max_tokens, ",
+    ),
+    "a setting of another optimizer that reads like one of its own": (
+        'name = "OPRO"\nmax_edits = 3',
+        r"has no key 'max_edits' for OPRO, which has max_tokens, ",
+    ),
     "a number out of range": ('name = "OPRO"\nrounds = 0', r"\[optimizer\] rounds = 0: should be greater than 0"),
     "a word that is none of the choices": (
         'name = "BeamSearch"\nselection = "uct"',
@@ -149,6 +157,13 @@ def test_what_a_search_does_by_itself_is_refused_in_train(small: Any, key: str, 
     with pytest.raises(ConfigError, match=rf"\[train\] {key} means nothing to PatchSearch") as caught:
         load_config(folder)
     assert instead in str(caught.value)
+
+
+def test_what_a_search_has_nowhere_is_only_to_be_taken_out(small: Any) -> None:
+    """A limit of steps is nothing instead of a batch size."""
+    folder = with_optimizer(small, 'name = "OPRO"', train="batch_size = 3\n")
+    with pytest.raises(ConfigError, match=r"\[train\] batch_size means nothing to OPRO.*; take it out$"):
+        load_config(folder)
 
 
 @pytest.mark.parametrize("name", ["OPRO", "BootstrapDemos", "RandomSearch"])

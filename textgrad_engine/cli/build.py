@@ -12,7 +12,6 @@ from pydantic import SecretStr
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.config_errors import quoted
 from textgrad_engine.cli.contracts import check_shared, make_contracts
 from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import Metric as ConfigMetric
@@ -33,6 +32,7 @@ from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Parameter, Weighted
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.report.toml import toml_key
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.events import Callback
@@ -270,8 +270,8 @@ def _headers(config: Config) -> dict[str, str | SecretStr]:
         found[name] = SecretStr(os.environ.get(value["env"], "").strip())
         if problem := problem_of_value(found[name]):
             config.fail(
-                f"[models.headers] {quoted(name)} {problem}: it is what the environment variable {value['env']} holds; "
-                "set that, or take the header out",
+                f"[models.headers] {toml_key(name)} {problem}: it is what the environment variable {value['env']} "
+                "holds; set that, or take the header out",
                 "models",
                 "headers",
                 name,
@@ -299,13 +299,13 @@ def check_prices(config: Config, roles: dict[str, Model], option: float | None) 
             name = next(name for role, name in names.items() if roles[role] is model)
             if option is not None:
                 others = len(set(names.values())) > 1
-                each = f", or as [models.prices.{quoted(name)}] in the config" if others else ""
+                each = f", or as [models.prices.{toml_key(name)}] in the config" if others else ""
                 raise ConfigError(
                     f"--budget {option:g}: {problem}; state it with --price input=0.4,output=1.6, dollars per million "
                     f"tokens{each}, or limit calls or tokens with --budget-calls or --budget-tokens instead"
                 )
             config.fail(
-                f"[budget] dollars: {problem}; state it, as [models.prices.{quoted(name)}] with input = 0.4 and "
+                f"[budget] dollars: {problem}; state it, as [models.prices.{toml_key(name)}] with input = 0.4 and "
                 "output = 1.6, dollars per million tokens, or limit calls or tokens there instead",
                 "budget",
                 "dollars",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from textgrad_engine.cli.config_errors import quoted, table_of
+from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
@@ -18,6 +18,7 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.llm.schema import as_list, follow
+from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 
 if TYPE_CHECKING:
@@ -132,7 +133,8 @@ def _check_metric(config: Config) -> None:
             config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
         if metric.target is not None and len(found) == 1:
             config.fail(
-                f"{table} target is for one of several metrics; write [data] target = {quoted(metric.target)} instead",
+                f"{table} target is for one of several metrics; write [data] target = {toml_value(metric.target)} "
+                "instead",
                 *where,
                 "target",
             )
@@ -156,7 +158,7 @@ def _check_field(config: Config, where: Keys, metric: Metric) -> None:
             config.fail(f"{table} default stands for a field, and there is none; add field, or take it out", *where)
         if form is not None and metric.kind == "exact_match":
             fields = list(form.json_schema.get("properties", {}))
-            such = f', such as field = "{fields[0]}"' if fields else ""
+            such = f", such as field = {toml_value(fields[0])}" if fields else ""
             config.fail(
                 f"{table} exact_match compares the whole answer, and that is JSON, by [program] response_format; name "
                 f"the field that is compared{such}",
@@ -224,7 +226,7 @@ def _check_prices(config: Config) -> None:
         if name not in names:
             asked = ", ".join(dict.fromkeys(names))
             config.fail(
-                f"[models.prices.{quoted(name)}] is no model of this config, which asks {asked}"
+                f"[models.prices.{toml_key(name)}] is no model of this config, which asks {asked}"
                 f"{suggest(name, names) or '; take it out; that of a --model is stated by --price'}",
                 "models",
                 "prices",
@@ -242,7 +244,7 @@ def _check_headers(config: Config) -> None:
         if not problem and (other := seen.setdefault(name.lower(), name)) != name:
             problem = f"is there as {other} already; names of headers do not differ in case"
         if problem:
-            config.fail(f"[models.headers] {quoted(name)} {problem}", "models", "headers", name)
+            config.fail(f"[models.headers] {toml_key(name)} {problem}", "models", "headers", name)
 
 
 def _check_optimizer(config: Config) -> None:
@@ -280,13 +282,13 @@ def _idle_in_mode(config: Config) -> Iterator[Idle]:
 
 def _idle_in_search(config: Config) -> Iterator[Idle]:
     """What a search does otherwise by itself."""
-    if config.optimizer.name == "TGD" or isinstance(config.optimizer, OwnSettings):
-        return
     has = type(config.optimizer).model_fields
-    for key in ("max_epochs", "batch_size", "feedback_batch_size"):
-        instead = f"set {key} in [optimizer]" if key in has else "limit [train] max_steps, or a [budget]"
+    for key in config.optimizer.idle_in_train:
+        instead = f"; set {key} in [optimizer]" if key in has else ""
+        if key == "max_epochs":
+            instead = "; limit [train] max_steps, or a [budget]"
         who = f"{config.optimizer.name}, which draws its own minibatches and ends by itself"
-        yield "train", key, f"means nothing to {who}; take it out; {instead}"
+        yield "train", key, f"means nothing to {who}; take it out{instead}"
 
 
 def _idle_without_critic(config: Config) -> Iterator[Idle]:

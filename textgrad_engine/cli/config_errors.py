@@ -11,6 +11,7 @@ from pydantic import BaseModel, Tag, ValidationError
 
 from textgrad_engine.cli.settings import Section
 from textgrad_engine.data.dataset import suggest
+from textgrad_engine.report.toml import toml_key
 
 _QUOTED = r"'(\w+)'"
 """The words that a message of pydantic's names as possible values."""
@@ -74,13 +75,8 @@ def table_of(keys: Sequence[str | int]) -> str:
         >>> table_of(("models", "prices", "gpt-4.1")), table_of(("metric", 1))
         ('[models.prices."gpt-4.1"]', '[[metric]]')
     """
-    names = ".".join([quoted(key) for key in keys if isinstance(key, str)])
+    names = ".".join([toml_key(key) for key in keys if isinstance(key, str)])
     return f"[[{names}]]" if isinstance(keys[-1], int) else f"[{names}]"
-
-
-def quoted(key: str) -> str:
-    """A key as it stands in a file; names of prompts and models have dots in them."""
-    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
 def _keys_of(error: Any, root: type[BaseModel]) -> tuple[str | int, ...]:
@@ -136,14 +132,17 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
         what = f"{section} has no key {key!r}" if section else f"there is no key or table {key!r}"
         if loc[:2] in _NAMED and isinstance(error["input"], dict):
             return f'{what}; a name with dots stands in quotes: [{".".join(loc[:2])}."{".".join(loc[2:])}"]'
-        homes = [home for home, keys in names.items() if key in keys]
+        kinds = _kinds(root.model_fields[loc[0]].annotation) if tag else {}
+        idle = getattr(kinds.get(tag), "idle_in_train", ())
+        homes = [home for home, keys in names.items() if key in keys and not (home == "train" and key in idle)]
         if otherwise := _SET_OTHERWISE.get(tuple(loc)):
             return f"{what}; {otherwise}"
-        if near := suggest(key, known):
+        of_others = key in idle or (len(loc) == 2 and any(key in kind.model_fields for kind in kinds.values()))
+        if near := "" if of_others else suggest(key, known):  # what it resembles is something else
             return what + near
         if homes:
             return f"{what}; it belongs {f'in [{homes[0]}]' if homes[0] else 'above the first table'}"
-        if tag and len(set(_kinds(root.model_fields[loc[0]].annotation).values())) > 1:
+        if len(set(kinds.values())) > 1:
             return f"{what} for {tag}, which has {', '.join(known)}"
         return f"{what}; it knows {', '.join(known)}"
     value = error["input"]
@@ -151,7 +150,7 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
         named, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
         return f"{where} = {named!r}: should be one of {known}{suggest(named, re.findall(_QUOTED, known))}"
     if error["type"] == "model_type":
-        table = ".".join(map(quoted, loc))
+        table = ".".join(map(toml_key, loc))
         return f"{where} is a table; write [{table}] and its keys on lines of their own, got {value!r}"
     said = (
         error["msg"]

@@ -37,6 +37,8 @@ class BaseSettings(Section):
     """Those of its settings that a search without feedback has, too."""
     has_mode: ClassVar[bool] = False
     """Whether the optimizer itself has a mode; for others it stands for a proposer."""
+    idle_in_train: ClassVar[tuple[str, ...]] = ("max_epochs", "batch_size", "feedback_batch_size")
+    """The keys of [train] that mean nothing to a search."""
 
     max_tokens: Count | None = None
     constraints: list[str] | None = None
@@ -108,6 +110,7 @@ class TGDSettings(BaseSettings):
 
     of = TGD
     has_mode = True
+    idle_in_train = ()
     name: Literal["TGD"] = "TGD"
     max_edits: Count | None = None
     mode: Literal["patch", "rewrite"] | None = None
@@ -270,6 +273,7 @@ class OwnSettings(BaseSettings):
     model_config = ConfigDict(extra="allow")
 
     of = Optimizer
+    idle_in_train = ()
     name: str
     _factory: Callable[..., Any] | None = PrivateAttr(default=None)
 
