@@ -454,7 +454,9 @@ def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Path
         asked = ("eval", run, "--model", "m", "--base-url", server.base_url)
         first = cli(*asked, "--budget-calls", "40")
         assert first.exit_code == 3
-        assert "40 of 113 examples got a score; what was answered is on record" in " ".join(first.stderr.split())
+        said = " ".join(first.stderr.split())
+        assert "40 of 113 examples got a score; what was answered is on record: the same command with a larger" in said
+        assert said.endswith("with a larger --budget-calls goes on from there")
         again = cli(*asked, "--budget-calls", "40")
         assert (again.exit_code, server.requests) == (3, 40)
         assert "40 calls of before on record; only the rest is asked" in again.stderr

@@ -10,7 +10,8 @@ import pytest
 
 from textgrad_engine.cli import shrink as shrink_command
 from textgrad_engine.cli import shrinking
-from textgrad_engine.cli.keeping import ON_RECORD
+from textgrad_engine.cli.keeping import on_record
+from textgrad_engine.cli.settings import Budget
 from textgrad_engine.errors import RunError, Stopped
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.optim import NoCopying
@@ -193,10 +194,11 @@ def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, small: An
     assert not (path / "unfinished").exists()
     with LoopbackServer(TicketsModel(seed=0)) as server:
         asked = ("shrink", path, "--model", "m", "--base-url", server.base_url, *settings)
+        larger = on_record(Budget(calls=1))
         for number, limit in enumerate((10, 25, 40)):
             ended = cli(*asked, "--budget-calls", str(limit))
             assert (ended.exit_code, server.requests) == (3, limit)
-            said = "raise budget(calls=...)" if number == 0 else f"the budget was spent; {ON_RECORD}, with a larger one"
+            said = "raise budget(calls=...)" if number == 0 else f"the budget was spent; {larger}"
             assert said in " ".join(ended.stderr.split())
         assert cli(*asked).exit_code == 0
         assert server.requests == calls

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import completion, run_data
-from textgrad_engine.cli.evaluating import Asked, Done, carried_out, checked
+from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked
 from textgrad_engine.cli.evaluation_words import as_document, in_one_line, in_words, short_of
-from textgrad_engine.cli.keeping import ON_RECORD
+from textgrad_engine.cli.keeping import on_record
 from textgrad_engine.cli.options import (
     AddCache,
     BaseUrl,
@@ -123,7 +123,7 @@ def evaluate(
             write(in_one_line(subject, done, done.evaluation) if quiet else in_words(subject, done, done.evaluation))
     if done.kept is not None and done.ended is None:
         done_with(done.kept)
-    _end(done, len(task.dataset), at_least, not_worse)
+    _end(done, task, at_least, not_worse)
 
 
 def _subject(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) -> Subject:
@@ -140,7 +140,7 @@ def _subject(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) 
     return own
 
 
-def _end(done: Done, examples: int, at_least: float | None, not_worse: bool) -> None:
+def _end(done: Done, task: Task, at_least: float | None, not_worse: bool) -> None:
     """End the command with the exit code of what came of it.
 
     Raises:
@@ -160,6 +160,7 @@ def _end(done: Done, examples: int, at_least: float | None, not_worse: bool) -> 
     if spent and evaluation is None:
         raise ended
     answered = 0 if evaluation is None else len(evaluation.answered)
-    on_record = f"; {ON_RECORD}" if done.kept is not None else ""
-    complain(f"{ended if spent else 'interrupted'}; {answered} of {plural(examples, 'example')} got a score{on_record}")
+    kept = "" if done.kept is None else f"; {on_record(task.config.budget if spent else None)}"
+    examples = plural(len(task.dataset), "example")
+    complain(f"{ended if spent else 'interrupted'}; {answered} of {examples} got a score{kept}")
     raise typer.Exit(BUDGET_SPENT if spent else INTERRUPTED)

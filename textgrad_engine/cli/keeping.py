@@ -8,12 +8,26 @@ from typing import Any
 
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import say
+from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.way_on import LIMITS
 from textgrad_engine.llm.recording import Recording
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import Run, kept_calls
 
-ON_RECORD = "what was answered is on record: the same command goes on from there"
-"""What is said where one does not come to its end."""
+
+def on_record(spent: Budget | None = None) -> str:
+    """What is said where one does not come to its end.
+
+    Args:
+        spent: the limits that ended it, as what was answered counts in them; None where something else did.
+
+    Example:
+        >>> on_record(Budget(calls=20))
+        'what was answered is on record: the same command with a larger --budget-calls goes on from there'
+    """
+    raised = [option.split()[0] for name, option in LIMITS.items() if spent and getattr(spent, name) is not None]
+    larger = f" with a larger {' or '.join(raised)}" if raised else ""
+    return f"what was answered is on record: the same command{larger} goes on from there"
 
 
 @contextlib.contextmanager

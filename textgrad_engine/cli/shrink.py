@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from textgrad_engine.cli.keeping import ON_RECORD
+from textgrad_engine.cli.keeping import on_record
 from textgrad_engine.cli.options import (
     AddCache,
     BaseUrl,
@@ -104,7 +104,7 @@ def shrink(
             lanes=lanes,
         )
     except (Stopped, CallCancelled):
-        complain(message := f"interrupted: the prompt was not shrunk; {ON_RECORD}")
+        complain(message := f"interrupted: the prompt was not shrunk; {on_record()}")
         write_error(message, INTERRUPTED)
         raise typer.Exit(INTERRUPTED) from None
     about = _document(result, round(time.monotonic() - began, 3))
@@ -124,7 +124,7 @@ def shrink(
         what = "Nothing was left out; the prompt as it was" if result.after == result.before else "The short prompt"
         complain(f"{what} is in {place}")
         if result.ended == "budget":
-            complain(f"the budget was spent; {ON_RECORD}, with a larger one")
+            complain(f"the budget was spent; {on_record(task.config.budget)}")
     raise typer.Exit(BUDGET_SPENT if result.ended == "budget" else OK)
 
 

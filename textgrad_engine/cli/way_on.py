@@ -13,7 +13,7 @@ from textgrad_engine.store.files import typed, whole_of
 from textgrad_engine.store.folds import way_on_with
 from textgrad_engine.store.reader import Run, read_run
 
-_LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
+LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
 """The options for the limits of [budget]."""
 
 
@@ -74,9 +74,9 @@ def _way_on(run: Run) -> str:
 def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:
     """The options for the limits that a run had, that of which most was used first."""
     spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
-    own = {name: limit for name in _LIMITS if (limit := limits.get(name)) is not None}
+    own = {name: limit for name in LIMITS if (limit := limits.get(name)) is not None}
     shares = {name: spent[name] / limit if limit else math.inf for name, limit in own.items()}
-    return [_LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])]
+    return [LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])]
 
 
 def _answered(run: Run) -> bool:
