@@ -92,7 +92,8 @@ def test_twice_ends_at_once(small: Any, tmp_path: Path, optimizer: str) -> None:
     assert (process.returncode, stdout) == (130, ""), stderr
     assert stderr.strip() == (
         f"interrupted; what was paid for until then is in {run}, with the best prompt so far and without a "
-        f"result.json; `show {run}` prints what is known, and `textgrad-engine resume {run}` goes on with it"
+        f"result.json; `textgrad-engine show {run}` prints what is known, and `textgrad-engine resume {run}` goes on "
+        "with it"
     )
     assert (run / "best_prompt.txt").is_file()
     assert read_run(run).usage().calls == seed_scores

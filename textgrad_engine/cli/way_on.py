@@ -29,11 +29,12 @@ def begun(path: Path) -> bool:
 
 def left_in(path: Path) -> str:
     """What a run that was ended at once has left in its folder, in words."""
+    shown = f"`textgrad-engine show {typed(path)}` prints"
     if (path / "result.json").is_file():
-        return f"all of the run is in {path}, and `show {typed(path)}` prints the result"
+        return f"all of the run is in {path}, and {shown} the result"
     if (path / "fold-1" / "events.jsonl").is_file():
         again = f"`textgrad-engine resume {typed(path)}` goes on with it"
-        return f"what was paid for until then is in {path}; `show {typed(path)}` prints what is known, and {again}"
+        return f"what was paid for until then is in {path}; {shown} what is known, and {again}"
     if not (path / "events.jsonl").is_file():
         return f"nothing was asked, and there is no run in {path}"
     try:
@@ -44,7 +45,7 @@ def left_in(path: Path) -> str:
         return f"nothing was answered; {_way_on(run)}"
     return (
         f"what was paid for until then is in {path}, with the best prompt so far and without a result.json; "
-        f"`show {typed(path)}` prints what is known, and {_way_on(run)}"
+        f"{shown} what is known, and {_way_on(run)}"
     )
 
 
