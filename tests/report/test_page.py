@@ -329,13 +329,26 @@ def test_settings_are_copied_as_they_were(run_of: Any, result: TrainResult, text
     assert tomllib.loads(html.unescape(re.sub("<.*?>", "", settings[1])))["program"] == {"system": text}
 
 
+def test_settings_are_those_that_the_run_began_with(run_of: Any, result: TrainResult) -> None:
+    """Its prompt, whatever the file holds now; controls, also where it was killed before them; and where paths lead."""
+    program, data = {"system_file": "prompt.txt", "user": "{ticket}"}, {"train": "../data/train.jsonl"}
+    kept = {**CONFIG, "controls": True, "config": {**CONFIG["config"], "program": program, "data": data}}
+    markup = page_of(run_of(result, config=kept))
+    settings = re.search(r"The settings</summary><pre><bdi>(.*?)</bdi>", markup, re.DOTALL)
+    assert settings is not None
+    assert tomllib.loads(html.unescape(settings[1]))["program"] == {"system": result.seed["system"], "user": "{ticket}"}
+    text = Page(markup).text
+    assert "config.toml where the paths in it lead to the data and run the command" in text
+    assert "textgrad-engine train config.toml --controls" in text
+
+
 def test_a_form_that_no_toml_can_say_is_a_file_of_its_own(run_of: Any, result: TrainResult) -> None:
     """TOML has no null: the settings name the file, and the page says to save it, too."""
     schema = {"type": "object", "properties": {"why": {"enum": ["a", None], "default": None}, "more": {}}}
     program = {**CONFIG["config"]["program"], "response_format": schema}
     markup = page_of(run_of(result, config={**CONFIG, "config": {**CONFIG["config"], "program": program}}))
     text = Page(markup).text
-    assert "as config.toml beside the data, the form of the answers as answer.json beside them and run" in text
+    assert "as config.toml beside the data, the form of the answers as answer.json beside it and run" in text
     found = re.findall(r"</summary><pre><bdi>(.*?)</bdi>", markup, re.DOTALL)
     settings, form = (html.unescape(each) for each in found[-2:])
     assert tomllib.loads(settings)["program"]["response_format"] == "answer.json"

@@ -44,7 +44,8 @@ def page_of_folds(folds: Folds) -> str:
     name, found = folds.path.resolve().name, folds.found
     head = headline_of(folds)
     style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
-    flags = [f"--folds {folds.folds}", *(["--controls"] if any(each.controls for each in found.runs) else [])]
+    seed = next((run.seed for run in folds.runs.values()), {})
+    controls = any(each.controls for each in found.runs)
     kept = None if folds.config is None else {**folds.config, "digests": {}}  # that of each run are of its part only
     body = [
         element("header", *_header(folds, name, head)),
@@ -56,7 +57,7 @@ def page_of_folds(folds: Folds) -> str:
             *_changes(found),
             *section("Beside controls", _controls(found)),
             *section("Cost", _cost(folds)),
-            *section("How to run it again", again(kept, flags)),
+            *section("How to run it again", again(kept, seed, f"--folds {folds.folds}", controls=controls)),
         ),
         element("footer", "Made by ", element("code", "textgrad-engine report"), " from the folder ", name_of(name)),
     ]

@@ -54,7 +54,6 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
     result = run.result or so_far(run)
     view = view_of(result, openings, run.looks_before)
     ended = headline(run)
-    flags = ["--controls"] if result.controls is not None else []
     style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
     body = [
         element("header", *_header(run, name, remark, view, result)),
@@ -69,7 +68,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
             *section("Score against length", _front(result)),
             *section("Cost", _cost(view, run.result is not None)),
             *section("What the tools gave", _tools(tools_of(run.tools()))),
-            *section("How to run it again", again(run.config, flags)),
+            *section("How to run it again", again(run.config, run.seed, controls=result.controls is not None)),
         ),
         element(
             "footer", "Made by ", element("code", "textgrad-engine report"), " from the run folder ", name_of(name)

@@ -127,12 +127,16 @@ def metrics(parts: Parts | None) -> Iterator[Markup]:
         yield table(parts_title(parts), parts.heads, parts.rows, strong=-1)
 
 
-def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Markup]:
+def again(
+    kept: Mapping[str, Any] | None, seed_texts: Mapping[str, str], *flags: str, controls: bool
+) -> Iterator[Markup]:
     """How to run it again.
 
     Args:
         kept: what ``config.json`` says; None for a run from Python.
-        flags: options of `train` that the run was made with.
+        seed_texts: the texts that it began with, by name: a file that held one may have been changed since.
+        flags: options of `train` that the run was made with, besides those that `kept` tells.
+        controls: whether there are results of controls, as older folders do not keep whether they were asked for.
     """
     config, version, digests = (setting_in(kept, key) for key in ("config", "version", "digests"))
     if not isinstance(config, Mapping):
@@ -143,16 +147,17 @@ def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Mark
         )
         return
     made = f"textgrad_engine {version}" if version else "textgrad_engine, of a version that the folder does not name"
-    flags = [*flags, *(["--no-feedback"] if setting_in(kept, "feedback") is False else [])]
+    options = [*flags, *(["--controls"] if controls or setting_in(kept, "controls") is True else [])]
+    options += ["--no-feedback"] if setting_in(kept, "feedback") is False else []
     seed = config.get("seed")
-    form, config = _form_apart(config)
+    form, config = _form_apart(_with_its_text(config, seed_texts))
     settings = as_toml(config)
     if len(settings) + len(form) <= SHOWN_CONFIG:
-        how: list[Inside] = ["Save the settings below as ", element("code", "config.toml"), " beside the data"]
-        how += [", the form of the answers as ", element("code", FORM_FILE), " beside them"] if form else []
+        how: list[Inside] = ["Save the settings below as ", element("code", "config.toml"), _place(config)]
+        how += [", the form of the answers as ", element("code", FORM_FILE), " beside it"] if form else []
     else:
         how = ["The settings are too long for a page: run the config that the run was made from, or make one of "]
-        how += [element("code", "config.json"), " in the run folder, save it beside the data"]
+        how += [element("code", "config.json"), " in the run folder, save it", _place(config)]
     yield element(
         "p",
         *how,
@@ -160,7 +165,7 @@ def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Mark
         name_of(made),
         f" and seed {seed}. A model that answers at random answers otherwise the next time.",
     )
-    yield element("pre", " ".join(["textgrad-engine train config.toml", *flags]), class_="command")
+    yield element("pre", " ".join(["textgrad-engine train config.toml", *options]), class_="command")
     if isinstance(digests, Mapping) and digests:
         rows = [[split, str(setting_in(config, "data", split)), str(digest)] for split, digest in digests.items()]
         yield table("The data", ["split", "file", "digest of the examples"], rows, strong=-1)
@@ -172,6 +177,20 @@ def again(kept: Mapping[str, Any] | None, flags: Sequence[str]) -> Iterator[Mark
 
 FORM_FILE = "answer.json"
 """What a form of the answers is called that has null in it, which is in no TOML."""
+
+
+def _place(config: Mapping[str, Any]) -> str:
+    """Where settings are to be saved, as the paths in them count from there."""
+    files = [setting_in(config, "data", split) for split in ("train", "val", "test")]
+    beside = all("/" not in file for file in files if isinstance(file, str))
+    return " beside the data" if beside else " where the paths in it lead to the data"
+
+
+def _with_its_text(config: Mapping[str, Any], seed_texts: Mapping[str, str]) -> Mapping[str, Any]:
+    """The settings with the prompt that a run began with, where they name its file."""
+    if setting_in(config, "program", "system_file") is None or "system" not in seed_texts:
+        return config
+    return {**config, "program": {**config["program"], "system_file": None, "system": seed_texts["system"]}}
 
 
 def _form_apart(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
