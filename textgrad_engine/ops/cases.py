@@ -233,7 +233,9 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     )
 
 
-def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, show: Show = not_shown) -> View:
+def view_of(
+    case: Case, values: list[Any], answer: Any, feedback: list[Any], *, show: Show = not_shown, of: Part | None = None
+) -> View:
     """A call as the critic sees it.
 
     Args:
@@ -242,6 +244,7 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
         answer: its answer.
         feedback: the feedback on that.
         show: what stands for an image in a message.
+        of: tags stand around this input alone; None for all that are asked about.
     """
     said, scores = [], []
     told: list[tuple[str, Source]] = []
@@ -264,5 +267,6 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
         beside = [value for value in values if isinstance(value, str)]
         values = values.copy()
         for at, key in marks:
-            values[at] = fences.mark(str(values[at]), key, beside)
+            if of is None or key == of.key:
+                values[at] = fences.mark(str(values[at]), key, beside)
     return View(case.questions.heads, case.plan.texts(values, show), str(answer), said, scores)

@@ -63,7 +63,7 @@ def _words(prompt: templates.Prompt, place: str) -> str:
 def said_of_in_words(feedback: Variable) -> str:
     """What stands before a piece of feedback: for how much of the score it counts, and of what it was said."""
     source = feedback.source
-    shares = () if source is None else source.shares
+    shares = () if source is None or source.case else source.shares  # a case says it of each thing that was said
     return (_share_words(templates.load("share_of_score"), shares) if shares else "") + place_in_words(feedback)
 
 

@@ -65,9 +65,15 @@ def item_of(feedback: Variable) -> FeedbackItem:
 
 def _said_of_answer(source: Source) -> Iterator[str]:
     """What was said of the answer of a case; where that is the case of a later call, what was said of its answer."""
-    for item in source.because:
+    waiting = list(reversed(source.because))
+    seen: set[int] = set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:  # it was said on several ways
+            continue
+        seen.add(id(item))
         if item.source is not None and item.source.case:
-            yield from _said_of_answer(item.source)
+            waiting += reversed(item.source.because)
         else:
             yield str(item.data).strip()
 
