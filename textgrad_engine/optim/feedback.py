@@ -88,6 +88,8 @@ def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackIt
     first, *others = items
     said = first.text if text is None else text
     about = first.about if said.startswith(first.about) else ""
+    if said != first.text:  # words for cases are no case
+        first = replace(first, case=False, said="")
     if not others:
         return replace(first, text=said, about=about)
     members = (first, *others)
@@ -99,5 +101,6 @@ def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackIt
         scores=tuple(score for item in members for score in item.scores),
         direct=all(item.direct for item in members),
         about=about,
-        case=all(item.case for item in members),
+        case=first.case,
+        said=first.said,
     )
