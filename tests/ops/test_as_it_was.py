@@ -132,6 +132,42 @@ def test_a_text_that_is_a_message_and_a_part_of_another_is_not_taken_for_the_oth
     assert f"user message (this text is a part of it):\n{fence('Also: Be brief. Thanks.', 'message')}" in feedback
 
 
+def test_an_answer_that_is_the_next_message_is_shown_once() -> None:
+    prompt = wanting("Rules.")
+    with ops.critic(None):
+        draft = ops.chat_completion(answering("a long draft"), [{"role": "system", "content": prompt}])
+        ops.chat_completion(answering(), [{"role": "user", "content": draft}]).backward("No.")
+    (feedback,) = said(prompt)
+    assert feedback.count("a long draft") == 1
+    assert "user message (the text that this is feedback on):\nthe answer above\n" in feedback
+
+
+def test_a_part_of_one_message_that_is_the_whole_of_another_has_no_tags_there() -> None:
+    style = wanting("Be brief.")
+    messages = [{"role": "system", "content": ["Also: ", style]}, {"role": "user", "content": style}]
+    with ops.critic(None):
+        ops.chat_completion(answering(), messages).backward("No.")
+    (feedback,) = said(style)
+    assert "system message (this text is a part of it, between tags <system-...>" in feedback
+    assert "user message: this text.\n" in feedback
+
+
+def test_under_a_transform_an_answer_is_not_taken_for_the_text() -> None:
+    """As without one: the nested case says of what it is feedback."""
+
+    def program(system: Variable, q: Any) -> Variable:
+        first = ops.chat_completion(None, [{"role": "system", "content": system}, {"role": "user", "content": q}])
+        return nn.ExactMatch()(ops.chat_completion(None, [{"role": "user", "content": ["So: ", first]}]), "Rome")
+
+    prompt = wanting("Rules.", "system prompt")
+    with tg.use_models(forward=answering()), ops.critic(None):
+        program(prompt, "a").backward()
+        looped = func.grad(program)(Variable("Rules.", role="system prompt"), "a")
+        mapped = func.vmap(func.grad(program), in_dims=(None, 0))(Variable("Rules."), ["a", "b"])
+    assert said(prompt)[0].count("the text that this is feedback on") == 1
+    assert str(looped) == said(prompt)[0] == str(ops.unbind(mapped)[0])
+
+
 def test_in_a_conversation_each_later_call_is_shown_once() -> None:
     """Each answer is in the messages of all later calls, so that case in case it would be twice as long each turn."""
     prompt = wanting("Rules.")
@@ -142,11 +178,11 @@ def test_in_a_conversation_each_later_call_is_shown_once() -> None:
         messages.append({"role": "assistant", "content": answer})
     with ops.critic(None):
         answer.backward("No.")
-    first = max(said(prompt), key=len)
+    (of_first,) = (each for each in prompt.grad if fence("answer 0", "answer") in str(each.data))
+    first = str(of_first.data)
     assert [first.count(f"The model's answer:\n{fence(f'answer {turn}', 'answer')}") for turn in range(12)] == [1] * 12
     assert first.count("No.") == 1
-    item = item_of(max(prompt.grad, key=lambda each: len(str(each.data))))
-    assert item.evidence.text == "No."
+    assert item_of(of_first).evidence.text == "No."
 
 
 def test_two_fields_of_an_answer_that_go_into_one_call_are_one_case() -> None:

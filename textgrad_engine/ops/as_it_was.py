@@ -12,7 +12,9 @@ from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
+from textgrad_engine.autograd.graph import FunctionNode
 from textgrad_engine.ops.cases import Case, Part, view_of
+from textgrad_engine.ops.parts import without_repeat
 from textgrad_engine.ops.pass_on import Compute
 
 MOST_AFTER = 10_000
@@ -108,15 +110,16 @@ def _in_words(case: Case, part: Part, data: list[Any]) -> str:
     view = view_of(case, values, answer, feedback, of=part)
     if not view.feedback:
         return ""
-    variable = case.values[part.position]
     # Who rewrites a text has it before them, and what operations made of a text not.
-    before_them = not isinstance(variable, Variable) or variable.is_leaf
+    before_them = not isinstance(case.told_apart(part.position - len(case.values)).node, FunctionNode)
     own, mine = str(values[part.position]), f"`{part.key}`"
     messages = []
     for (role, keys), text in zip(view.heads, view.texts):
         place = ""
         if mine in keys.split(", "):
-            place = "part" if part.shown == "message" and text != own else part.shown
+            place = part.shown
+            if place != "beside" and (text == own or place == "message"):  # tags stand where it is first, or nowhere
+                place = "message" if text == own else "part"
         messages.append({"role": role, "text": text, "place": place})
     return templates.load("case").render(
         messages=messages,
@@ -124,6 +127,6 @@ def _in_words(case: Case, part: Part, data: list[Any]) -> str:
         shown=not before_them,
         tag=part.key,
         answer=view.answer,
-        feedback=view.feedback,
+        feedback=[without_repeat(said, view.answer, "answer", "message") for said in view.feedback],
         left_out=left_out,
     )
