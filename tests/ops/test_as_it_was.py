@@ -122,6 +122,26 @@ def test_what_operations_made_of_a_text_is_shown() -> None:
     assert f"user message (the text that this is feedback on):\n{fence('Oslo', 'message')}" in feedback
 
 
+def test_cases_of_what_code_made_of_a_text_are_cases_of_it() -> None:
+    """One piece of feedback tells of several calls, and an optimizer is told what to do with cases all the same."""
+    prompt = wanting("be kind")
+    with ops.critic(None):
+        rules = ops.straight_through(prompt.data.upper(), prompt, role="parsed rules")
+        both = [
+            ops.chat_completion(
+                answering(), [{"role": "system", "content": rules}, {"role": "user", "content": question}]
+            )
+            for question in "ab"
+        ]
+        tg.backward([nn.ExactMatch()(answer, "Rome") for answer in both])
+    (feedback,) = prompt.grad
+    item = item_of(feedback)
+    assert (item.case, item.answer) == (True, "")
+    assert item.evidence.text.startswith("The answer is wrong. Expected exactly:\nRome")
+    assert item.text.count("BE KIND") == 1
+    assert item.text.count("(the text that this is feedback on):\nthe outcome above") == 2
+
+
 def test_a_text_that_is_a_message_and_a_part_of_another_is_not_taken_for_the_other() -> None:
     style = wanting("Be brief.", "style")
     messages = [{"role": "system", "content": style}, {"role": "user", "content": ["Also: ", style, " Thanks."]}]
