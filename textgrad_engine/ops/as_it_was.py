@@ -6,6 +6,7 @@ GEPA (arXiv 2507.19457) and Trace's OptoPrime (arXiv 2406.16218) do it like this
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.graph import FunctionNode
+from textgrad_engine.fences import fence
 from textgrad_engine.ops.cases import Case, Part, view_of
 from textgrad_engine.ops.parts import without_repeat
 from textgrad_engine.ops.pass_on import Compute
@@ -23,13 +25,16 @@ MOST_AFTER = 10_000
 Where each of three agents reads the answers of all, round after round, it would be three times as much in each round.
 """
 
+MOST_OF_MESSAGE = 4_000
+"""Characters that are shown of a message of a later call."""
+
 
 def as_it_was(case: Case, data: list[Any] | None) -> dict[int, Variable]:
     """For each input of a call that wants feedback the call itself, its answer, and what was said of that.
 
     Where nothing was said of the answer it is the empty text. An answer that several later calls were given, as in a
-    conversation, hears of each of them once, as far as there is room. Images are named and not shown, as an optimizer's
-    request has none; tools and the form of the answer are left out.
+    conversation, hears of each of them once, as far as there is room, and without the middle of long messages. Images
+    are named and not shown, as an optimizer's request has none; tools and the form of the answer are left out.
 
     Args:
         case: the call.
@@ -81,12 +86,31 @@ def _with_room(items: Sequence[Variable], texts: Sequence[Any]) -> tuple[list[An
     found, size, left_out = [], 0, 0
     for item, text in zip(items, texts):
         if text and _is_case(item):
+            text = _shortened(str(text))
             if size and size + len(text) > MOST_AFTER:
                 left_out += 1
                 text = ""
             size += len(text)
         found.append(text)
     return found, left_out
+
+
+def _shortened(case: str) -> str:
+    """The case of a later call without the middle of its long messages: a document may be in each call of a chain."""
+    found, at = [], 0
+    while (opened := _MESSAGE.search(case, at)) and (end := case.find(f"\n</{opened[1]}>", opened.end())) >= 0:
+        text = case[opened.end() : end]
+        found.append(case[at : opened.start()])
+        at = end + len(f"\n</{opened[1]}>")
+        if left_out := max(0, len(text) - MOST_OF_MESSAGE):
+            half = MOST_OF_MESSAGE // 2
+            found.append(fence(f"{text[:half]}\n[… {left_out:,} more characters …]\n{text[-half:]}", "message"))
+        else:
+            found.append(case[opened.start() : at])
+    return "".join([*found, case[at:]])
+
+
+_MESSAGE = re.compile(r"^<(message-[0-9a-f]{8})>\n", re.MULTILINE)
 
 
 def _is_case(item: Variable) -> bool:
