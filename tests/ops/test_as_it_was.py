@@ -153,12 +153,12 @@ def test_a_text_that_is_a_message_and_a_part_of_another_is_not_taken_for_the_oth
 
 
 def test_an_answer_that_is_the_next_message_is_shown_once() -> None:
-    prompt = wanting("Rules.")
+    prompt, text = wanting("Rules."), f"Begin. {'word ' * 1_000}"
     with ops.critic(None):
-        draft = ops.chat_completion(answering("a long draft"), [{"role": "system", "content": prompt}])
+        draft = ops.chat_completion(answering(text), [{"role": "system", "content": prompt}])
         ops.chat_completion(answering(), [{"role": "user", "content": draft}]).backward("No.")
     (feedback,) = said(prompt)
-    assert feedback.count("a long draft") == 1
+    assert feedback.count("Begin.") == 1
     assert "user message (the text that this is feedback on):\nthe answer above\n" in feedback
 
 

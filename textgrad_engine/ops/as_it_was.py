@@ -81,12 +81,18 @@ def _each_call_once(case: Case, data: list[Any] | None) -> tuple[Case, list[Any]
     return case, None if data is None else [*data[:2], [data[2][n] for n in kept]]
 
 
-def _with_room(items: Sequence[Variable], texts: Sequence[Any]) -> tuple[list[Any], int]:
-    """What is said of an answer, and how many of several cases that came of it are left out for want of room."""
+def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str) -> tuple[list[Any], int]:
+    """What is said of an answer, and how many of several cases that came of it are left out for want of room.
+
+    Args:
+        items: the feedback on the answer.
+        texts: what each of it says.
+        answer: the answer, which is shown above.
+    """
     found, size, left_out = [], 0, 0
     for item, text in zip(items, texts):
         if text and _is_case(item):
-            text = _shortened(str(text))
+            text = _shortened(without_repeat(str(text), answer, "answer", "message"))
             if size and size + len(text) > MOST_AFTER:
                 left_out += 1
                 text = ""
@@ -130,7 +136,7 @@ def _call_of(item: Variable) -> tuple[Any, ...]:
 
 def _in_words(case: Case, part: Part, data: list[Any]) -> str:
     values, answer, feedback = data
-    feedback, left_out = _with_room(case.feedback, feedback)
+    feedback, left_out = _with_room(case.feedback, feedback, str(answer))
     view = view_of(case, values, answer, feedback, of=part)
     if not view.feedback:
         return ""
@@ -151,6 +157,6 @@ def _in_words(case: Case, part: Part, data: list[Any]) -> str:
         shown=not before_them,
         tag=part.key,
         answer=view.answer,
-        feedback=[without_repeat(said, view.answer, "answer", "message") for said in view.feedback],
+        feedback=view.feedback,
         left_out=left_out,
     )
