@@ -543,11 +543,12 @@ def test_whether_it_is_worse_is_asked_only_where_that_can_be_told(cli: Any, run:
         assert "see --at-least" in result.stderr
     assert not (run / "evals.jsonl").exists()
     body = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    body["best_test"] = body["seed_test"] = None
-    (run / "result.json").write_text(json.dumps(body), encoding="utf-8")
-    result = cli("eval", run, "--not-worse")
-    assert result.exit_code == 2
-    assert "the run has no result on its test split" in " ".join(result.stderr.split())
+    for lost in ("best_test", "seed_test"):
+        body[lost] = None
+        (run / "result.json").write_text(json.dumps(body), encoding="utf-8")
+        result = cli("eval", run, "--not-worse")
+        assert result.exit_code == 2
+        assert "the run has no result of its best prompt on its test split" in " ".join(result.stderr.split())
 
 
 def test_of_what_was_ended_early_nothing_is_compared(cli: Any, run: Path) -> None:

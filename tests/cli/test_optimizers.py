@@ -174,6 +174,8 @@ def test_no_critic_is_refused_where_none_is_asked(small: Any, name: str) -> None
     plain = load_config(with_optimizer(small, f'name = "{name}"'))
     with pytest.raises(ConfigError, match=rf"\(--no-critic\) means nothing to {name}.*as changed on the command line"):
         plain.with_overrides(critic=False)
+    with pytest.raises(ConfigError, match=rf"\[train\] feedback_images means nothing to {name}, which asks no critic"):
+        load_config(with_optimizer(small, f'name = "{name}"', train="feedback_images = 2\n"))
 
 
 @pytest.mark.parametrize(

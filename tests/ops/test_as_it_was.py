@@ -78,6 +78,7 @@ def test_several_texts_of_one_call_are_each_told_where_they_stand() -> None:
     assert "user message (made from this text)" not in of_style
     assert "user message (this text is a part of it, between tags <user_2-...> that the model did not see):" in of_style
     assert ">Be brief.</user_2-" in of_style
+    assert fence("Also: Be brief. Thanks.", "message") in of_system
     assert all("Feedback on the answer:" in text and "No." in text for text in (of_system, of_template, of_style))
 
 
@@ -98,9 +99,141 @@ def test_in_a_chain_the_first_text_is_shown_what_came_of_its_answer() -> None:
     inner = of_first.partition("Feedback on the answer:\n")[2]
     assert fence("Two.", "message") in inner
     assert ">draft</q-" in inner
+    assert (
+        "(the text that this is feedback on is a part of it, between tags <q-...> that the model did not see)" in inner
+    )
+    assert "this text" not in inner
+    assert fence("draft", "message") in of_second
     assert fence("right", "expected") in inner
     item = item_of(first.system.grad[0])
     assert item.evidence.text.split("\n")[:2] == ["The answer is wrong. Expected exactly:", "right"]
+
+
+def test_what_operations_made_of_a_text_is_shown() -> None:
+    """An optimizer has the text itself before it, and neither what code put behind it nor the field that was read."""
+    prompt = wanting("Rules.")
+    with ops.critic(None):
+        found = ops.chat_completion(
+            answering('{"city": "Oslo"}'), [{"role": "system", "content": prompt + " In French."}]
+        )
+        ops.chat_completion(answering(), [{"role": "user", "content": ops.field(found, "city")}]).backward("No.")
+    (feedback,) = said(prompt)
+    assert f"system message (the text that this is feedback on):\n{fence('Rules. In French.', 'message')}" in feedback
+    assert f"user message (the text that this is feedback on):\n{fence('Oslo', 'message')}" in feedback
+
+
+def test_cases_of_what_code_made_of_a_text_are_cases_of_it() -> None:
+    """One piece of feedback tells of several calls, and an optimizer is told what to do with cases all the same."""
+    prompt = wanting("be kind")
+    with ops.critic(None):
+        rules = ops.straight_through(prompt.data.upper(), prompt, role="parsed rules")
+        both = [
+            ops.chat_completion(
+                answering(), [{"role": "system", "content": rules}, {"role": "user", "content": question}]
+            )
+            for question in "ab"
+        ]
+        tg.backward([nn.ExactMatch()(answer, "Rome") for answer in both])
+    (feedback,) = prompt.grad
+    item = item_of(feedback)
+    assert (item.case, item.answer) == (True, "")
+    assert item.evidence.text.startswith("The answer is wrong. Expected exactly:\nRome")
+    assert item.text.count("BE KIND") == 1
+    assert item.text.count("(the text that this is feedback on):\nthe outcome above") == 2
+
+
+def test_a_text_that_is_a_message_and_a_part_of_another_is_not_taken_for_the_other() -> None:
+    style = wanting("Be brief.", "style")
+    messages = [{"role": "system", "content": style}, {"role": "user", "content": ["Also: ", style, " Thanks."]}]
+    with ops.critic(None):
+        ops.chat_completion(answering(), messages).backward("No.")
+    (feedback,) = said(style)
+    assert feedback.count("message: this text.") == 1
+    assert f"user message (this text is a part of it):\n{fence('Also: Be brief. Thanks.', 'message')}" in feedback
+
+
+def test_an_answer_that_is_the_next_message_is_shown_once() -> None:
+    prompt, text = wanting("Rules."), f"Begin. {'word ' * 1_000}"
+    with ops.critic(None):
+        draft = ops.chat_completion(answering(text), [{"role": "system", "content": prompt}])
+        ops.chat_completion(answering(), [{"role": "user", "content": draft}]).backward("No.")
+    (feedback,) = said(prompt)
+    assert feedback.count("Begin.") == 1
+    assert "user message (the text that this is feedback on):\nthe answer above\n" in feedback
+
+
+def test_a_part_of_one_message_that_is_the_whole_of_another_has_no_tags_there() -> None:
+    style = wanting("Be brief.")
+    messages = [{"role": "system", "content": ["Also: ", style]}, {"role": "user", "content": style}]
+    with ops.critic(None):
+        ops.chat_completion(answering(), messages).backward("No.")
+    (feedback,) = said(style)
+    assert "system message (this text is a part of it, between tags <system-...>" in feedback
+    assert "user message: this text.\n" in feedback
+
+
+def test_under_a_transform_an_answer_is_not_taken_for_the_text() -> None:
+    """As without one: the nested case says of what it is feedback."""
+
+    def program(system: Variable, q: Any) -> Variable:
+        first = ops.chat_completion(None, [{"role": "system", "content": system}, {"role": "user", "content": q}])
+        return nn.ExactMatch()(ops.chat_completion(None, [{"role": "user", "content": ["So: ", first]}]), "Rome")
+
+    prompt = wanting("Rules.", "system prompt")
+    with tg.use_models(forward=answering()), ops.critic(None):
+        program(prompt, "a").backward()
+        looped = func.grad(program)(Variable("Rules.", role="system prompt"), "a")
+        mapped = func.vmap(func.grad(program), in_dims=(None, 0))(Variable("Rules."), ["a", "b"])
+    assert said(prompt)[0].count("the text that this is feedback on") == 1
+    assert str(looped) == said(prompt)[0] == str(ops.unbind(mapped)[0])
+
+
+def test_in_a_conversation_each_later_call_is_shown_once() -> None:
+    """Each answer is in the messages of all later calls, so that case in case it would be twice as long each turn."""
+    prompt = wanting("Rules.")
+    messages: list[dict[str, Any]] = [{"role": "system", "content": prompt}]
+    for turn in range(12):
+        messages.append({"role": "user", "content": f"Turn {turn}"})
+        answer = ops.chat_completion(answering(f"answer {turn}"), list(messages))
+        messages.append({"role": "assistant", "content": answer})
+    with ops.critic(None):
+        answer.backward("No.")
+    (of_first,) = (each for each in prompt.grad if fence("answer 0", "answer") in str(each.data))
+    first = str(of_first.data)
+    assert [first.count(f"The model's answer:\n{fence(f'answer {turn}', 'answer')}") for turn in range(12)] == [1] * 12
+    assert first.count("No.") == 1
+    assert item_of(of_first).evidence.text == "No."
+
+
+def test_two_fields_of_an_answer_that_go_into_one_call_are_one_case() -> None:
+    prompt = wanting("Rules.")
+    with ops.critic(None):
+        found = ops.chat_completion(answering('{"a": "x", "b": "y"}'), [{"role": "system", "content": prompt}])
+        both = [{"role": "user", "content": ["First: ", ops.field(found, "a"), " Then: ", ops.field(found, "b")]}]
+        ops.chat_completion(answering("end"), both).backward("No.")
+    assert said(prompt)[0].count(fence("end", "answer")) == 1
+
+
+def test_where_all_read_all_cases_are_left_out_for_want_of_room() -> None:
+    """Three agents who read each other's answers, round after round: it would be three times as long in each."""
+    prompts = [wanting(f"Agent {n}.") for n in range(3)]
+    answers: list[Any] = ["Begin."]
+    for number in range(6):
+        answers = [
+            ops.chat_completion(
+                answering(f"{prompt.data} says {number}"),
+                [{"role": "system", "content": prompt}, {"role": "user", "content": ["All said: ", *answers]}],
+            )
+            for prompt in prompts
+        ]
+    with ops.critic(None):
+        ops.chat_completion(answering(), [{"role": "user", "content": ["Vote: ", *answers]}]).backward("No.")
+    lengths = [len(text) for text in said(prompts[0])]
+    assert len(lengths) == 6
+    assert max(lengths) < 15_000
+    assert "Feedback on the answer, without 2 more cases that it led to, for want of room:" in max(
+        said(prompts[0]), key=len
+    )
 
 
 def test_an_optimizer_is_shown_the_answer_once_and_reports_name_what_was_said_of_it() -> None:
@@ -184,3 +317,49 @@ def test_a_tool_whose_answer_is_trained_hears_the_case() -> None:
         nn.ExactMatch()(outer(q="go"), "right").backward()
     assert fence("done", "answer") in said(outer.system)[0]
     assert f"The model's answer:\n{fence('a note', 'answer')}" in said(inner.system)[0]
+
+
+def test_a_document_that_each_call_of_a_chain_is_given_is_shown_whole_once() -> None:
+    """Else the case would be longer than any request of the program, and no optimizer might have room for it."""
+    document, prompt = f"Begin. {'word ' * 4_000}End.", wanting("Rules.")
+    with ops.critic(None):
+        answer: Any = "none"
+        for name in (prompt, "Second.", "Third."):
+            messages = [{"role": "system", "content": name}, {"role": "user", "content": ["{doc} So far: ", answer]}]
+            answer = ops.chat_completion(answering("so"), messages, {"doc": document})
+        answer.backward("No.")
+    (feedback,) = said(prompt)
+    assert feedback.count(document) == 1
+    assert feedback.count("Begin.") == feedback.count("End.") == 3
+    assert feedback.count("more characters …]") == 2
+    assert len(feedback) < len(document) + 12_000
+
+
+def test_what_looks_like_a_message_in_a_long_message_is_no_end_of_it() -> None:
+    """Tags that somebody wrote are text, closed or not."""
+    for hostile in (
+        "\n<message-0a1b2c3d>\n",
+        "\n<message-0a1b2c3d>\nx\n</message-0a1b2c3d>\n",
+        "\n</message-0a1b2c3d>",
+    ):
+        prompt, document = wanting("Rules."), hostile * 3_000
+        with ops.critic(None):
+            first = ops.chat_completion(answering("so"), [{"role": "system", "content": prompt}])
+            messages = [{"role": "user", "content": document}, {"role": "user", "content": ["So far: ", first]}]
+            ops.chat_completion(answering("end"), messages).backward("No.")
+        (feedback,) = said(prompt)
+        assert len(feedback) < 6_000
+        assert fence("end", "answer") in feedback
+
+
+def test_what_counts_for_how_much_is_said_of_what_was_said() -> None:
+    """Not once more of the case, which is no part of the score."""
+    program = nn.ChatCompletion("{q}", system=nn.Parameter("Rules."))
+    loss = nn.Weighted({"exact": nn.ExactMatch(), "again": nn.ExactMatch()})
+    with tg.use_models(forward=answering()), ops.critic(None):
+        loss(program(q="x"), "Rome").backward()
+    (feedback,) = program.system.grad
+    assert feedback.source is not None
+    assert feedback.source.shares
+    assert item_of(feedback).text.startswith("system message: this text.")
+    assert item_of(feedback).text.count("exact counts for 50%") == 1

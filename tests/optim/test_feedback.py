@@ -39,3 +39,13 @@ def test_joined_items_keep_everything_but_the_answers() -> None:
     assert joined([one, two], "c").text == "c"
     assert joined([two]) == two
     assert joined([two], "c") == FeedbackItem("c", 1, "said", ("t2",), (1.0,))
+
+
+def test_equal_cases_are_a_case_and_words_for_them_are_none() -> None:
+    """Reports name what was said of the answer; an optimizer is told to look for the lesson in cases alone."""
+    one = FeedbackItem("messages and an answer", 1, "", ("t1",), (0.0,), case=True, said="Expected Rome.")
+    both = joined([one, one])
+    assert (both.case, both.times, both.evidence.text) == (True, 2, "Expected Rome.")
+    for items in ([one], [one, one]):
+        merged = joined(items, "Name the capital.")
+        assert (merged.case, merged.evidence.text) == (False, "Name the capital.")

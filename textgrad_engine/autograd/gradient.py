@@ -282,7 +282,8 @@ def inherited(items: Items) -> Source | None:
     if len(items) == 1 or not sources:
         return sources[0] if sources else None
     places = {() if item.source is None else item.source.places for item in items}
-    return replace(Source.joined(sources, "hook", items), places=places.pop() if len(places) == 1 else ())
+    case = all(source.case for source in sources)
+    return replace(Source.joined(sources, "hook", items), places=places.pop() if len(places) == 1 else (), case=case)
 
 
 def in_words(gradient: Any) -> bool:

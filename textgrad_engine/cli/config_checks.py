@@ -300,6 +300,15 @@ def _idle_without_critic(config: Config) -> Iterator[Idle]:
             ("optimizer", "feedback_batch_size"),
         ):
             yield table, key, "means nothing where [train] critic = false has no critic asked; take it out"
+    elif not _hears_a_critic(config):
+        who = f"{config.optimizer.name}, which asks no critic"
+        yield "train", "feedback_images", f"means nothing to {who}; take it out"
+
+
+def _hears_a_critic(config: Config) -> bool:
+    """Whether the optimizer works from feedback, as far as is known of it."""
+    own = config.optimizer
+    return isinstance(own, OwnSettings) or "transforms" in type(own).model_fields
 
 
 def _check_idle(config: Config) -> None:
@@ -311,10 +320,10 @@ def _check_idle(config: Config) -> None:
 
 def _check_critic(config: Config) -> None:
     """Whether there is one makes a difference."""
-    own = config.optimizer
-    if not config.train.critic and not isinstance(own, OwnSettings) and "transforms" not in type(own).model_fields:
+    if not config.train.critic and not _hears_a_critic(config):
+        who = f"{config.optimizer.name}, which asks no critic"
         config.fail(
-            f"[train] critic = false (--no-critic) means nothing to {own.name}, which asks no critic; take it out",
+            f"[train] critic = false (--no-critic) means nothing to {who}; take it out",
             "train",
             "critic",
         )

@@ -6,19 +6,35 @@ GEPA (arXiv 2507.19457) and Trace's OptoPrime (arXiv 2406.16218) do it like this
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
+from textgrad_engine.autograd.graph import FunctionNode
+from textgrad_engine.fences import fence
 from textgrad_engine.ops.cases import Case, Part, view_of
+from textgrad_engine.ops.parts import without_repeat
 from textgrad_engine.ops.pass_on import Compute
+
+MOST_AFTER = 10_000
+"""Characters of the cases of several later calls that an answer was given to; what comes of one is shown whole.
+
+Where each of three agents reads the answers of all, round after round, it would be three times as much in each round.
+"""
+
+MOST_OF_MESSAGE = 4_000
+"""Characters that are shown of a message of a later call."""
 
 
 def as_it_was(case: Case, data: list[Any] | None) -> dict[int, Variable]:
     """For each input of a call that wants feedback the call itself, its answer, and what was said of that.
 
-    Where nothing was said of the answer it is the empty text. Images are named and not shown, as an optimizer's request
-    has none; tools and the form of the answer are left out.
+    Where nothing was said of the answer it is the empty text. An answer that several later calls were given, as in a
+    conversation, hears of each of them once, as far as there is room, and without the middle of long messages. Images
+    are named and not shown, as an optimizer's request has none; tools and the form of the answer are left out.
 
     Args:
         case: the call.
@@ -27,6 +43,7 @@ def as_it_was(case: Case, data: list[Any] | None) -> dict[int, Variable]:
     Returns:
         The feedback, by the position of the input among the values of the call.
     """
+    case, data = _each_call_once(case, data)
     scores = [item.source.score for item in case.feedback if item.source is not None]
     score = next((each for each in scores if each is not None), None)
     found = {}
@@ -42,21 +59,104 @@ def as_it_was(case: Case, data: list[Any] | None) -> dict[int, Variable]:
     return found
 
 
+def _each_call_once(case: Case, data: list[Any] | None) -> tuple[Case, list[Any] | None]:
+    """Without the later calls that are shown in the cases of other later calls; else a conversation would be 2 ** n."""
+    if len(case.feedback) < 2:
+        return case, data
+    inside: set[Any] = set()
+    waiting = [below for item in case.feedback for below in _cases_below(item)]
+    while waiting:
+        item = waiting.pop()
+        if (call := _call_of(item)) not in inside:
+            inside.add(call)
+            waiting += _cases_below(item)
+    kept = []
+    for n, item in enumerate(case.feedback):
+        if _is_case(item):
+            if (call := _call_of(item)) in inside:
+                continue
+            inside.add(call)  # two fields of the answer may have gone into one call
+        kept.append(n)
+    case = replace(case, feedback=[case.feedback[n] for n in kept])
+    return case, None if data is None else [*data[:2], [data[2][n] for n in kept]]
+
+
+def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str) -> tuple[list[Any], int]:
+    """What is said of an answer, and how many of several cases that came of it are left out for want of room.
+
+    Args:
+        items: the feedback on the answer.
+        texts: what each of it says.
+        answer: the answer, which is shown above.
+    """
+    found, size, left_out = [], 0, 0
+    for item, text in zip(items, texts):
+        if text and _is_case(item):
+            text = _shortened(without_repeat(str(text), answer, "answer", "message"))
+            if size and size + len(text) > MOST_AFTER:
+                left_out += 1
+                text = ""
+            size += len(text)
+        found.append(text)
+    return found, left_out
+
+
+def _shortened(case: str) -> str:
+    """The case of a later call without the middle of its long messages: a document may be in each call of a chain."""
+    found, at = [], 0
+    while (opened := _MESSAGE.search(case, at)) and (end := case.find(f"\n</{opened[1]}>", opened.end())) >= 0:
+        text = case[opened.end() : end]
+        found.append(case[at : opened.start()])
+        at = end + len(f"\n</{opened[1]}>")
+        if left_out := max(0, len(text) - MOST_OF_MESSAGE):
+            half = MOST_OF_MESSAGE // 2
+            found.append(fence(f"{text[:half]}\n[… {left_out:,} more characters …]\n{text[-half:]}", "message"))
+        else:
+            found.append(case[opened.start() : at])
+    return "".join([*found, case[at:]])
+
+
+_MESSAGE = re.compile(r"^<(message-[0-9a-f]{8})>\n", re.MULTILINE)
+
+
+def _is_case(item: Variable) -> bool:
+    return item.source is not None and item.source.case
+
+
+def _cases_below(item: Variable) -> list[Variable]:
+    """The cases that are shown in a case."""
+    return [] if item.source is None or not item.source.case else list(filter(_is_case, item.source.because))
+
+
+def _call_of(item: Variable) -> tuple[Any, ...]:
+    """What the cases of one call have in common, whichever of its inputs they are for."""
+    source = item.source or Source()
+    return source.node, source.output, *map(id, source.because)
+
+
 def _in_words(case: Case, part: Part, data: list[Any]) -> str:
-    view = view_of(case, *data)
+    values, answer, feedback = data
+    feedback, left_out = _with_room(case.feedback, feedback, str(answer))
+    view = view_of(case, values, answer, feedback, of=part)
     if not view.feedback:
         return ""
-    mine = f"`{part.key}`"
+    # Who rewrites a text has it before them, and what operations made of a text not.
+    before_them = not isinstance(case.told_apart(part.position - len(case.values)).node, FunctionNode)
+    own, mine = str(values[part.position]), f"`{part.key}`"
     messages = []
     for (role, keys), text in zip(view.heads, view.texts):
-        holds = mine in keys.split(", ")
-        messages.append(
-            {
-                "role": role,
-                "text": text,
-                "here": holds and part.shown == "message",
-                "tag": part.key if holds and part.shown == "tags" else "",
-                "made": holds and part.shown == "beside",
-            }
-        )
-    return templates.load("case").render(messages=messages, answer=view.answer, feedback=view.feedback)
+        place = ""
+        if mine in keys.split(", "):
+            place = part.shown
+            if place != "beside" and (text == own or place == "message"):  # tags stand where it is first, or nowhere
+                place = "message" if text == own else "part"
+        messages.append({"role": role, "text": text, "place": place})
+    return templates.load("case").render(
+        messages=messages,
+        name="this text" if before_them else "the text that this is feedback on",
+        shown=not before_them,
+        tag=part.key,
+        answer=view.answer,
+        feedback=view.feedback,
+        left_out=left_out,
+    )

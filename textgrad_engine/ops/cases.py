@@ -73,6 +73,7 @@ class Case:
         feedback: the items of feedback on the answer.
         example: the example that it belongs to, "" when that is not known.
         offered: the tools that the model could call, and the schema that its answer must fit, as JSON; None for none.
+        told_apart: as in `case_of`; in a backward pass, where feedback on a value flows.
     """
 
     plan: Plan
@@ -82,6 +83,7 @@ class Case:
     feedback: list[Variable]
     example: str = ""
     offered: Offered = (None, None)
+    told_apart: Callable[[int], Any] = lambda _: None
 
 
 def case_of(
@@ -131,8 +133,8 @@ def case_of(
             plan.questions.clear()
         questions = plan.questions[key] = _questions(plan, *key)
     if config is None or (config.tools is None and config.response_format is None):
-        return Case(plan, values, questions, answer, feedback, example)
-    return Case(plan, values, questions, answer, feedback, example, _offered(config))
+        return Case(plan, values, questions, answer, feedback, example, told_apart=told_apart)
+    return Case(plan, values, questions, answer, feedback, example, _offered(config), told_apart)
 
 
 def _offered(config: GenerateConfig) -> Offered:
@@ -233,7 +235,9 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
     )
 
 
-def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, show: Show = not_shown) -> View:
+def view_of(
+    case: Case, values: list[Any], answer: Any, feedback: list[Any], *, show: Show = not_shown, of: Part | None = None
+) -> View:
     """A call as the critic sees it.
 
     Args:
@@ -242,6 +246,7 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
         answer: its answer.
         feedback: the feedback on that.
         show: what stands for an image in a message.
+        of: tags stand around this input alone; None for all that are asked about.
     """
     said, scores = [], []
     told: list[tuple[str, Source]] = []
@@ -264,5 +269,6 @@ def view_of(case: Case, values: list[Any], answer: Any, feedback: list[Any], *, 
         beside = [value for value in values if isinstance(value, str)]
         values = values.copy()
         for at, key in marks:
-            values[at] = fences.mark(str(values[at]), key, beside)
+            if of is None or key == of.key:
+                values[at] = fences.mark(str(values[at]), key, beside)
     return View(case.questions.heads, case.plan.texts(values, show), str(answer), said, scores)

@@ -63,7 +63,7 @@ def _words(prompt: templates.Prompt, place: str) -> str:
 def said_of_in_words(feedback: Variable) -> str:
     """What stands before a piece of feedback: for how much of the score it counts, and of what it was said."""
     source = feedback.source
-    shares = () if source is None else source.shares
+    shares = () if source is None or source.case else source.shares  # a case says it of each thing that was said
     return (_share_words(templates.load("share_of_score"), shares) if shares else "") + place_in_words(feedback)
 
 
@@ -73,7 +73,11 @@ def _share_words(prompt: templates.Prompt, shares: tuple[tuple[str, float], ...]
     return f"{prompt.render(shares=told)}\n"
 
 
-def without_repeat(feedback: str, shown: str, what: str) -> str:
+QUOTED = "got"
+"""The label of the fence that evaluators put around what they looked at."""
+
+
+def without_repeat(feedback: str, shown: str, what: str, label: str = QUOTED) -> str:
     """Feedback that does not quote once more what is shown beside it, which may be long.
 
     An evaluator quotes what it looked at, as that may be something else than the answer of a model: what a program
@@ -83,9 +87,6 @@ def without_repeat(feedback: str, shown: str, what: str) -> str:
         feedback: what an evaluator said, or something made of it.
         shown: the text that is shown above it.
         what: what that is called there.
+        label: of the tags around it in the feedback.
     """
-    return feedback.replace(fences.fence(shown, QUOTED), templates.load("as_above").render(what=what))
-
-
-QUOTED = "got"
-"""The label of the fence that evaluators put around what they looked at."""
+    return feedback.replace(fences.fence(shown, label), templates.load("as_above").render(what=what))

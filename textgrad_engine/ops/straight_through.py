@@ -79,7 +79,11 @@ def _told(said: Items, output: Variable) -> Variable:
 
 
 def _in_words(places: Sequence[str], said: Sequence[Any], outcome: str, role: str) -> str:
-    feedback = [place + without_repeat(str(text), outcome, "outcome") for place, text in zip(places, said) if text]
+    feedback = []
+    for place, text in zip(places, said):
+        if text:
+            shown = without_repeat(str(text), outcome, "outcome")
+            feedback.append(place + without_repeat(shown, outcome, "outcome", "message"))  # of a case
     prompt = templates.load("made_of_text")
     return prompt.render(role=role, outcome=outcome, feedback=feedback) if feedback else ""
 

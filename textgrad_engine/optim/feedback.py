@@ -65,9 +65,15 @@ def item_of(feedback: Variable) -> FeedbackItem:
 
 def _said_of_answer(source: Source) -> Iterator[str]:
     """What was said of the answer of a case; where that is the case of a later call, what was said of its answer."""
-    for item in source.because:
+    waiting = list(reversed(source.because))
+    seen: set[int] = set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:  # it was said on several ways
+            continue
+        seen.add(id(item))
         if item.source is not None and item.source.case:
-            yield from _said_of_answer(item.source)
+            waiting += reversed(item.source.because)
         else:
             yield str(item.data).strip()
 
@@ -82,6 +88,8 @@ def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackIt
     first, *others = items
     said = first.text if text is None else text
     about = first.about if said.startswith(first.about) else ""
+    if said != first.text:  # words for cases are no case
+        first = replace(first, case=False, said="")
     if not others:
         return replace(first, text=said, about=about)
     members = (first, *others)
@@ -93,5 +101,6 @@ def joined(items: Iterable[FeedbackItem], text: str | None = None) -> FeedbackIt
         scores=tuple(score for item in members for score in item.scores),
         direct=all(item.direct for item in members),
         about=about,
-        case=all(item.case for item in members),
+        case=first.case,
+        said=first.said,
     )

@@ -94,8 +94,9 @@ def incomparable(run: Run, about: Mapping[str, Any], own: tuple[Mapping[str, str
     """
     if about["split"] != "test":
         return "the run has measured its test split, and these are other examples"
-    if next(_of_the_run(run, about), None) is None:
-        return "the run has no result on its test split"
+    found = next(_of_the_run(run, about), None)
+    if found is None or (found[0] == "seed" and run.best != run.seed):
+        return "the run has no result of its best prompt on its test split"
     if is_judged(run) and _judge(about["models"], about["base_url"]) != _judge(*own):
         return "the run's scores are those of another judge"
     return ""
