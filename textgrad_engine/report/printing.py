@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -71,6 +72,30 @@ def unwrapped(text: str, style: str = "") -> RenderableType:
     line = styled(text, style)
     line.no_wrap, line.overflow = True, "ignore"
     return group([line])
+
+
+def sentences(text: str, by: int, style: str = "") -> RenderableType:
+    """Sentences `by` columns to the right; a command in backticks stays in one line, however long, to be copied."""
+    return _Sentences(text, by, style)
+
+
+@dataclass(frozen=True)
+class _Sentences:
+    text: str
+    by: int
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.cells import cell_len
+
+        line = ""
+        for word in re.findall(r"\S*`[^`]*`\S*|\S+", self.text):
+            if line and cell_len(line) + 1 + cell_len(word) > options.max_width - self.by:
+                yield unwrapped(" " * self.by + line, self.style)
+                line = word
+            else:
+                line = f"{line} {word}" if line else word
+        yield unwrapped(" " * self.by + line, self.style)
 
 
 def padded(what: RenderableType, by: int) -> RenderableType:

@@ -10,7 +10,17 @@ from textgrad_engine.llm.money import cost, money
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.parts import parts_of_result, parts_table
-from textgrad_engine.report.printing import fitted, group, hanging, indented, open_table, padded, printed, styled
+from textgrad_engine.report.printing import (
+    fitted,
+    group,
+    hanging,
+    indented,
+    open_table,
+    padded,
+    printed,
+    sentences,
+    styled,
+)
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
@@ -135,7 +145,7 @@ def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: boo
         )
     )
     if remark:
-        parts += [indented(remark, 2)]
+        parts += [sentences(remark, 2)]
     parts.append("")
     for name, seed in run.seed.items():
         lines = diff_of(name, seed, run.best[name], found.origins[name], run.steps)
