@@ -185,7 +185,7 @@ def test_the_table_fits(made: Any, tmp_path: Path, width: int) -> None:
     second = replace(second, best=second.seed)
     vars(folds)["found"] = replace(folds.found, folds=(first, second, third))
     lines = render_folds(folds, width=width).split("\n")
-    assert max(map(len, lines)) <= width
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= width  # a command is not broken
     table = " ".join(" ".join(lines).split()).replace("fold 2, unchanged", "fold 2").replace("1.000 unchanged", "1.000")
     assert "unchanged" in " ".join(lines)
     assert "unchanged" not in table

@@ -87,11 +87,8 @@ def test_in_a_notebook_the_text_is_given_back(monkeypatch: pytest.MonkeyPatch) -
 def test_a_command_in_a_sentence_is_in_one_line(width: int) -> None:
     """Broken, it would be two commands where it is pasted, or another path in quotes; the rest is wrapped."""
     command = "`textgrad-engine resume 'runs of today/a  b' --budget-calls N`"
-    lines = printed([sentences(f"It was killed amid its work. {command} goes on with it.", 2)], width, False).split(
-        "\n"
-    )
+    text = f"It was killed amid its work. {command} goes on with it."
+    lines = printed([sentences(text, 2)], width, color=False).split("\n")
     assert [command in line for line in lines].count(True) == 1
     assert all(line.startswith("  ") and len(line) <= width for line in lines if line and command not in line)
-    assert (
-        " ".join(line.strip() for line in lines).strip() == f"It was killed amid its work. {command} goes on with it."
-    )
+    assert " ".join(line.strip() for line in lines).strip() == text
