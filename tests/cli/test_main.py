@@ -174,7 +174,7 @@ def test_a_result_that_cannot_be_printed_is_not_lost(small: Any, tmp_path: Path)
     assert done.returncode != 0
     assert done.stderr.startswith(
         "error: the result cannot be printed: no space left on device\n"
-        "  all of the run is in run, and `show run` prints the result\n"
+        "  all of the run is in run, and `textgrad-engine show run` prints the result\n"
     )
     assert "Traceback" not in done.stderr
     assert (tmp_path / "run" / "result.json").is_file()
