@@ -64,6 +64,18 @@ def test_an_unreadable_row_is_named(cli: Any, small: Any) -> None:
     assert "train.jsonl:13" in result.stderr
 
 
+def test_the_price_of_a_model_of_the_command_line_is_stated_there(cli: Any, small: Any) -> None:
+    """In the file it would be that of no model of the config, and refused."""
+    folder = small()
+    text = (folder / "config.toml").read_text("utf-8")
+    (folder / "config.toml").write_text(re.sub(r"calls = \d+", "dollars = 1", text), encoding="utf-8")
+    result = cli("train", folder, "--model", "m", "--base-url", "http://127.0.0.1:1/v1")
+    assert result.exit_code == 2
+    assert "[budget] dollars: the price of 'm' is not known" in result.stderr
+    assert "state it with --price input=0.4,output=1.6, dollars" in result.stderr
+    assert "models.prices" not in result.stderr
+
+
 def test_errors_about_options_name_the_option(cli: Any, small: Any) -> None:
     """Who mistyped --model is not sent to a line of the config."""
     result = cli("train", small(), "--model", "gpt-9")

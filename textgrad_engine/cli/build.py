@@ -279,34 +279,37 @@ def _headers(config: Config) -> dict[str, str | SecretStr]:
     return found
 
 
-def check_prices(config: Config, roles: dict[str, Model], option: float | None) -> None:
+def check_prices(config: Config, roles: dict[str, Model], option: float | None, model: str | None) -> None:
     """Check that a limit in dollars can be kept.
 
     Args:
         config: names the limit.
         roles: the models.
         option: the limit that ``--budget`` gave, if it did.
+        model: the name that ``--model`` gave, if it did: no price in the file can be of that.
 
     Raises:
         ConfigError: there is such a limit, and the price of a model is not known.
     """
     if config.budget.dollars is None:
         return
-    for model in roles.values():
-        if price_of(model, Usage(input_tokens=1, output_tokens=1, calls=1)) is None:
-            problem = f"the price of {innermost(model).name!r} is not known, so a limit in dollars cannot be kept"
+    stated = "state it with --price input=0.4,output=1.6, dollars per million tokens"
+    for asked in roles.values():
+        if price_of(asked, Usage(input_tokens=1, output_tokens=1, calls=1)) is None:
+            problem = f"the price of {innermost(asked).name!r} is not known, so a limit in dollars cannot be kept"
             names = config.models.roles()
-            name = next(name for role, name in names.items() if roles[role] is model)
+            name = next(name for role, name in names.items() if roles[role] is asked)
             if option is not None:
                 others = len(set(names.values())) > 1
                 each = f", or as [models.prices.{toml_key(name)}] in the config" if others else ""
                 raise ConfigError(
-                    f"--budget {option:g}: {problem}; state it with --price input=0.4,output=1.6, dollars per million "
-                    f"tokens{each}, or limit calls or tokens with --budget-calls or --budget-tokens instead"
+                    f"--budget {option:g}: {problem}; {stated}{each}, or limit calls or tokens with --budget-calls or "
+                    "--budget-tokens instead"
                 )
+            table = f"[models.prices.{toml_key(name)}] with input = 0.4 and output = 1.6"
+            how = f"state it, as {table}, dollars per million tokens" if model is None else stated
             config.fail(
-                f"[budget] dollars: {problem}; state it, as [models.prices.{toml_key(name)}] with input = 0.4 and "
-                "output = 1.6, dollars per million tokens, or limit calls or tokens there instead",
+                f"[budget] dollars: {problem}; {how}, or limit calls or tokens there instead",
                 "budget",
                 "dollars",
             )

@@ -133,7 +133,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
     if asked.at_least is not None:
         _check_least(asked.at_least, (0.0, 1.0) if config.is_right_or_wrong else scale_of(metric))
     models = build.make_models(config, asked.model)
-    build.check_prices(config, models, asked.limits[0])
+    build.check_prices(config, models, asked.limits[0], asked.model)
     with build.prompts_of(config):
         pass
     about = {

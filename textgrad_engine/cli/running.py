@@ -98,7 +98,7 @@ def checked(
     guards = build.make_guards(config, val_set)
     optimizer = build.make_optimizer(config, program, train_set, feedback=feedback)
     models = build.make_models(config, model)
-    build.check_prices(config, models, budget)
+    build.check_prices(config, models, budget, model)
     with build.prompts_of(config):
         pass
     return Job(program, metric, optimizer, guards, models, train_set, val_set, test_set)

@@ -78,7 +78,7 @@ def checked(
     metric, guards = build.make_metric(config), build.make_guards(config, val)
     contracts = _contracts(config, run)
     models = build.make_models(config, model)
-    build.check_prices(config, models, limits[0])
+    build.check_prices(config, models, limits[0], model)
     check_shrunk(run.path)
     return Task(run, config, program, metric, guards, contracts, models, val)
 
