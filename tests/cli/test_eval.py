@@ -7,17 +7,20 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from textgrad_engine import llm
 from textgrad_engine.cli import evaluate, evaluation_words
-from textgrad_engine.errors import RunError
+from textgrad_engine.errors import ContentFiltered, ModelError, RunError, ServerFailed
+from textgrad_engine.llm import Request, RetryPolicy
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import write_shrunk
-from textgrad_engine.testing import Fault, LoopbackServer
+from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 from textgrad_engine.train import Evaluation
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
@@ -31,6 +34,38 @@ def run(trained: tuple[Path, Any]) -> Path:
         shutil.rmtree(path)
     shutil.copytree(trained[0], path)
     return path
+
+
+class Lossy:
+    """Sorts tickets, but for the first ones that it is asked about, which it loses however often one asks.
+
+    Attributes:
+        lost: how many.
+        error: what is said of these.
+        asked: about which tickets.
+    """
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.error: ModelError = ServerFailed("503: try again later")
+        self.asked: list[str] = []
+        self.model = llm.resolve(FunctionModel(self._answer, name="lossy"), policy=RetryPolicy(max_attempts=1))
+
+    def _answer(self, request: Request) -> str:
+        ticket = request.messages[-1].text
+        if ticket not in self.asked:
+            self.asked.append(ticket)
+        if self.asked.index(ticket) < self.lost:
+            raise self.error
+        return "billing"
+
+
+@pytest.fixture
+def lossy(monkeypatch: pytest.MonkeyPatch) -> Lossy:
+    """The model ``lossy:model`` of configs and commands."""
+    made = Lossy()
+    monkeypatch.setitem(sys.modules, "lossy", made)
+    return made
 
 
 def test_a_run_that_is_not_there(cli: Any, tmp_path: Path) -> None:
@@ -474,6 +509,76 @@ def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Path
     # by the run, by the whole one, by the one of the seed prompt, and by the one of four starts
     assert (wanted["test_openings"], json.loads(other.stdout)["test_openings"], found["test_openings"]) == (2, 4, 4)
     assert json.loads(cli("show", run, "--json").stdout)["test_openings"] == 4
+
+
+def test_what_the_endpoint_lost_can_be_asked_for_alone(cli: Any, run: Path, lossy: Any) -> None:
+    """What was answered is not paid for again, and the look at the test split is the same; without --missing all is."""
+    lossy.lost = 30
+    first = cli("eval", run, "--model", "lossy:model")
+    assert (first.exit_code, len(lossy.asked)) == (0, 113)
+    said = " ".join(first.stdout.split())
+    assert "30 examples without an answer left out" in said
+    assert "opened 2 times so far" in said
+    assert "The same command with --missing asks for what is lost alone." in said
+    lossy.lost, lossy.asked = 10, []
+    second = cli("eval", run, "--model", "lossy:model", "--missing", "--json")
+    assert (second.exit_code, len(lossy.asked)) == (0, 30)
+    assert json.loads(second.stdout)["unanswered"] == 10
+    other = cli("eval", run, "--model", "lossy:model", "--seed-prompt", "--missing")
+    assert other.exit_code == 2
+    assert "no eval of the same prompt, examples and models that came to its end lacks answers" in " ".join(
+        other.stderr.split()
+    )
+    lossy.lost, lossy.asked = 0, []
+    last = json.loads(cli("eval", run, "--model", "lossy:model", "--missing", "--json").stdout)
+    assert (len(lossy.asked), last["unanswered"], last["usage"]["calls"], last["test_openings"]) == (10, 0, 113, 2)
+    assert not (run / "unfinished").exists()
+    assert cli("eval", run, "--model", "lossy:model", "--missing").exit_code == 2
+    assert len(lossy.asked) == 10
+
+
+def test_all_is_asked_again_where_nobody_asks_for_what_is_missing_alone(cli: Any, run: Path, lossy: Any) -> None:
+    """As it is another measurement; once it is whole, there is nothing left to ask for."""
+    lossy.lost = 30
+    cli("eval", run, "--model", "lossy:model")
+    lossy.lost, lossy.asked = 0, []
+    whole = cli("eval", run, "--model", "lossy:model", "--json")
+    assert (len(lossy.asked), json.loads(whole.stdout)["test_openings"]) == (113, 3)
+    assert not (run / "unfinished").exists()
+    assert cli("eval", run, "--model", "lossy:model", "--missing").exit_code == 2
+
+
+def test_what_is_missing_can_be_stopped_by_a_budget_and_goes_on(cli: Any, run: Path, lossy: Any) -> None:
+    """By the same command with a larger one."""
+    lossy.lost = 30
+    cli("eval", run, "--model", "lossy:model")
+    lossy.lost, lossy.asked = 0, []
+    asked = ("eval", run, "--model", "lossy:model", "--missing", "--budget-calls")
+    assert cli(*asked, "100").exit_code == 3
+    assert 0 < len(lossy.asked) < 30
+    assert (cli(*asked, "200").exit_code, len(lossy.asked)) == (0, 30)
+    assert not (run / "unfinished").exists()
+
+
+def test_an_answer_that_another_time_would_be_the_same_is_not_missing(cli: Any, run: Path, lossy: Any) -> None:
+    """The endpoint withheld it, so nothing is kept for it."""
+    lossy.lost, lossy.error = 5, ContentFiltered("withheld")
+    done = cli("eval", run, "--model", "lossy:model")
+    assert "5 examples without an answer left out" in " ".join(done.stdout.split())
+    assert "--missing" not in done.stdout
+    assert not (run / "unfinished").exists()
+
+
+def test_a_config_has_nothing_missing(cli: Any, small: Any) -> None:
+    """As nothing is kept of it."""
+    done = cli("eval", small(), "--missing")
+    assert (done.exit_code, "--missing goes on with what a run folder keeps" in done.stderr) == (2, True)
+
+
+def test_a_folder_that_is_only_read_has_nothing_missing(cli: Any, only_read: Path) -> None:
+    """Likewise, and nothing is asked."""
+    done = cli("eval", only_read, "--data", TICKETS / "val.jsonl", "--missing")
+    assert (done.exit_code, "--missing goes on with what a run folder keeps" in done.stderr) == (2, True)
 
 
 def test_a_cache_answers_it(cli: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

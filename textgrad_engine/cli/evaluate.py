@@ -30,7 +30,7 @@ from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.report.earlier import measured, worse_than_the_run
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
-from textgrad_engine.store import append_evaluation, done_with
+from textgrad_engine.store import append_evaluation, done_with, keep_for_missing
 
 
 @command
@@ -85,6 +85,13 @@ def evaluate(
             "split, or more answers are missing. Of 40 looks at equal prompts, one is so by chance.",
         ),
     ] = False,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing",
+            help="Ask only for the answers that the last evaluation of the same lacks, as the endpoint lost them.",
+        ),
+    ] = False,
     model: ModelName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
@@ -108,7 +115,7 @@ def evaluate(
     difference pair by pair: another model (--model), the seed or the short prompt, or the same on another day.
     """
     limits = (budget, budget_calls, budget_tokens)
-    asked = Asked(data, repeats, clusters, at_least, not_worse, model, base_url, price, limits)
+    asked = Asked(data, repeats, clusters, at_least, not_worse, missing, model, base_url, price, limits)
     with checking():
         subject = _subject(run, data, seed_prompt=seed_prompt, shrunk=shrunk)
         task = checked(subject, asked)
@@ -122,7 +129,7 @@ def evaluate(
         elif done.evaluation is not None:
             write(in_one_line(subject, done, done.evaluation) if quiet else in_words(subject, done, done.evaluation))
     if done.kept is not None and done.ended is None:
-        done_with(done.kept)
+        (keep_for_missing if done.lacking else done_with)(done.kept)
     _end(done, task, at_least, not_worse)
 
 

@@ -45,6 +45,7 @@ class Asked:
         clusters: the column that says which belong together.
         at_least: the score below which the command fails.
         not_worse: whether it fails where the run itself has measured more.
+        missing: whether only what the last one of the same lacks is asked.
         model: does every role.
         base_url: the endpoint of every role.
         price: of each of its models.
@@ -56,6 +57,7 @@ class Asked:
     clusters: str | None
     at_least: float | None
     not_worse: bool
+    missing: bool
     model: str | None
     base_url: str | None
     price: str | None
@@ -69,6 +71,7 @@ class Task:
     Attributes:
         about: what ``evals.jsonl`` says of it beforehand.
         keeps: whether the run folder keeps its calls until it has come to its end, and what came of it.
+        missing: whether it goes on with one that came to its end and lacks answers.
     """
 
     subject: Subject
@@ -81,6 +84,7 @@ class Task:
     clusters: str | None
     about: dict[str, Any]
     keeps: bool
+    missing: bool
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,12 @@ class Done:
     kept: Recording | None
     openings: int | None
     earlier: tuple[Earlier, ...]
+
+    @property
+    def lacking(self) -> bool:
+        """Whether all was asked, and the endpoint lost answers that it may give another time."""
+        unanswered = self.evaluation is not None and self.evaluation.unanswered > 0
+        return self.ended is None and unanswered and self.kept is not None and self.kept.lost > 0
 
 
 def checked(subject: Subject, asked: Asked) -> Task:
@@ -150,7 +160,12 @@ def checked(subject: Subject, asked: Asked) -> Task:
     if asked.not_worse:
         _check_comparable(subject, about)
     keeps = subject.run is not None and _keeps(subject.run, about)
-    return Task(subject, config, program, metric, models, dataset, asked.repeats, clusters, about, keeps)
+    if asked.missing and not keeps:
+        raise RunError(
+            f"{subject.path}: --missing goes on with what a run folder keeps; a config has none, and one that cannot "
+            "be written keeps nothing. Without it all is asked"
+        )
+    return Task(subject, config, program, metric, models, dataset, asked.repeats, clusters, about, keeps, asked.missing)
 
 
 def _keeps(run: Run, about: Mapping[str, Any]) -> bool:
@@ -210,7 +225,9 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     with (
         build.surroundings(task.config, task.models, cache=cache),
         meter() as used,
-        contextlib.nullcontext() if run is None else keeping(run, "eval", task.config, about, quiet=quiet) as kept,
+        contextlib.nullcontext()
+        if run is None
+        else keeping(run, "eval", task.config, about, missing=task.missing, quiet=quiet) as kept,
         score_bar_for(len(task.dataset) * task.repeats, quiet) as on_score,
         stopping_on_interrupt(),
     ):

@@ -156,7 +156,8 @@ def _remarks(done: Done, evaluation: Evaluation) -> Iterator[str]:
         least = max(said, key=lambda found: math.inf if found.detectable is None else found.detectable)
         remarks.append(f"Not shown is not the same as equal: {least.remark}.")
     if evaluation.unanswered:
-        remarks.append(lost(evaluation))
+        rest = " The same command with --missing asks for what is lost alone." if done.lacking else ""
+        remarks.append(lost(evaluation) + rest)
     if openings is not None:
         times = "once so far" if openings == 1 else f"{openings} times so far, by the run and by eval"
         remarks.append(

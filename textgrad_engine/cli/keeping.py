@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.output import say
+from textgrad_engine.cli.output import checking, say
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.way_on import LIMITS
 from textgrad_engine.llm.recording import Recording
@@ -31,7 +31,9 @@ def on_record(spent: Budget | None = None) -> str:
 
 
 @contextlib.contextmanager
-def keeping(run: Run, what: str, config: Config, about: Mapping[str, Any], *, quiet: bool) -> Iterator[Recording]:
+def keeping(
+    run: Run, what: str, config: Config, about: Mapping[str, Any], *, missing: bool = False, quiet: bool
+) -> Iterator[Recording]:
     """Inside the block, calls are kept in the run folder; those of before are played back, where it had no end.
 
     Args:
@@ -39,10 +41,13 @@ def keeping(run: Run, what: str, config: Config, about: Mapping[str, Any], *, qu
         what: the name of the command.
         config: names models and endpoint.
         about: what else it depends on, as plain JSON values.
+        missing: those of before are of one that came to its end and lacks answers.
         quiet: do not say that there are such.
     """
     models = {"models": config.models.roles(), "base_url": config.models.base_url}
-    with kept_calls(run.path, what, {**about, **models}) as kept:
+    with contextlib.ExitStack() as stack:
+        with checking():
+            kept = stack.enter_context(kept_calls(run.path, what, {**about, **models}, missing=missing))
         if kept.answers:
             say(f"{plural(kept.answers, 'call')} of before on record; only the rest is asked", quiet)
         yield kept

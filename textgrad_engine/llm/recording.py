@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.checks import check
-from textgrad_engine.errors import ModelError, RunError
+from textgrad_engine.errors import APIError, BadRequest, ModelError, RunError
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.answers import entry_of, error_to_json
 from textgrad_engine.llm.cassette import FORMAT, parsed, read_cassette
@@ -54,6 +54,7 @@ class Recording:
         answers: how many answers and failures it holds.
         resumed: whether it is gone on with, so that what is played back stands in it already.
         before: what it held.
+        lost: how many calls came to nothing now because of the endpoint, so that another time there may be an answer.
 
     Raises:
         RunError: the file exists, is damaged, or cannot be made; or somebody else is recording it.
@@ -86,6 +87,7 @@ class Recording:
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from None
         self.answers = len(self.before.answers)
+        self.lost = 0
         sittings = *(each.source for each in self.before.answers), *(each.source for each in self.before.tools)
         self._sitting = 1 + max(sittings, default=-1)
         self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}
@@ -123,15 +125,26 @@ class Recording:
             body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
         else:
             body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
+            self.lost += isinstance(outcome, APIError) and not isinstance(outcome, BadRequest)
         self._append({**begun.entry, **body}, begun.number)
         self.answers += 1
 
     def discard(self) -> None:
         """Remove the file; what still comes is not written."""
+        self._put_away(None)
+
+    def move_to(self, path: Path) -> None:
+        """Have the file elsewhere on the same disk, in the place of what is there; what still comes is not written."""
+        self._put_away(path)
+
+    def _put_away(self, path: Path | None) -> None:
         self.release()
         with self._lock:
             self._close()
-            self.path.unlink(missing_ok=True)
+            if path is None:
+                self.path.unlink(missing_ok=True)
+            else:
+                self.path = self.path.replace(path)
 
     def begin_tool(self) -> Begun:
         """A call of a tool begins now."""

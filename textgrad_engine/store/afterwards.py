@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from textgrad_engine.errors import RunError
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.record import record
@@ -105,7 +106,7 @@ UNFINISHED = "unfinished"
 
 
 @contextlib.contextmanager
-def kept_calls(folder: Path, what: str, about: Mapping[str, Any]) -> Iterator[Recording]:
+def kept_calls(folder: Path, what: str, about: Mapping[str, Any], *, missing: bool = False) -> Iterator[Recording]:
     """Inside the block, calls are kept in a run folder, and those that were kept of the same before are played back.
 
     So what was killed, stopped or out of budget, begun again, pays for what is missing alone. Two that do the same at
@@ -115,17 +116,28 @@ def kept_calls(folder: Path, what: str, about: Mapping[str, Any]) -> Iterator[Re
         folder: the run folder.
         what: is done, such as ``"eval"``.
         about: on what, as plain JSON values.
+        missing: go on with what came to its end and lacks answers (`keep_for_missing`), not with what did not come to
+            its end.
 
     Yields:
         What is kept; `done_with` removes it.
 
     Raises:
-        RunError: it cannot be written, or what was kept is damaged.
+        RunError: it cannot be written, or what was kept is damaged; or nothing of the same lacks answers.
     """
     name = f"{what}-{digest(about)[:16]}"
-    kept = [file for file in sorted((folder / UNFINISHED).glob(f"{name}-*.jsonl")) if not is_recorded(file)]
-    free = (folder / UNFINISHED / f"{name}-{number}.jsonl" for number in itertools.count(1))
-    with record(kept[0] if kept else next(file for file in free if not file.exists()), resume=True) as recording:
+    if missing:
+        file = folder / UNFINISHED / f"{_LACKING}{name}.jsonl"
+        if not file.exists():
+            raise RunError(
+                f"{folder}: no {what} of the same prompt, examples and models that came to its end lacks answers of "
+                "the endpoint; without --missing all is asked"
+            )
+    else:
+        kept = [file for file in sorted((folder / UNFINISHED).glob(f"{name}-*.jsonl")) if not is_recorded(file)]
+        free = (folder / UNFINISHED / f"{name}-{number}.jsonl" for number in itertools.count(1))
+        file = kept[0] if kept else next(file for file in free if not file.exists())
+    with record(file, resume=True) as recording:
         try:
             yield recording
         finally:
@@ -136,5 +148,22 @@ def kept_calls(folder: Path, what: str, about: Mapping[str, Any]) -> Iterator[Re
 def done_with(recording: Recording) -> None:
     """Remove calls that were kept (`kept_calls`): what they were paid for has come to its end, and is written."""
     recording.discard()
+    _lacking_of(recording).unlink(missing_ok=True)  # of an earlier one of the same
     with contextlib.suppress(OSError):  # others are kept there
         recording.path.parent.rmdir()
+
+
+def keep_for_missing(recording: Recording) -> None:
+    """Keep the calls of what came to its end without some answers, for who asks for these alone (`kept_calls`)."""
+    recording.move_to(_lacking_of(recording))
+
+
+_LACKING = "missing-"
+
+
+def _lacking_of(recording: Recording) -> Path:
+    """Where the calls of what lacks answers are kept; there is one file of the same, whatever was begun beside it."""
+    name = recording.path.stem
+    if not name.startswith(_LACKING):
+        name = _LACKING + name.rpartition("-")[0]
+    return recording.path.with_name(f"{name}.jsonl")

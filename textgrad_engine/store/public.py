@@ -5,6 +5,7 @@ from textgrad_engine.store.afterwards import (
     check_shrunk,
     check_writable,
     done_with,
+    keep_for_missing,
     kept_calls,
     write_shrunk,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "is_bare",
     "is_folds",
     "is_locked",
+    "keep_for_missing",
     "kept_calls",
     "read_folds",
     "read_run",
