@@ -23,6 +23,8 @@ from hypothesis import HealthCheck, settings
 
 from textgrad_engine.llm.vocabulary import NO_FETCH
 
+from .disks import SmallDisk
+
 os.environ[NO_FETCH] = "1"
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's `command &`, and child processes would have it too
@@ -102,3 +104,16 @@ def timeless(path: Path) -> dict[str, str]:
                 r'"(time|latency|seconds|looks_before)": ("[^"]*"|[\d.e-]+)', '"t": 0', text
             )
     return found
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> type[SmallDisk]:
+    """Makes the disk that lines are written on from now on."""
+
+    class Disk(SmallDisk):
+        def __init__(self, free: int, *, promises: bool = True) -> None:
+            super().__init__(free, promises=promises)
+            monkeypatch.setattr(os, "write", self.write)
+            monkeypatch.setattr(os, "posix_fallocate", self.allocate, raising=False)
+
+    return Disk

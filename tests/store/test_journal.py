@@ -16,6 +16,7 @@ import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Fallback, OpenAIModel, RetryPolicy
+from textgrad_engine.llm.room import SIZE
 from textgrad_engine.store import (
     RunFolder,
     append_evaluation,
@@ -29,6 +30,7 @@ from textgrad_engine.testing import FunctionModel, LoopbackServer
 from textgrad_engine.train.events import CallEnded, RunEnded, RunFailed, RunStarted, StepEnded
 
 from ..conftest import timeless
+from .conftest import answer
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -118,6 +120,28 @@ def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path, fit: Any
     monkeypatch.setattr("textgrad_engine.llm.lines.os.write", full)
     with pytest.raises(RunError, match="cannot be written: no space left on device"):
         fit(folder)
+
+
+def test_what_is_under_way_when_the_disk_fills_is_kept(tmp_path: Path, fit: Any, disk: Any) -> None:
+    """The run ends, and every answer that was paid for is on record; resumed, it asks for the rest."""
+    answered: list[Any] = []
+
+    def told(request: Any) -> Any:
+        answered.append(request)
+        return answer(request)
+
+    made = disk(SIZE + 3000)
+    with pytest.raises(RunError, match="no space left on device; when that is mended, resume the run: what was paid"):
+        fit(RunFolder(tmp_path / "run"), told)
+    assert made.promised == 0
+    assert len(lines(tmp_path / "run" / "completions.jsonl")) == len(answered) > 2
+    made.free = 1 << 24
+    found = fit(RunFolder(tmp_path / "run", resume=True), told)
+    whole = len(answered)
+    assert made.promised == 0
+    answered.clear()
+    assert fit(RunFolder(tmp_path / "whole"), told).best == found.best
+    assert len(answered) == whole
 
 
 def test_an_evaluation_that_cannot_be_written_leaves_those_before_it(tmp_path: Path, monkeypatch: Any) -> None:

@@ -26,6 +26,7 @@ from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.room import Room
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_key, call_tool
 from textgrad_engine.reasons import reason_of
@@ -86,6 +87,7 @@ class Recording:
             _end_line(self._fd)
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from None
+        self._room = Room(self.path.parent)
         self.answers = len(self.before.answers)
         self.lost = 0
         sittings = *(each.source for each in self.before.answers), *(each.source for each in self.before.tools)
@@ -126,8 +128,7 @@ class Recording:
         else:
             body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
             self.lost += isinstance(outcome, APIError) and not isinstance(outcome, BadRequest)
-        self._append({**begun.entry, **body}, begun.number)
-        self.answers += 1
+        self._append({**begun.entry, **body}, begun.number, answers=1)
 
     def discard(self) -> None:
         """Remove the file; what still comes is not written."""
@@ -139,6 +140,7 @@ class Recording:
 
     def _put_away(self, path: Path | None) -> None:
         self.release()
+        self._room.give_back()
         with self._lock:
             self._close()
             if path is None:
@@ -166,23 +168,28 @@ class Recording:
 
     def settle(self) -> None:
         """Put the lines into the order in which was asked; where the file cannot be replaced, they stay as they are."""
+        self._room.give_back()
         with self._lock, contextlib.suppress(OSError):
             if self._close.alive and (fd := self._order.put_right(self.path)) is not None:
                 self._close()
                 self._fd = fd
                 self._close = weakref.finalize(self, os.close, fd)
 
-    def _append(self, entry: Mapping[str, Any], number: int) -> None:
+    def _append(self, entry: Mapping[str, Any], number: int, *, answers: int = 0) -> None:
         if self._sitting:
             entry = {**entry, "sitting": self._sitting}
         try:
             with self._lock:
                 if self._close.alive:
-                    start = os.fstat(self._fd).st_size
-                    append_line(self._fd, _line(entry))
-                    self._order.add(entry["example"], number, start, os.fstat(self._fd).st_size)
+                    self._room.write(lambda: self._write(entry, number, answers))
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from error
+
+    def _write(self, entry: Mapping[str, Any], number: int, answers: int) -> None:
+        start = os.fstat(self._fd).st_size
+        append_line(self._fd, _line(entry))
+        self._order.add(entry["example"], number, start, os.fstat(self._fd).st_size)
+        self.answers += answers
 
     def __repr__(self) -> str:
         return f"Recording({str(self.path)!r}, {self.answers} answers)"

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
+from textgrad_engine.llm.room import Room
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
 from textgrad_engine.store.files import file_name, typed, unwritable, write_atomically
@@ -130,6 +132,7 @@ class RunFolder:
             opened.append(_Lines(self._home / "completions.jsonl", new=False))
             opened.append(_Lines(self._home / "events.jsonl", new=self.earlier is None))  # from now on there is a run
             self._completions, self._events = opened
+            self._room = Room(self._home)
             self._tool_lines: _Lines | None = None  # most runs have no tools
             if config is not None:
                 write_atomically(self._home / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
@@ -158,6 +161,7 @@ class RunFolder:
         with self._write:  # Windows lets nobody replace a file that is open here
             for lines in self._opened():
                 lines.close()
+        self._room.give_back()
         self._lock.release()
 
     def on_event(self, event: Event) -> None:
@@ -170,9 +174,9 @@ class RunFolder:
             return
         try:
             if isinstance(event, CallEnded):
-                self._on_call(event)
+                self._room.write(partial(self._on_call, event))
             elif isinstance(event, ToolEnded):
-                self._on_tool(event)
+                self._room.write(partial(self._on_tool, event))
             elif not isinstance(event, PhaseAdvanced):
                 self._on_other(event)
         except OSError as error:
