@@ -198,7 +198,7 @@ def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, small: An
         for number, limit in enumerate((10, 25, 40)):
             ended = cli(*asked, "--budget-calls", str(limit))
             assert (ended.exit_code, server.requests) == (3, limit)
-            said = "raise budget(calls=...)" if number == 0 else f"the budget was spent; {larger}"
+            said = "raise the limit of calls" if number == 0 else f"the budget was spent; {larger}"
             assert said in " ".join(ended.stderr.split())
         assert cli(*asked).exit_code == 0
         assert server.requests == calls

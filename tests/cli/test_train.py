@@ -115,6 +115,19 @@ def test_wrong_usage_is_exit_code_2(cli: Any) -> None:
     assert cli("trian", TICKETS).exit_code == 2
 
 
+def test_limits_are_read_as_messages_print_them(cli: Any, small: Any, tmp_path: Path) -> None:
+    """A message says "raise it to 1,014 or more", and that is copied; what is no such number is refused by name."""
+    for option in ("--budget-calls", "--budget-tokens"):
+        done = cli("train", small(), option, "1,234,567", "--run-dir", tmp_path / option)
+        assert done.exit_code == 0, done.output
+        kept = json.loads((tmp_path / option / "config.json").read_text(encoding="utf-8"))
+        assert kept["config"]["budget"][option.removeprefix("--budget-")] == 1_234_567
+        for value in ("0", "1.5", "1,2", "1,0000", ",100", "ten", "1,000,"):
+            refused = cli("train", small(), option, value)
+            assert refused.exit_code == 2
+            assert f"Invalid value for '{option}': {value!r} is no whole number from 1" in refused.stderr
+
+
 def test_the_debug_variable_shows_the_traceback(cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever wants to know where an error came from can see it."""
     folder = small(("max_edits = 4", "max_edit = 4"))
@@ -373,9 +386,9 @@ def test_a_budget_without_room_for_one_call_was_not_spent(cli: Any, small: Any, 
     said = " ".join(result.stdout.split())
     assert result.exit_code == 2
     assert "Nothing was asked: the budget of 900 tokens does not allow a single call" in said
-    found = re.search(r"the first one may need (\d+), for its text .* raise the budget to that or more", said)
+    found = re.search(r"the first one may need ([\d,]+), for its text .* raise the budget to that or more", said)
     assert found is not None
-    assert 1_000 < int(found[1]) < 20_000
+    assert 1_000 < int(found[1].replace(",", "")) < 20_000
     assert "verdict not measured" in said
     for word in ("spent", "did better"):
         assert word not in result.stdout + result.stderr

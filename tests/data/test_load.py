@@ -83,15 +83,15 @@ BROKEN = {
     "json row is a string": ("a.json", '[{"a": 1},\n\n"x"]', ":3: a row is an object .* got a string"),
     "json row is a list": ("a.json", "[[1]]", ":1: .* got a list"),
     "json has no rows": ("a.json", " [ ] \n", "has no rows"),
-    "csv wide row": ("a.csv", "a,b\n1,2\n\n1,2,3\n", ":4: the row has 3 fields, the header has 2"),
-    "csv narrow row": ("a.csv", "a,b\n1\n", ":2: the row has 1 field, the header has 2"),
+    "csv wide row": ("a.csv", "a,b\n1,2\n\n1,2,3\n", ":4: the row has 3 fields, the header has 2; put fields that hold"),
+    "csv narrow row": ("a.csv", "a,b\n1\n", ":2: the row has 1 field, the header has 2; write a comma for each"),
     "csv wide row after a long one": ("a.csv", 'a,b\n"x\ny",2\n1,2,3\n', ":4: the row has 3 fields"),
     "csv open quote": ("a.csv", 'a,b\n1,2\n"x,2\n', ":3: not CSV"),
     "csv quote inside": ("a.csv", 'a,b\n"x"y,2\n', ":2: not CSV"),
     "csv column twice": ("a.csv", "\na,b, a\n1,2,3\n", ":2: the header names 'a' twice, as columns 1 and 3"),
     "csv column without a name": ("a.csv", "a,,c\n1,2,3\n", ":1: column 2 of the header has no name"),
-    "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* fields that hold a semicolon or"),
-    "csv with bars, narrow row": ("a.csv", "a|b\n1,5\n", ":2: .* fields that hold a bar or"),
+    "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* write a semicolon for each that"),
+    "csv with bars, narrow row": ("a.csv", "a|b\n1,5\n", ":2: .* write a bar for each that"),
     "csv behind its separator": ("a.csv", "sep=;\na;b\n1;2\n1;2;3\n", ":4: the row has 3 fields"),
     "csv header only": ("a.csv", "a,b\n", "has no rows"),
     "csv long field": ("a.csv", "a\n" + "x" * 140_000, ":2: not CSV: .*jsonl"),
@@ -138,6 +138,18 @@ def test_a_missing_file_suggests_a_near_name(tmp_path: Path) -> None:
         load(tmp_path / "trian.jsonl")
     with pytest.raises(DataError, match=r"no such file; the folder has train.jsonl"):
         load(tmp_path / "zzz.csv")
+
+
+def test_a_split_that_is_missing_is_not_taken_for_another_one(tmp_path: Path) -> None:
+    """Their names are near, and a test on what was trained with tells nothing."""
+    (tmp_path / "train.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"test\.jsonl: there is no such file; the folder has train\.jsonl$"):
+        load(tmp_path / "test.jsonl")
+    (tmp_path / "test.csv").write_text("text\na\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no such file; did you mean 'test\.csv'"):
+        load(tmp_path / "test.jsonl")
+    with pytest.raises(DataError, match=r"no such file; did you mean 'train\.jsonl'"):
+        load(tmp_path / "tran.jsonl")
 
 
 def test_a_missing_folder_and_a_folder_are_told_apart(tmp_path: Path) -> None:

@@ -70,6 +70,17 @@ def test_a_call_that_could_pass_the_limit_is_not_sent(run, ask):
     assert (model.requests, caught.value.too_small) == ([], True)
 
 
+def test_millions_of_tokens_are_told_to_the_last_one(run, ask):
+    """Who raises a limit by what a message says needs all of its digits."""
+
+    async def main():
+        with budget(tokens=2_000_123):
+            await Budgeted(ScriptedModel(["never"])).complete(ask(config=GenerateConfig(max_tokens=3_000_456)))
+
+    with pytest.raises(BudgetExceeded, match=r"the budget of 2,000,123 tokens .* may need 3,000,\d{3}, for its text"):
+        run(main())
+
+
 def test_a_budget_that_is_used_up_is_not_called_too_small(run, ask):
     """It allowed a call, and what is left of it is another matter."""
 
@@ -291,7 +302,7 @@ def test_a_call_is_refused_only_when_it_would_not_fit_alone(run, ask, priced):
     b, results = run(main())
     refused = [result for result in results if isinstance(result, BudgetExceeded)]
     assert (len(refused), b.spent.calls, b.reserved.calls) == (10, 10, 0)
-    assert f"the next call may need {most}" in str(refused[0])
+    assert f"the next call may need {most:,}" in str(refused[0])
 
 
 def test_a_waiting_call_that_is_given_up_leaves_its_room_to_the_next(run, ask):

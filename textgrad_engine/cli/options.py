@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -92,14 +93,45 @@ BudgetLimit = Annotated[
     float | None,
     typer.Option("--budget", metavar="USD", min=0.0, help="Stop before more than this is spent, in US dollars."),
 ]
+
+
+def at_least_one(text: str) -> int:
+    """A whole number, also as messages print it, with its thousands apart.
+
+    Raises:
+        typer.BadParameter: it is none, or less than 1.
+
+    Example:
+        >>> at_least_one("1,014")
+        1014
+    """
+    try:
+        value = int(text.replace(",", "") if _APART.fullmatch(text) else text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise typer.BadParameter(f"{text!r} is no whole number from 1 up")
+    return value
+
+
+_APART = re.compile(r"\d{1,3}(,\d{3})+")
+
 CallsLimit = Annotated[
     int | None,
-    typer.Option("--budget-calls", metavar="N", min=1, help="Stop before more calls than this are answered."),
+    typer.Option(
+        "--budget-calls",
+        metavar="N",
+        parser=at_least_one,
+        help="Stop before more calls than this are answered.",
+    ),
 ]
 TokensLimit = Annotated[
     int | None,
     typer.Option(
-        "--budget-tokens", metavar="N", min=1, help="Stop before more tokens than this are used, input and output."
+        "--budget-tokens",
+        metavar="N",
+        parser=at_least_one,
+        help="Stop before more tokens than this are used, input and output.",
     ),
 ]
 Seed = Annotated[

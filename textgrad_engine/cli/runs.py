@@ -157,8 +157,9 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
     kept = run.config
     if kept is None:
         raise RunError(
-            f"{run.path}: there is no config.json, as this run was not started by `textgrad-engine train`; evaluate it "
-            "from Python, with tg.evaluate, or go on with it, with tg.Trainer(run_dir=..., resume=True)"
+            f"{run.path}: there is no config.json, as the run was started from Python, or the file was removed; "
+            "evaluate it from Python, with tg.evaluate, or go on with it, with tg.Trainer(run_dir=..., resume=True); a "
+            "file that was removed is to be put back"
         )
     try:
         values, folder = dict(kept["config"]), kept["folder"]

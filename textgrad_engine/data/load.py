@@ -260,10 +260,15 @@ def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
             if header is None:
                 header = _header(path, line, fields)
             elif len(fields) != len(header):
+                mark, quoted = _SEPARATORS[between], 'in double quotes (" as "")'
+                repair = (
+                    f"put fields that hold a {mark} or a line break {quoted}"
+                    if len(fields) > len(header)
+                    else f"write a {mark} for each that is empty, and put fields that hold a line break {quoted}"
+                )
                 raise DataError(
                     f"{path}:{line}: the row has {len(fields)} {'field' if len(fields) == 1 else 'fields'}, the header "
-                    f"has {len(header)}; put fields that hold a {_SEPARATORS[between]} or a line break in double "
-                    'quotes (" as "")'
+                    f"has {len(header)}; {repair}"
                 )
             else:
                 yield dict(zip(header, fields)), line

@@ -11,6 +11,9 @@ from textgrad_engine.data.dataset import suggest
 _TABLES = frozenset({".csv", ".json", ".jsonl"})
 """The endings of files that hold examples."""
 
+_SPLITS = frozenset({"dev", "test", "train", "training", "val", "valid", "validation"})
+"""Names that are near each other and never one meant for the other: who lacks a test set is not to test on training."""
+
 
 def check_reach(path: Path) -> None:
     """Raise what keeps this user from looking at a path, so that nobody is told that there is nothing.
@@ -45,7 +48,9 @@ def missing_file(path: Path, offered: Callable[[Path], bool] = _is_table) -> str
     if not path.parent.is_dir():
         return f"{path}: there is no folder {path.parent}; check the path, which counts from where you are if relative"
     beside = sorted(path.parent.iterdir())
-    near = suggest(path.name, [each.name for each in beside if each.is_file() or offered(each)])
+    other = _SPLITS - {path.stem} if path.stem in _SPLITS else frozenset()
+    names = [each.name for each in beside if each.stem not in other and (each.is_file() or offered(each))]
+    near = suggest(path.name, names)
     if not near:
         others = [each.name for each in beside if offered(each)]
         near = f"; the folder has {', '.join(others[:10])}" if others else ""

@@ -284,12 +284,16 @@ class Budget:
         aside, unknown = getattr(self._reserved, name), getattr(self._unknown, name)
         later = getattr(kept, name)
         shown, unit = ("dollars", PICO) if name == "pico" else (name, 1)
-        budget = f"the budget of {limit / unit:g} {shown if limit != unit else shown[:-1]}"
+
+        def said(part: int) -> str:
+            return f"{part / PICO:g}" if name == "pico" else f"{part:,}"
+
+        budget = f"the budget of {said(limit)} {shown if limit != unit else shown[:-1]}"
         if used == kept == Amount():
             text = "" if name == "calls" else ", for its text and the longest answer that max_tokens allows"
             return (
                 f"{budget} does not allow a single call: the first one may need "
-                f"{getattr(amount, name) / unit:g}{text}; raise the budget to that or more"
+                f"{said(getattr(amount, name))}{text}; raise the budget to that or more"
                 + ("" if name == "calls" else ", or set a lower max_tokens")
             )
         parts = {
@@ -300,10 +304,10 @@ class Budget:
         }
         return (
             f"{budget} does not allow the next call: "
-            + "".join([f"{part / unit:g} {what}, " for what, part in parts.items() if part])
-            + f"and the next call may need {getattr(amount, name) / unit:g}"
+            + "".join([f"{said(part)} {what}, " for what, part in parts.items() if part])
+            + f"and the next call may need {said(getattr(amount, name))}"
             + ("" if name == "calls" else ", for its text and the longest answer that max_tokens allows")
-            + f"; raise budget({shown}=...)"
+            + f"; raise the limit of {shown}"
             + ("" if name == "calls" else " or lower max_tokens")
         )
 
