@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from textgrad_engine.store.records import dumps, evaluation_from_json, evaluation_to_json
-from textgrad_engine.train import Evaluation
+from textgrad_engine.train import Evaluation, compare
+from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.statistics import clustered_interval, mean_interval, wilson_interval
 
 
@@ -115,3 +119,72 @@ def test_the_examples_with_the_lowest_scores_are_named() -> None:
     assert repr(scored(1.0, 0.0, None, 0.25, 0.75, 0.5)).endswith("; lowest: '1' 0, '3' 0.25, '5' 0.5)")
     assert repr(scored(1.0, 0.0, 0.0)).endswith("; lowest: '1' 0, '2' 0)")
     assert "lowest" not in repr(scored(0.0, 0.0, None))
+
+
+def test_slices_are_evaluations_of_their_examples() -> None:
+    """With all that there is of each; what stands for the whole dataset stays."""
+    whole = Evaluation(
+        ids=("a", "b", "c", "d"),
+        scores=(1.0, None, 0.5, None),
+        predictions=("A", None, "C", None),
+        failures={"b": "it was cut off"},
+        samples=((1.0, 1.0), (None, None), (0.5, 0.5), (None, None)),
+        clusters=("1", "1", "2", "2"),
+        scale=(0.0, 2.0),
+        latency=(0.1, None, 0.3, None),
+        not_run=("d",),
+        parts=(MetricScores("right", (1.0, None, 0.0, None), (0, 1), 2.0),),
+        contents={"text": "12ab"},
+    )
+    parts = whole.by(["odd", "even", "odd", "even"])
+    assert list(parts) == ["odd", "even"]
+    assert parts["odd"] == replace(
+        whole,
+        ids=("a", "c"),
+        scores=(1.0, 0.5),
+        predictions=("A", "C"),
+        failures={},
+        samples=((1.0, 1.0), (0.5, 0.5)),
+        clusters=("1", "2"),
+        latency=(0.1, 0.3),
+        not_run=(),
+        parts=(MetricScores("right", (1.0, 0.0), (0, 1), 2.0),),
+    )
+    even = parts["even"]
+    assert (even.ids, even.failures, even.not_run, even.unanswered) == (("b", "d"), whole.failures, ("d",), 4)
+    assert repr(even) == "Evaluation(no score, 4 unanswered)"
+    assert even.latency == (None, None)
+    assert even.contents == whole.contents
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0, None]), st.integers(0, 3)), min_size=1))
+def test_slices_take_an_evaluation_apart_and_nothing_is_lost(rows: list[tuple[float | None, int]]) -> None:
+    """Each example is in one slice, in the order that it had, and its score with it."""
+    whole = scored(*[value for value, _ in rows])
+    parts = whole.by([value for _, value in rows])
+    assert set(parts) == {value for _, value in rows}
+    again = sorted((int(name), part) for value, part in parts.items() for name in part.ids)
+    assert [number for number, _ in again] == sorted(map(int, whole.ids))
+    scores = {name: value for part in parts.values() for name, value in zip(part.ids, part.scores)}
+    assert [scores[name] for name in whole.ids] == list(whole.scores)
+    assert all(list(part.ids) == sorted(part.ids, key=int) for part in parts.values())
+    assert sum(part.unanswered for part in parts.values()) == whole.unanswered
+
+
+def test_values_that_make_no_slices_are_refused() -> None:
+    """One for each example, and each may be a key."""
+    with pytest.raises(ValueError, match=r"by: one value for each of the 2 examples, in their order; got 1"):
+        scored(1.0, 0.0).by(["a"])
+    with pytest.raises(TypeError, match="unhashable"):
+        scored(1.0, 0.0).by([["a"], ["b"]])  # type: ignore[list-item]
+
+
+def test_a_whole_evaluation_and_its_slices_are_compared_alike() -> None:
+    """Slice by slice, also where positions alone name the examples."""
+    before, after = scored(*[0.0] * 10, contents={"text": "1"}), scored(*[1.0] * 10, contents={"text": "1"})
+    values = ["x"] * 9 + ["y"]
+    first, second = before.by(values), after.by(values)
+    assert compare(first["x"], second["x"], confidence=1 - 0.05 / 2).verdict == "better"
+    assert compare(first["y"], second["y"]).verdict == "not shown"
+    with pytest.raises(ValueError, match="differ in their ids"):
+        compare(first["x"], second["y"])

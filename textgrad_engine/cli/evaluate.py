@@ -69,6 +69,12 @@ def evaluate(
             "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="COLUMN", help="Show the score by the examples' value in a column, too, such as the answer."
+        ),
+    ] = None,
     at_least: Annotated[
         float | None,
         typer.Option(
@@ -115,7 +121,7 @@ def evaluate(
     difference pair by pair: another model (--model), the seed or the short prompt, or the same on another day.
     """
     limits = (budget, budget_calls, budget_tokens)
-    asked = Asked(data, repeats, clusters, at_least, not_worse, missing, model, base_url, price, limits)
+    asked = Asked(data, repeats, clusters, by, at_least, not_worse, missing, model, base_url, price, limits)
     with checking():
         subject = _subject(run, data, seed_prompt=seed_prompt, shrunk=shrunk)
         task = checked(subject, asked)

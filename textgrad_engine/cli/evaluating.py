@@ -16,6 +16,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.output import checking
 from textgrad_engine.cli.progress import score_bar_for
+from textgrad_engine.cli.sliced import values_of
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
@@ -27,6 +28,7 @@ from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.earlier import Earlier, earlier_of, incomparable
+from textgrad_engine.report.slices import Slice, slices_of
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, check_writable
@@ -43,6 +45,7 @@ class Asked:
         data: the file of the examples.
         repeats: how often each is run.
         clusters: the column that says which belong together.
+        by: the column by whose values scores are told.
         at_least: the score below which the command fails.
         not_worse: whether it fails where the run itself has measured more.
         missing: whether only what the last one of the same lacks is asked.
@@ -55,6 +58,7 @@ class Asked:
     data: Path | None
     repeats: int
     clusters: str | None
+    by: str | None
     at_least: float | None
     not_worse: bool
     missing: bool
@@ -69,6 +73,7 @@ class Task:
     """What is evaluated, on what; all of it was checked.
 
     Attributes:
+        by: the column by whose values scores are told, and what each example has there; None where there is none.
         about: what ``evals.jsonl`` says of it beforehand.
         keeps: whether the run folder keeps its calls until it has come to its end, and what came of it.
         missing: whether it goes on with one that came to its end and lacks answers.
@@ -82,6 +87,7 @@ class Task:
     dataset: Dataset
     repeats: int
     clusters: str | None
+    by: tuple[str, list[str]] | None
     about: dict[str, Any]
     keeps: bool
     missing: bool
@@ -100,6 +106,7 @@ class Done:
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
         earlier: what the same examples gave before, where all was asked.
+        slices: the column by whose values scores are told, and what there is of each, where anything was answered.
     """
 
     evaluation: Evaluation | None
@@ -109,6 +116,7 @@ class Done:
     kept: Recording | None
     openings: int | None
     earlier: tuple[Earlier, ...]
+    slices: tuple[str, list[Slice]] | None
 
     @property
     def lacking(self) -> bool:
@@ -137,6 +145,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
         dataset.require(clusters := composed(clusters))
     elif config.data.clusters in dataset.columns:
         clusters = config.data.clusters
+    by = None if asked.by is None else (asked.by, values_of(dataset, asked.by))
     program = build.make_program(config)
     runs.load_texts(program, subject.texts, subject.path)
     metric = build.make_metric(config)
@@ -165,7 +174,9 @@ def checked(subject: Subject, asked: Asked) -> Task:
             f"{subject.path}: --missing goes on with what a run folder keeps; a config has none, and one that cannot "
             "be written keeps nothing. Without it all is asked"
         )
-    return Task(subject, config, program, metric, models, dataset, asked.repeats, clusters, about, keeps, asked.missing)
+    return Task(
+        subject, config, program, metric, models, dataset, asked.repeats, clusters, by, about, keeps, asked.missing
+    )
 
 
 def _keeps(run: Run, about: Mapping[str, Any]) -> bool:
@@ -259,4 +270,7 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     if task.subject.run is not None and evaluation is not None and ended is None:
         own = task.subject.config.models
         earlier = earlier_of(task.subject.run, task.about, evaluation, (own.roles(), own.base_url))
-    return Done(evaluation, ended, entry, used.total, kept, openings, earlier)
+    slices = None
+    if task.by is not None and evaluation is not None:
+        slices = (task.by[0], slices_of(task.by[1], evaluation))
+    return Done(evaluation, ended, entry, used.total, kept, openings, earlier, slices)

@@ -9,12 +9,14 @@ from typing import Any
 
 from textgrad_engine.cli import run_data
 from textgrad_engine.cli.evaluating import Done
-from textgrad_engine.cli.output import width
+from textgrad_engine.cli.output import colors, width
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.earlier import Earlier, earlier_as_json
 from textgrad_engine.report.notes import lost
+from textgrad_engine.report.printing import printed
+from textgrad_engine.report.slices import slices_as_json, slices_table
 from textgrad_engine.report.view import size
 from textgrad_engine.report.words import count, duration, interval, plural, score
 from textgrad_engine.train import Comparison, Evaluation
@@ -40,6 +42,7 @@ def as_document(subject: Subject, done: Done) -> dict[str, Any]:
         "test_openings": done.openings,
         "scores": scores,
         "earlier": earlier_as_json(done.earlier),
+        **({} if done.slices is None else {"by": done.slices[0], "slices": slices_as_json(done.slices[1])}),
     }
 
 
@@ -62,6 +65,7 @@ def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
         *_spread(evaluation),
         f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}",
         f"  used    {_used(done.used)}, {duration(entry['seconds'])}",
+        *_slices(done),
         *_beside(entry, done.earlier),
         *_remarks(done, evaluation),
     ]
@@ -115,6 +119,13 @@ def _spread(evaluation: Evaluation) -> Iterator[str]:
     if (spread := evaluation.spread) is not None:
         between, within = (math.sqrt(variance) for variance in spread)
         yield f"  spread  {score(between)} from example to example, {score(within)} from sample to sample"
+
+
+def _slices(done: Done) -> Iterator[str]:
+    """The scores by the values of a column, a line each."""
+    if done.slices is not None:
+        yield ""
+        yield printed([*slices_table(*done.slices)], width(), colors()).rstrip("\n")
 
 
 def _beside(entry: Mapping[str, Any], earlier: Sequence[Earlier]) -> Iterator[str]:

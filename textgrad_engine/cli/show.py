@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import completion, run_data, way_on
+from textgrad_engine.cli import completion, run_data, sliced, way_on
 from textgrad_engine.cli.folds_shown import show_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, width, write, write_json
@@ -54,16 +54,25 @@ def show(
             autocompletion=completion.parameters,
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="Where the best prompt is better, and where worse: scores on the test examples by their value in a "
+            "column, such as the answer.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
     with checking():
-        say = _what_says_it(run, line, step, parameter, as_json=as_json)
+        say = _what_says_it(run, line, step, parameter, by, as_json=as_json)
     say()
 
 
 def _what_says_it(
-    path: Path, line: int | None, step: int | None, parameter: str | None, *, as_json: bool
+    path: Path, line: int | None, step: int | None, parameter: str | None, by: str | None, *, as_json: bool
 ) -> Callable[[], None]:
     """What prints that which is asked for.
 
@@ -75,6 +84,13 @@ def _what_says_it(
         raise RunError("--line N explains a line and --step N a step: give one of them")
     if parameter is not None and not explains:
         raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
+    if by is not None:
+        if explains:
+            raise RunError("--by COLUMN tells of kinds of examples, --line and --step of a change: give one of them")
+        found = sliced.of_folds(read_folds(path), by) if is_folds(path) else sliced.of_run(read_run(path), by)
+        if as_json:
+            return functools.partial(write_json, sliced.as_document(found))
+        return functools.partial(write, "\n" + sliced.in_words(found))
     if is_folds(path):
         if explains:
             raise RunError(f"{path}: these are several runs, and a line or step is of one; name {path / 'final'}")

@@ -1,0 +1,138 @@
+"""How good a prompt is on each kind of example, and whether it got better or worse there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from textgrad_engine.report.document import evaluation_as_json, finite
+from textgrad_engine.report.printing import fitted, indented, open_table, padded, styled
+from textgrad_engine.report.words import count, interval, plural, score
+from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SHOWN = 30
+"""So many slices are shown to people."""
+
+_WIDEST = 40
+"""Characters of a value that are shown."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The examples that share a value of a column.
+
+    Attributes:
+        value: in words.
+        after: what they scored.
+        before: what they scored before; None where nothing is compared.
+        comparison: of both, by an interval that holds for all slices together; None where none of the examples has a
+            score in both.
+    """
+
+    value: str
+    after: Evaluation
+    before: Evaluation | None = None
+    comparison: Comparison | None = None
+
+
+def slices_of(values: Sequence[str], after: Evaluation, before: Evaluation | None = None) -> list[Slice]:
+    """The slices that values make of the examples, the largest first.
+
+    Args:
+        values: of the examples, in their order.
+        after: their scores.
+        before: their scores before, to be compared with.
+
+    Example:
+        >>> def scored(*scores):
+        ...     return Evaluation(tuple(str(n) for n in range(len(scores))), scores, scores, {})
+        >>> first, second = slices_of(["a", "b", "b"], scored(1.0, 0.0, 1.0), scored(0.0, 0.0, 0.0))
+        >>> first.value, first.before.mean, first.after.mean, first.comparison.verdict
+        ('b', 0.0, 0.5, 'not shown')
+    """
+    now = after.by(values)
+    then = {} if before is None else before.by(values)
+    confidence = 1 - 0.05 / len(now)  # Bonferroni: of m intervals, none misses in 95 of 100 cases
+
+    def made(value: str) -> Slice:
+        old, new = then.get(value), now[value]
+        both = old is not None and any(None not in pair for pair in zip(old.scores, new.scores))
+        return Slice(value, new, old, compare(old, new, confidence=confidence) if old is not None and both else None)
+
+    return sorted(map(made, now), key=lambda each: (-len(each.after), each.value))
+
+
+def slices_as_json(slices: Sequence[Slice]) -> list[dict[str, Any]]:
+    """What ``--json`` prints of each slice."""
+    return [{"value": each.value, **_slice_as_json(each)} for each in slices]
+
+
+def _slice_as_json(found: Slice) -> dict[str, Any]:
+    if found.before is None:
+        return _as_json(found.after)
+    return {
+        "before": _as_json(found.before),
+        "after": _as_json(found.after),
+        "comparison": None if found.comparison is None else finite(asdict(found.comparison)),
+    }
+
+
+def slices_table(column: str, slices: Sequence[Slice]) -> Iterator[RenderableType]:
+    """A row for each of the largest slices, and what is to be known about the intervals.
+
+    Args:
+        column: what tells the slices apart.
+        slices: the largest first.
+    """
+    compared = any(each.before is not None for each in slices)
+    table = open_table()
+    table.add_column(styled(_short(column)), max_width=_WIDEST)
+    table.add_column("examples", justify="right", no_wrap=True)
+    for name in ("seed", "best", "difference", "") if compared else ("score",):
+        table.add_column(name, no_wrap=True)
+    for each in slices[:SHOWN]:
+        pair = (_mean(each.before), _mean(each.after), *_compared(each.comparison))
+        table.add_row(styled(_short(each.value)), count(len(each.after)), *(pair if compared else [_said(each.after)]))
+    yield padded(fitted(table), 2)
+    if len(slices) > SHOWN:
+        yield indented(f"and {plural(len(slices) - SHOWN, 'smaller one')}, which --json has", 2, "dim")
+    yield ""
+    lost = sum(each.after.unanswered + (each.before.unanswered if each.before else 0) for each in slices)
+    notes = [f"{plural(lost, 'answer')} that {'is' if lost == 1 else 'are'} missing left out."] if lost else []
+    if compared:
+        notes.append(f"The intervals of the differences hold for {_all(len(slices))} (Bonferroni).")
+    else:
+        notes.append("Each interval is a 95% one by itself, so of twenty one misses by chance.")
+    yield indented(" ".join(notes), 2, "dim")
+
+
+def _all(number: int) -> str:
+    return "the one slice" if number == 1 else f"all {count(number)} slices together"
+
+
+def _as_json(evaluation: Evaluation) -> dict[str, Any]:
+    nothing = {"mean": None, "interval": None, "examples": len(evaluation), "unanswered": evaluation.unanswered}
+    return (evaluation_as_json(evaluation) if evaluation.answered else None) or nothing
+
+
+def _mean(evaluation: Evaluation | None) -> str:
+    return score(evaluation.mean) if evaluation is not None and evaluation.answered else "no answer"
+
+
+def _said(evaluation: Evaluation) -> str:
+    return f"{score(evaluation.mean)} {interval(evaluation.interval)}" if evaluation.answered else "no answer"
+
+
+def _compared(found: Comparison | None) -> tuple[str, str]:
+    if found is None:
+        return "", ""
+    return f"{score(found.difference, signed=True)} {interval(found.interval, signed=True)}", found.verdict
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
