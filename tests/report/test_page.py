@@ -20,6 +20,7 @@ from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import is_page, page_of
+from textgrad_engine.report.slices import Sliced, slices_of
 from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult
 from textgrad_engine.train.events import ParameterChange
 
@@ -205,6 +206,21 @@ def test_a_whole_run(run_of: Any, result: TrainResult) -> None:
         "The run was started from Python, so its folder keeps no settings",
     ):
         assert said in found.text, said
+
+
+def test_scores_of_kinds_of_examples_are_shown_where_they_are_asked_for(run_of: Any, result: TrainResult) -> None:
+    """In a table, with all that is to be known of it, and nothing of a value becomes markup."""
+    before = Evaluation(("a", "b", "c"), (0.0, 1.0, 0.0), ("", "", ""), {})
+    after = replace(before, scores=(1.0, 0.0, 1.0))
+    kind = "<script>alert(1)</script>"
+    slices = Sliced(kind, "val", before, after, slices_of([kind, "b", kind], after, before))
+    page = Page(page_of(run_of(result), slices=slices))
+    assert f"Validation examples by {kind}" in page.text
+    assert f"{kind} 2 0.000 1.000 +1.000" in page.text
+    assert "hold for all 2 slices together" in page.text
+    assert "These examples chose the best prompt, so its scores on them flatter it." in page.text
+    assert "script" not in page.tags
+    assert "Validation examples by" not in Page(page_of(run_of(result))).text
 
 
 def test_races_and_ablations_are_told(run_of: Any, result: TrainResult) -> None:

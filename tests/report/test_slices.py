@@ -103,7 +103,7 @@ def test_there_may_be_many_and_long_and_hostile_values() -> None:
     assert f"{'x' * 39}…" in said
     assert "x" * 41 not in said
     assert "[bold]\N{REPLACEMENT CHARACTER}[2J not" in said
-    assert f"and {62 - SHOWN} smaller ones, which --json has" in said
+    assert f"There are {62 - SHOWN} smaller ones, which --json prints." in said
     assert max(map(len, said.splitlines())) <= 80
     assert len(slices_as_json(slices_of(values, evaluation))) == 62
 

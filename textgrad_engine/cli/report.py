@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import run_data
+from textgrad_engine.cli import run_data, sliced
 from textgrad_engine.cli.options import RunPath
 from textgrad_engine.cli.output import checking, command, write_exactly
 from textgrad_engine.errors import RunError
@@ -35,6 +35,15 @@ def report(
             show_default=False,
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="Also where the best prompt is better, and where worse: scores on the test examples by their value in "
+            "a column, such as the answer.",
+        ),
+    ] = None,
 ) -> None:
     """Write one HTML page about a run, to be sent to a colleague: it loads nothing, runs nothing, and prints well.
 
@@ -45,7 +54,7 @@ def report(
     without a result it holds what is known so far. The same folder gives the same bytes.
     """
     with checking():
-        page = _page_of_run(run) if not is_folds(run) else page_of_folds(read_folds(run))
+        page = _page_of_run(run, by) if not is_folds(run) else _page_of_folds(run, by)
         place = None if out == Path("-") else _place(out or run / "report.html")
     if place is None:
         write_exactly(page)
@@ -57,12 +66,18 @@ def report(
     complain(f"The report is in {place}")
 
 
-def _page_of_run(path: Path) -> str:
+def _page_of_folds(path: Path, by: str | None) -> str:
+    found = read_folds(path)
+    return page_of_folds(found, None if by is None else sliced.of_folds(found, by))
+
+
+def _page_of_run(path: Path, by: str | None) -> str:
     found = read_run(path)
     for note in found.notes:
         complain(f"note: {note}")
     remark = remark_on(found.config)
-    return page_of(found, run_data.openings(found), remark)
+    slices = None if by is None else sliced.of_run(found, by)
+    return page_of(found, run_data.openings(found), remark, slices)
 
 
 def _place(out: Path) -> Path:

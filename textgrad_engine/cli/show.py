@@ -89,8 +89,8 @@ def _what_says_it(
             raise RunError("--by COLUMN tells of kinds of examples, --line and --step of a change: give one of them")
         found = sliced.of_folds(read_folds(path), by) if is_folds(path) else sliced.of_run(read_run(path), by)
         if as_json:
-            return functools.partial(write_json, sliced.as_document(found))
-        return functools.partial(write, "\n" + sliced.in_words(found))
+            return functools.partial(write_json, sliced.as_document(path, found))
+        return functools.partial(write, "\n" + sliced.in_words(path, found))
     if is_folds(path):
         if explains:
             raise RunError(f"{path}: these are several runs, and a line or step is of one; name {path / 'final'}")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config_data import load_examples, read_data
@@ -17,36 +15,12 @@ from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.printing import indented, printed, styled
-from textgrad_engine.report.slices import Slice, slices_as_json, slices_of, slices_table
-from textgrad_engine.report.view import said
-from textgrad_engine.report.words import plural
+from textgrad_engine.report.slices import Sliced, slices_as_json, slices_of, slices_table
 from textgrad_engine.store import Folds, Run
-from textgrad_engine.train.comparison import compare
 from textgrad_engine.train.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-@dataclass(frozen=True)
-class Sliced:
-    """What a run measured on each slice of its examples.
-
-    Attributes:
-        path: the run folder.
-        column: what tells the slices apart.
-        split: which examples they are: ``"test"``; ``"val"`` where the run tested nothing; or ``"folds"``.
-        before: the seed prompt's scores; None where the run kept it.
-        after: the best prompt's.
-        slices: the largest first.
-    """
-
-    path: Path
-    column: str
-    split: str
-    before: Evaluation | None
-    after: Evaluation
-    slices: list[Slice]
 
 
 def values_of(dataset: Dataset, column: str) -> list[str]:
@@ -100,7 +74,7 @@ def of_run(run: Run, column: str) -> Sliced:
             f"result.best_test.by([row[{column!r}] for row in test]) gives an evaluation for each value"
         )
     found = run.result
-    split = "val" if found.best_test is None else "test"
+    split: Literal["test", "val"] = "val" if found.best_test is None else "test"
     before, after = (found.seed_val, found.best_val) if split == "val" else (found.seed_test, found.best_test)
     config = runs.config_of(run, run.best)
     if (part := part_of(config, run)) is not None:
@@ -136,41 +110,26 @@ def of_folds(folds: Folds, column: str) -> Sliced:
 
 
 def _sliced(
-    path: Path, column: str, split: str, before: Evaluation | None, after: Evaluation, dataset: Dataset
+    path: Path,
+    column: str,
+    split: Literal["test", "val", "folds"],
+    before: Evaluation | None,
+    after: Evaluation,
+    dataset: Dataset,
 ) -> Sliced:
     values = dict(zip(dataset.ids, values_of(dataset, column)))
     if not values.keys() >= set(after.ids):
         raise RunError(f"{path}: its examples have other ids now than when they were scored; put the data back")
-    slices = slices_of([values[name] for name in after.ids], after, before)
-    return Sliced(path, column, split, before, after, slices)
+    return Sliced(column, split, before, after, slices_of([values[name] for name in after.ids], after, before))
 
 
-def as_document(found: Sliced) -> dict[str, Any]:
+def as_document(path: Path, found: Sliced) -> dict[str, Any]:
     """What ``--json`` prints."""
-    return {
-        "run": str(found.path),
-        "by": found.column,
-        "split": found.split,
-        "slices": slices_as_json(found.slices),
-    }
+    return {"run": str(path), "by": found.column, "split": found.split, "slices": slices_as_json(found.slices)}
 
 
-def in_words(found: Sliced) -> str:
+def in_words(path: Path, found: Sliced) -> str:
     """What is printed for people."""
-    return printed([*_parts(found)], width(), colors())
-
-
-def _parts(found: Sliced) -> Iterator[RenderableType]:
-    whose = "examples of all folds" if found.split == "folds" else f"{SPLITS[found.split]} examples"
-    yield styled(f"{found.path}: {whose} by {found.column}", "bold")
-    yield ""
-    yield from slices_table(found.column, found.slices)
-    if found.before is not None:
-        every = compare(found.before, found.after)
-        yield indented(f"All together: {said(every)} on {plural(every.n, 'example')}.", 2)
-        if any(each.comparison is not None and each.comparison.verdict == "worse" for each in found.slices):
-            yield indented("Floors under [guards] of a config keep the next run from making a slice worse.", 2)
-    else:
-        yield indented("The run kept the seed prompt, so there is nothing to compare it with.", 2)
-    if found.split == "val":
-        yield indented("These examples chose the best prompt, so its scores on them flatter it.", 2, "dim")
+    head: list[RenderableType] = [styled(f"{path}: {found.title}", "bold"), ""]
+    remarks = [indented(each, 2) for each in found.remarks()]
+    return printed([*head, *slices_table(found.column, found.slices), *remarks], width(), colors())

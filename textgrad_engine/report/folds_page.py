@@ -18,11 +18,13 @@ from textgrad_engine.report.page_parts import (
     models_of,
     scores_plot,
     section,
+    slices_shown,
     table,
     tile,
 )
 from textgrad_engine.report.page_texts import name_of, said
 from textgrad_engine.report.pairing import setting_in
+from textgrad_engine.report.slices import Sliced
 from textgrad_engine.report.view import Tone, view_of
 from textgrad_engine.report.words import capital, count, duration, plural, score
 from textgrad_engine.store.folds import Folds
@@ -32,11 +34,12 @@ from textgrad_engine.train.result import TrainResult
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "not shown": "plain"}
 
 
-def page_of_folds(folds: Folds) -> str:
+def page_of_folds(folds: Folds, slices: Sliced | None = None) -> str:
     """The page about a cross-validation, the same for the same folder, wherever it is.
 
     Args:
         folds: the folder; where runs are missing, what there is so far is shown.
+        slices: what it measured on kinds of examples, if that is to be shown.
 
     Raises:
         RunError: a file is damaged.
@@ -53,6 +56,7 @@ def page_of_folds(folds: Folds) -> str:
             "main",
             *section("Which prompt to use", _advice(folds)),
             *section("Scores", [*_scores(folds), *metrics(parts_of_folds(found))]),
+            *slices_shown(slices),
             *section("What to know when reading this", _notes(folds)),
             *_changes(found),
             *section("Beside controls", _controls(found)),

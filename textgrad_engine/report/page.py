@@ -19,12 +19,14 @@ from textgrad_engine.report.page_parts import (
     models_of,
     scores_plot,
     section,
+    slices_shown,
     table,
     tile,
 )
 from textgrad_engine.report.page_texts import SHOWN_ITEMS, name_of, said, steps
 from textgrad_engine.report.pairing import setting
 from textgrad_engine.report.parts import parts_of_result
+from textgrad_engine.report.slices import Sliced
 from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import View, headline, view_of
@@ -39,13 +41,14 @@ SHOWN_TOOLS = 10
 """So many of the names that models call tools by."""
 
 
-def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
+def page_of(run: Run, openings: int | None = None, remark: str = "", slices: Sliced | None = None) -> str:
     """The page about a run, the same for the same folder, whatever the time and wherever it is.
 
     Args:
         run: the run folder; one without a result is shown as far as it came.
         openings: how often the test split was looked at, evaluations since the run included; None for the run's own.
         remark: what was special about it, e.g. that it is a control.
+        slices: what it measured on kinds of examples, if that is to be shown.
 
     Raises:
         RunError: the record of calls, or of tools, is damaged.
@@ -61,6 +64,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "") -> str:
             "main",
             *_error(run),
             *section("Scores", [*_scores(result), *metrics(parts_of_result(result))]),
+            *slices_shown(slices),
             *section("What to know when reading this", _notes(run, view)),
             *(each for parameter in view.parameters for each in changes_in(result, parameter)),
             *section("Steps", steps(result)),

@@ -11,6 +11,7 @@ from textgrad_engine.report.html import Inside, Markup, data, element, joined
 from textgrad_engine.report.page_texts import changes, name_of
 from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.parts import Parts, parts_title
+from textgrad_engine.report.slices import Sliced, slices_in_words
 from textgrad_engine.report.toml import as_toml
 from textgrad_engine.report.view import ParameterView
 from textgrad_engine.report.words import capital, plural, score
@@ -125,6 +126,14 @@ def metrics(parts: Parts | None) -> Iterator[Markup]:
     if parts is not None:
         yield element("h3", parts_title(parts))
         yield table(parts_title(parts), parts.heads, parts.rows, strong=-1)
+
+
+def slices_shown(found: Sliced | None) -> Iterator[Markup]:
+    """Scores on kinds of examples; nothing where none are asked for."""
+    if found is not None:
+        heads, rows, note = slices_in_words(found.column, found.slices)
+        hints = [element("p", each, class_="hint") for each in (note, *found.remarks())]
+        yield from section(capital(f"{found.title}"), [table(found.title, heads, rows, strong=-1), *hints])
 
 
 def again(

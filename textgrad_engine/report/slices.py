@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from textgrad_engine.report.document import evaluation_as_json, finite
 from textgrad_engine.report.printing import fitted, indented, open_table, padded, styled
+from textgrad_engine.report.view import said
 from textgrad_engine.report.words import count, interval, plural, score
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
@@ -82,33 +83,88 @@ def _slice_as_json(found: Slice) -> dict[str, Any]:
     }
 
 
-def slices_table(column: str, slices: Sequence[Slice]) -> Iterator[RenderableType]:
-    """A row for each of the largest slices, and what is to be known about the intervals.
+def slices_in_words(column: str, slices: Sequence[Slice]) -> tuple[list[str], list[list[str]], str]:
+    """What columns a table of slices has, a row for each of the largest, and what is to be known about them.
 
     Args:
         column: what tells the slices apart.
         slices: the largest first.
     """
     compared = any(each.before is not None for each in slices)
-    table = open_table()
-    table.add_column(styled(_short(column)), max_width=_WIDEST)
-    table.add_column("examples", justify="right", no_wrap=True)
-    for name in ("seed", "best", "difference", "") if compared else ("score",):
-        table.add_column(name, no_wrap=True)
+    heads = [_short(column), "examples", *(("seed", "best", "difference", "") if compared else ("score",))]
+    rows = []
     for each in slices[:SHOWN]:
-        pair = (_mean(each.before), _mean(each.after), *_compared(each.comparison))
-        table.add_row(styled(_short(each.value)), count(len(each.after)), *(pair if compared else [_said(each.after)]))
-    yield padded(fitted(table), 2)
-    if len(slices) > SHOWN:
-        yield indented(f"and {plural(len(slices) - SHOWN, 'smaller one')}, which --json has", 2, "dim")
-    yield ""
+        pair = [_mean(each.before), _mean(each.after), *_compared(each.comparison)]
+        rows.append([_short(each.value), count(len(each.after)), *(pair if compared else [_said(each.after)])])
     lost = sum(each.after.unanswered + (each.before.unanswered if each.before else 0) for each in slices)
-    notes = [f"{plural(lost, 'answer')} that {'is' if lost == 1 else 'are'} missing left out."] if lost else []
+    more = len(slices) - SHOWN
+    notes = [f"There {'is 1 smaller one' if more == 1 else f'are {more} smaller ones'}, which --json prints."] * (
+        more > 0
+    )
+    notes += [f"{plural(lost, 'answer')} that {'is' if lost == 1 else 'are'} missing left out."] * (lost > 0)
     if compared:
         notes.append(f"The intervals of the differences hold for {_all(len(slices))} (Bonferroni).")
     else:
         notes.append("Each interval is a 95% one by itself, so of twenty one misses by chance.")
-    yield indented(" ".join(notes), 2, "dim")
+    return heads, rows, " ".join(notes)
+
+
+def slices_table(column: str, slices: Sequence[Slice]) -> Iterator[RenderableType]:
+    """The table, for a terminal.
+
+    Args:
+        column: what tells the slices apart.
+        slices: the largest first.
+    """
+    heads, rows, note = slices_in_words(column, slices)
+    table = open_table()
+    table.add_column(styled(heads[0]), max_width=_WIDEST)
+    table.add_column(heads[1], justify="right", no_wrap=True)
+    for head in heads[2:]:
+        table.add_column(head, no_wrap=True)
+    for value, *cells in rows:
+        table.add_row(styled(value), *cells)
+    yield padded(fitted(table), 2)
+    yield ""
+    yield indented(note, 2, "dim")
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """What a run, or the folds of one, measured on each slice of its examples.
+
+    Attributes:
+        column: what tells the slices apart.
+        split: which examples they are: ``"test"``; ``"val"`` where the run tested nothing; or ``"folds"``.
+        before: the seed texts' scores; None where they were kept.
+        after: the best texts'.
+        slices: the largest first.
+    """
+
+    column: str
+    split: Literal["test", "val", "folds"]
+    before: Evaluation | None
+    after: Evaluation
+    slices: list[Slice]
+
+    @property
+    def title(self) -> str:
+        """Which examples, by what."""
+        whose = {"test": "test examples", "val": "validation examples", "folds": "examples of all folds"}[self.split]
+        return f"{whose} by {self.column}"
+
+    def remarks(self) -> list[str]:
+        """What all slices come to together, and what is to be known of the examples."""
+        if self.before is None:
+            found = ["The run kept the seed prompt, so there is nothing to compare it with."]
+        else:
+            every = compare(self.before, self.after)
+            found = [f"All together: {said(every)} on {plural(every.n, 'example')}."]
+        if any(each.comparison is not None and each.comparison.verdict == "worse" for each in self.slices):
+            found.append("Floors under [guards] of a config keep the next run from making a slice worse.")
+        if self.split == "val":
+            found.append("These examples chose the best prompt, so its scores on them flatter it.")
+        return found
 
 
 def _all(number: int) -> str:
