@@ -98,9 +98,8 @@ def slices_in_words(column: str, slices: Sequence[Slice]) -> tuple[list[str], li
         rows.append([_short(each.value), count(len(each.after)), *(pair if compared else [_said(each.after)])])
     lost = sum(each.after.unanswered + (each.before.unanswered if each.before else 0) for each in slices)
     more = len(slices) - SHOWN
-    notes = [f"There {'is 1 smaller one' if more == 1 else f'are {more} smaller ones'}, which --json prints."] * (
-        more > 0
-    )
+    smaller = "is 1 smaller one" if more == 1 else f"are {more} smaller ones"
+    notes = [f"There {smaller}, which --json prints."] * (more > 0)
     notes += [f"{plural(lost, 'answer')} that {'is' if lost == 1 else 'are'} missing left out."] * (lost > 0)
     if compared:
         notes.append(f"The intervals of the differences hold for {_all(len(slices))} (Bonferroni).")
