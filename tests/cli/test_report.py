@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from .test_folds import begin
-
 
 @pytest.fixture
 def run(trained: tuple[Path, Any], tmp_path: Path) -> Path:
@@ -160,19 +158,3 @@ def test_a_run_of_an_older_version(cli: Any, run: Path) -> None:
     result = cli("report", run)
     assert result.exit_code == 2
     assert "it has format 99, and this version of textgrad_engine reads 1" in result.stderr
-
-
-def test_it_shows_where_the_prompt_got_better_where_that_is_asked_for(cli: Any, tmp_path: Path) -> None:
-    """Of a run beside its data; a wrong column writes nothing. Of folds, too."""
-    begin(tmp_path)
-    for name, options in (("run", []), ("folds", ["--folds", "2"])):
-        assert cli("train", tmp_path, "--run-dir", tmp_path / name, "--budget-calls", "1500", *options).exit_code in (
-            0,
-            3,
-        )
-        assert cli("report", tmp_path / name, "--by", "targets").exit_code == 2
-        assert not (tmp_path / name / "report.html").exists()
-        assert cli("report", tmp_path / name, "--by", "target").exit_code == 0
-        page = (tmp_path / name / "report.html").read_text(encoding="utf-8")
-        assert ("Test examples by target" if name == "run" else "Examples of all folds by target") in page
-        assert "All together: better: " in page

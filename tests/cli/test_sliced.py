@@ -43,6 +43,15 @@ def test_a_finished_run_is_shown_by_the_answers(cli: Any, trained: tuple[Path, A
     assert total / 113 == pytest.approx(json.loads(cli("show", trained[0], "--json").stdout)["test"]["best"]["mean"])
 
 
+def test_the_page_of_a_run_has_it_where_that_is_asked_for(cli: Any, run: Callable[[], Path]) -> None:
+    """A wrong column writes nothing."""
+    path = run()
+    assert cli("report", path, "--by", "queues").exit_code == 2
+    assert not (path / "report.html").exists()
+    assert cli("report", path, "--by", "queue").exit_code == 0
+    assert "Test examples by queue" in (path / "report.html").read_text(encoding="utf-8")
+
+
 def test_an_evaluation_is_shown_by_the_answers(cli: Any, run: Callable[[], Path]) -> None:
     """Of a run on other examples, too, and where a budget ends it; of a config likewise."""
     asked = ("eval", run(), "--data", TICKETS / "val.jsonl", "--by", "queue")
@@ -78,6 +87,10 @@ def test_folds_are_shown_by_all_that_they_tested(cli: Any, tmp_path: Path) -> No
     assert sum(each["before"]["examples"] for each in found["slices"]) == 50
     said = " ".join(cli("show", tmp_path / "run", "--by", "target").stdout.split())
     assert "examples of all folds by target" in said
+    assert cli("report", tmp_path / "run", "--by", "target").exit_code == 0
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Examples of all folds by target" in page
+    assert "All together: better: " in page
     one = json.loads(cli("show", tmp_path / "run" / "fold-1", "--by", "target", "--json").stdout)
     assert (one["split"], sum(each["after"]["examples"] for each in one["slices"] if "after" in each)) == ("test", 25)
     final = cli("show", tmp_path / "run" / "final", "--by", "target")
