@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import run_data, sliced
+from textgrad_engine.cli import run_data
 from textgrad_engine.cli.options import RunPath
 from textgrad_engine.cli.output import checking, command, write_exactly
 from textgrad_engine.errors import RunError
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.folds_page import page_of_folds
 from textgrad_engine.report.page import is_page, page_of
+from textgrad_engine.report.slices import Sliced
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store.files import write_atomically
@@ -54,7 +55,7 @@ def report(
     without a result it holds what is known so far. The same folder gives the same bytes.
     """
     with checking():
-        page = _page_of_run(run, by) if not is_folds(run) else _page_of_folds(run, by)
+        page = _page_of(run, by)
         place = None if out == Path("-") else _place(out or run / "report.html")
     if place is None:
         write_exactly(page)
@@ -66,18 +67,20 @@ def report(
     complain(f"The report is in {place}")
 
 
-def _page_of_folds(path: Path, by: str | None) -> str:
-    found = read_folds(path)
-    return page_of_folds(found, None if by is None else sliced.of_folds(found, by))
-
-
-def _page_of_run(path: Path, by: str | None) -> str:
+def _page_of(path: Path, by: str | None) -> str:
+    slices = None if by is None else _sliced(path, by)
+    if is_folds(path):
+        return page_of_folds(read_folds(path), slices)
     found = read_run(path)
     for note in found.notes:
         complain(f"note: {note}")
-    remark = remark_on(found.config)
-    slices = None if by is None else sliced.of_run(found, by)
-    return page_of(found, run_data.openings(found), remark, slices)
+    return page_of(found, run_data.openings(found), remark_on(found.config), slices)
+
+
+def _sliced(path: Path, by: str) -> Sliced:
+    from textgrad_engine.cli import sliced  # reads data and makes programs, which takes longer than all else here
+
+    return sliced.of_path(path, by)
 
 
 def _place(out: Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import completion, run_data, sliced, way_on
+from textgrad_engine.cli import completion, run_data, way_on
 from textgrad_engine.cli.folds_shown import show_folds
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, width, write, write_json
@@ -87,7 +87,9 @@ def _what_says_it(
     if by is not None:
         if explains:
             raise RunError("--by COLUMN tells of kinds of examples, --line and --step of a change: give one of them")
-        found = sliced.of_folds(read_folds(path), by) if is_folds(path) else sliced.of_run(read_run(path), by)
+        from textgrad_engine.cli import sliced  # reads data and makes programs, which takes longer than all else here
+
+        found = sliced.of_path(path, by)
         if as_json:
             return functools.partial(write_json, sliced.as_document(path, found))
         return functools.partial(write, "\n" + sliced.in_words(path, found))

@@ -16,7 +16,7 @@ from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.printing import indented, printed, styled
 from textgrad_engine.report.slices import Sliced, slices_as_json, slices_of, slices_table
-from textgrad_engine.store import Folds, Run
+from textgrad_engine.store import Folds, Run, is_folds, read_folds, read_run
 from textgrad_engine.train.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -54,6 +54,15 @@ def _said(value: Any) -> str:
     if value is None:
         return "(none)"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def of_path(path: Path, column: str) -> Sliced:
+    """What the run, or the cross-validation, in a folder measured on the slices of its examples (`of_run`, `of_folds`).
+
+    Raises:
+        TextgradError: there is none, or what these raise.
+    """
+    return of_folds(read_folds(path), column) if is_folds(path) else of_run(read_run(path), column)
 
 
 def of_run(run: Run, column: str) -> Sliced:

@@ -129,10 +129,10 @@ class RunFolder:
                 check_resumable(self.path)
                 self.earlier = Earlier(self._home, anyway=anyway)
                 self.earlier.put_aside()
+            self._room = Room(self._home)
             opened.append(_Lines(self._home / "completions.jsonl", new=False))
             opened.append(_Lines(self._home / "events.jsonl", new=self.earlier is None))  # from now on there is a run
             self._completions, self._events = opened
-            self._room = Room(self._home)
             self._tool_lines: _Lines | None = None  # most runs have no tools
             if config is not None:
                 write_atomically(self._home / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
