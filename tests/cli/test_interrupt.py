@@ -19,6 +19,8 @@ from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import Fault, LoopbackServer
 
+TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
 
 
@@ -55,12 +57,12 @@ def wait_for_a_question(server: LoopbackServer, process: subprocess.Popen[str]) 
             raise AssertionError(f"it ended with code {process.wait(0.005)}")
 
 
-def test_before_the_first_score_there_is_still_an_answer(small: Any, tmp_path: Path) -> None:
+def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None:
     """Nothing was measured, and the report says so instead of failing."""
     run = tmp_path / "run"
     with (
         LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
-        start(tmp_path, "train", str(small()), "--base-url", server.base_url, "--run-dir", str(run)) as process,
+        start(tmp_path, "train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run)) as process,
     ):
         wait_for_line(process.stderr, "Run folder")
         wait_for_a_question(server, process)
