@@ -205,6 +205,18 @@ def test_the_texts_of_a_run_are_offered_by_name(trained: tuple[Path, Any], tmp_p
     assert completed(tmp_path, "textgrad-engine show nothing --line 1 --parameter ") == []
 
 
+def test_columns_are_offered_by_name(trained: tuple[Path, Any], tmp_path: Path) -> None:
+    """Those of the data of a run or a config; where there is neither, or no data, nothing."""
+    run, tickets = trained[0], Path(__file__).parents[2] / "examples" / "tickets"
+    assert completed(tmp_path, f"textgrad-engine show {run} --by ") == ["id", "ticket", "queue"]
+    assert completed(tmp_path, f"textgrad-engine eval {tickets} --by q") == ["queue"]
+    (tmp_path / "mine").mkdir()
+    for text in ("[data]\ntrain = 'none.jsonl'", "["):
+        (tmp_path / "mine" / "config.toml").write_text(text, encoding="utf-8")
+        assert completed(tmp_path, "textgrad-engine eval mine --by ") == []
+    assert completed(tmp_path, "textgrad-engine report nothing --by ") == []
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_what_a_shell_is_to_load_is_for_the_program_by_its_name(tmp_path: Path, shell: str) -> None:
     """Also where it was asked as a module, which no shell completes."""

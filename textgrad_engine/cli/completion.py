@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from typer.core import TyperGroup
 
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.output import FAILED
-from textgrad_engine.errors import RunError
+from textgrad_engine.errors import RunError, TextgradError
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.store.files import FOLDS
@@ -79,6 +81,34 @@ def parameters(ctx: typer.Context, incomplete: str) -> list[str]:
         with contextlib.suppress(RunError):
             return [name for name in read_run(Path(word)).seed if name.startswith(incomplete)]
     return []
+
+
+def columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The columns that begin so of the data of the run, or of the config, on the command line."""
+    from textgrad_engine.data.load import load  # for this alone, as above
+
+    for word in ctx.args:
+        with contextlib.suppress(TextgradError, OSError, LookupError, TypeError, ValueError):
+            folder, data = _data_of(Path(word))
+            file = next(name for name in (data.get("test"), data.get("val"), data["train"]) if name)
+            return [name for name in load(folder / file).columns if name.startswith(incomplete)]
+    return []
+
+
+def _data_of(path: Path) -> tuple[Path, Mapping[str, Any]]:
+    """The folder that paths count from, and what ``[data]`` says.
+
+    Raises:
+        LookupError: there is neither a run nor a config.
+    """
+    for run in (path, path / "fold-1"):
+        if (run / "config.json").is_file():
+            kept = json.loads((run / "config.json").read_text(encoding="utf-8"))
+            return run.resolve() / kept["folder"], kept["config"]["data"]
+    config = path if path.suffix == ".toml" else path / "config.toml"
+    if not config.is_file():
+        raise LookupError(path)
+    return config.parent, tomllib.loads(config.read_text(encoding="utf-8"))["data"]
 
 
 def is_config(path: Path) -> bool:

@@ -72,7 +72,10 @@ def evaluate(
     by: Annotated[
         str | None,
         typer.Option(
-            "--by", metavar="COLUMN", help="Show the score by the examples' value in a column, too, such as the answer."
+            "--by",
+            metavar="COLUMN",
+            help="Show the score by the examples' value in a column, too, such as the answer.",
+            autocompletion=completion.columns,
         ),
     ] = None,
     at_least: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import run_data
+from textgrad_engine.cli import completion, run_data
 from textgrad_engine.cli.options import RunPath
 from textgrad_engine.cli.output import checking, command, write_exactly
 from textgrad_engine.errors import RunError
@@ -43,6 +43,7 @@ def report(
             metavar="COLUMN",
             help="Also where the best prompt is better, and where worse: scores on the test examples by their value in "
             "a column, such as the answer.",
+            autocompletion=completion.columns,
         ),
     ] = None,
 ) -> None:

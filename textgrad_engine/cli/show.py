@@ -61,6 +61,7 @@ def show(
             metavar="COLUMN",
             help="Where the best prompt is better, and where worse: scores on the test examples by their value in a "
             "column, such as the answer.",
+            autocompletion=completion.columns,
         ),
     ] = None,
     as_json: Json = False,
