@@ -93,6 +93,8 @@ def test_folds_are_shown_by_all_that_they_tested(cli: Any, tmp_path: Path) -> No
     assert "All together: better: " in page
     one = json.loads(cli("show", tmp_path / "run" / "fold-1", "--by", "target", "--json").stdout)
     assert (one["split"], sum(each["after"]["examples"] for each in one["slices"] if "after" in each)) == ("test", 25)
+    refused = cli("show", tmp_path / "run", "--by", "target", "--val")
+    assert (refused.exit_code, "each fold validates on others" in " ".join(refused.stderr.split())) == (2, True)
     final = cli("show", tmp_path / "run" / "final", "--by", "target")
     assert "validation examples by target" in " ".join(final.stdout.split())
     assert "These examples chose the best prompt, so its scores on them flatter it." in " ".join(final.stdout.split())
@@ -105,6 +107,17 @@ def test_a_run_without_a_test_set_is_shown_by_what_chose(cli: Any, small: Any, t
     said = " ".join(cli("show", tmp_path / "run", "--by", "queue").stdout.split())
     assert "validation examples by queue" in said
     assert "chose the best prompt" in said
+
+
+def test_floors_are_chosen_by_the_validation_examples(cli: Any, run: Callable[[], Path]) -> None:
+    """Which they are about; of folds each has others."""
+    path = run()
+    found = json.loads(cli("show", path, "--by", "queue", "--val", "--json").stdout)
+    assert found["split"] == "val"
+    assert sum(each["after"]["examples"] for each in found["slices"]) == 87
+    assert "chose the best prompt" in " ".join(cli("show", path, "--by", "queue", "--val").stdout.split())
+    done = cli("show", path, "--val")
+    assert (done.exit_code, "it needs --by COLUMN" in done.stderr) == (2, True)
 
 
 def test_what_cannot_be_told_apart_is_refused(cli: Any, run: Callable[[], Path]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from textgrad_engine.report.printing import printed
-from textgrad_engine.report.slices import SHOWN, slices_as_json, slices_of, slices_table
+from textgrad_engine.report.slices import SHOWN, Sliced, slices_as_json, slices_of, slices_table
 from textgrad_engine.train.evaluation import Evaluation
 
 
@@ -119,3 +119,18 @@ def test_clusters_are_what_counts_in_slices_too(clusters: int) -> None:
     assert found.comparison.verdict == "not shown"
     json.dumps(slices_as_json([found]), allow_nan=False)
     assert "a" in shown(["a"] * 8, after, before)
+
+
+def test_what_a_floor_could_keep_is_told() -> None:
+    """And by which examples to choose it: whoever chooses by test examples flatters what is tested next."""
+    values = ["large"] * 60 + ["small"] * 20
+    before, after = scored(*[0.0] * 60, *[1.0] * 20), scored(*[1.0] * 60, *[0.0] * 20)
+    slices = slices_of(values, after, before)
+    test, val = (" ".join(Sliced("size", split, before, after, slices).remarks()) for split in ("test", "val"))
+    assert "choose them by the validation examples (--val), not by these." in test
+    assert "keep the next run from making a slice worse. These examples chose" in val
+    better = slices_of(["all"] * 80, after, before)
+    assert "guards" not in " ".join(Sliced("size", "test", before, after, better).remarks())
+    assert Sliced("size", "test", None, after, slices_of(values, after)).remarks() == [
+        "The run kept the seed prompt, so there is nothing to compare it with."
+    ]

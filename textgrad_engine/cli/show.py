@@ -64,16 +64,27 @@ def show(
             autocompletion=completion.columns,
         ),
     ] = None,
+    val: Annotated[
+        bool,
+        typer.Option("--val", help="With --by: on the validation examples, which floors under [guards] are about."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
     with checking():
-        say = _what_says_it(run, line, step, parameter, by, as_json=as_json)
+        say = _what_says_it(run, line, step, parameter, by, val=val, as_json=as_json)
     say()
 
 
 def _what_says_it(
-    path: Path, line: int | None, step: int | None, parameter: str | None, by: str | None, *, as_json: bool
+    path: Path,
+    line: int | None,
+    step: int | None,
+    parameter: str | None,
+    by: str | None,
+    *,
+    val: bool,
+    as_json: bool,
 ) -> Callable[[], None]:
     """What prints that which is asked for.
 
@@ -85,12 +96,14 @@ def _what_says_it(
         raise RunError("--line N explains a line and --step N a step: give one of them")
     if parameter is not None and not explains:
         raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
+    if val and by is None:
+        raise RunError("--val says which examples --by is about, so it needs --by COLUMN")
     if by is not None:
         if explains:
             raise RunError("--by COLUMN tells of kinds of examples, --line and --step of a change: give one of them")
         from textgrad_engine.cli import sliced  # reads data and makes programs, which takes longer than all else here
 
-        found = sliced.of_path(path, by)
+        found = sliced.of_path(path, by, val=val)
         if as_json:
             return functools.partial(write_json, sliced.as_document(path, found))
         return functools.partial(write, "\n" + sliced.in_words(path, found))

@@ -56,21 +56,28 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def of_path(path: Path, column: str) -> Sliced:
+def of_path(path: Path, column: str, *, val: bool = False) -> Sliced:
     """What the run, or the cross-validation, in a folder measured on the slices of its examples (`of_run`, `of_folds`).
 
     Raises:
-        TextgradError: there is none, or what these raise.
+        TextgradError: there is none, or what these raise; or `val` is asked of a cross-validation.
     """
-    return of_folds(read_folds(path), column) if is_folds(path) else of_run(read_run(path), column)
+    if not is_folds(path):
+        return of_run(read_run(path), column, val=val)
+    if val:
+        raise RunError(
+            f"{path}: --val is of one run, and each fold validates on other examples; name {path / 'fold-1'}"
+        )
+    return of_folds(read_folds(path), column)
 
 
-def of_run(run: Run, column: str) -> Sliced:
+def of_run(run: Run, column: str, *, val: bool = False) -> Sliced:
     """What a run measured on the slices of its test examples, or where it has none of its validation examples.
 
     Args:
         run: it has a result.
         column: of its data, as it is now.
+        val: take the validation examples in any case.
 
     Raises:
         TextgradError: it has no result or no config, or the data was changed or cannot be read.
@@ -83,7 +90,7 @@ def of_run(run: Run, column: str) -> Sliced:
             f"result.best_test.by([row[{column!r}] for row in test]) gives an evaluation for each value"
         )
     found = run.result
-    split: Literal["test", "val"] = "val" if found.best_test is None else "test"
+    split: Literal["test", "val"] = "val" if val or found.best_test is None else "test"
     before, after = (found.seed_val, found.best_val) if split == "val" else (found.seed_test, found.best_test)
     config = runs.config_of(run, run.best)
     if (part := part_of(config, run)) is not None:

@@ -160,7 +160,9 @@ class Sliced:
             every = compare(self.before, self.after)
             found = [f"All together: {said(every)} on {plural(every.n, 'example')}."]
         if any(each.comparison is not None and each.comparison.verdict == "worse" for each in self.slices):
-            found.append("Floors under [guards] of a config keep the next run from making a slice worse.")
+            floors = "Floors under [guards] of a config keep the next run from making a slice worse"
+            seen = "" if self.split == "val" else "; choose them by the validation examples (--val), not by these"
+            found.append(f"{floors}{seen}.")
         if self.split == "val":
             found.append("These examples chose the best prompt, so its scores on them flatter it.")
         return found
