@@ -94,7 +94,7 @@ def test_folds_are_shown_by_all_that_they_tested(cli: Any, tmp_path: Path) -> No
     one = json.loads(cli("show", tmp_path / "run" / "fold-1", "--by", "target", "--json").stdout)
     assert (one["split"], sum(each["after"]["examples"] for each in one["slices"] if "after" in each)) == ("test", 25)
     refused = cli("show", tmp_path / "run", "--by", "target", "--val")
-    assert (refused.exit_code, "each fold validates on others" in " ".join(refused.stderr.split())) == (2, True)
+    assert (refused.exit_code, "as each fold validates on others" in " ".join(refused.stderr.split())) == (2, True)
     final = cli("show", tmp_path / "run" / "final", "--by", "target")
     assert "validation examples by target" in " ".join(final.stdout.split())
     assert "These examples chose the best prompt, so its scores on them flatter it." in " ".join(final.stdout.split())

@@ -65,9 +65,8 @@ def of_path(path: Path, column: str, *, val: bool = False) -> Sliced:
     if not is_folds(path):
         return of_run(read_run(path), column, val=val)
     if val:
-        raise RunError(
-            f"{path}: --val is of one run, and each fold validates on other examples; name {path / 'fold-1'}"
-        )
+        one = path / "fold-1"
+        raise RunError(f"{path}: --val is for one run, as each fold validates on others; name one, such as {one}")
     return of_folds(read_folds(path), column)
 
 
