@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +15,9 @@ import pytest
 from textgrad_engine.cli import sliced
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import DataError, RunError
+from textgrad_engine.llm import Completion, Request
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.testing import FunctionModel
 
 from .test_folds import begin
 
@@ -65,6 +71,33 @@ def test_an_evaluation_is_shown_by_the_answers(cli: Any, run: Callable[[], Path]
     assert sum(each["unanswered"] for each in cut["slices"]) == 77
     assert "by" not in json.loads(cli(*asked[:-2], "--json").stdout)
     assert "  billing " in cli("eval", TICKETS, "--by", "queue").stdout
+
+
+def test_an_evaluation_stands_beside_what_the_run_measured_slice_by_slice(
+    cli: Any, run: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cheaper model may be as good on the whole, or nearly so, and useless for one kind."""
+    path = run()
+    tickets = TicketsModel(seed=0)
+
+    async def no_trust(request: Request) -> Completion:
+        found = await tickets.complete(request)
+        return found.model_copy(update={"text": "billing"}) if found.text == "trust" else found
+
+    cheap = FunctionModel(lambda request: "", name="cheap")
+    cheap.complete = no_trust  # type: ignore[method-assign]
+    monkeypatch.setitem(sys.modules, "cheap", SimpleNamespace(model=cheap))
+    asked = ("eval", path, "--model", "cheap:model", "--by", "queue")
+    done = cli(*asked)
+    assert re.search(r"\n  queue +examples +in the run +now +difference\n", done.stdout), done.stdout
+    found = {each["value"]: each for each in json.loads(cli(*asked, "--json").stdout)["slices"]}
+    assert found["trust"]["comparison"]["verdict"] == "worse"
+    assert found["trust"]["after"]["mean"] == 0
+    assert {found[each]["comparison"]["verdict"] for each in found if each != "trust"} == {"not shown"}
+    cut = json.loads(cli(*asked, "--budget-calls", "5", "--json").stdout)
+    assert "comparison" not in cut["slices"][0]
+    other = json.loads(cli("eval", path, "--by", "queue", "--data", TICKETS / "val.jsonl", "--json").stdout)
+    assert "comparison" not in other["slices"][0]
 
 
 def test_a_run_that_kept_its_prompt_has_nothing_to_compare(cli: Any, small: Any, tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ def evaluate(
         typer.Option(
             "--by",
             metavar="COLUMN",
-            help="Show the score by the examples' value in a column, too, such as the answer.",
+            help="Show the score by the examples' value in a column, too, such as the answer; on the run's own test "
+            "examples beside what its best prompt scored in the run.",
             autocompletion=completion.columns,
         ),
     ] = None,

@@ -27,7 +27,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
-from textgrad_engine.report.earlier import Earlier, earlier_of, incomparable
+from textgrad_engine.report.earlier import Earlier, by_the_run, earlier_of, incomparable
 from textgrad_engine.report.slices import Slice, slices_of
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import composed
@@ -106,7 +106,8 @@ class Done:
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
         earlier: what the same examples gave before, where all was asked.
-        slices: the column by whose values scores are told, and what there is of each, where anything was answered.
+        slices: the column by whose values scores are told, and what there is of each, where anything was answered; of
+            the run's own test examples beside what it measured of its best prompt itself.
     """
 
     evaluation: Evaluation | None
@@ -267,10 +268,13 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     if run is not None and run_data.opens_test(entry):
         openings = run_data.openings(run) + (not goes_on)
     earlier: tuple[Earlier, ...] = ()
+    before = None
     if task.subject.run is not None and evaluation is not None and ended is None:
-        own = task.subject.config.models
-        earlier = earlier_of(task.subject.run, task.about, evaluation, (own.roles(), own.base_url))
+        config = task.subject.config.models
+        own = config.roles(), config.base_url
+        earlier = earlier_of(task.subject.run, task.about, evaluation, own)
+        before = by_the_run(task.subject.run, task.about, own, evaluation.ids)
     slices = None
     if task.by is not None and evaluation is not None:
-        slices = (task.by[0], slices_of(task.by[1], evaluation))
+        slices = (task.by[0], slices_of(task.by[1], evaluation, before))
     return Done(evaluation, ended, entry, used.total, kept, openings, earlier, slices)

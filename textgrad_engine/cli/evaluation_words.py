@@ -125,7 +125,7 @@ def _slices(done: Done) -> Iterator[str]:
     """The scores by the values of a column, a line each."""
     if done.slices is not None:
         yield ""
-        yield printed([*slices_table(*done.slices)], width(), colors()).rstrip("\n")
+        yield printed([*slices_table(*done.slices, ("in the run", "now"))], width(), colors()).rstrip("\n")
 
 
 def _beside(entry: Mapping[str, Any], earlier: Sequence[Earlier]) -> Iterator[str]:

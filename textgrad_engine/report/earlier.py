@@ -102,6 +102,23 @@ def incomparable(run: Run, about: Mapping[str, Any], own: tuple[Mapping[str, str
     return ""
 
 
+def by_the_run(
+    run: Run, about: Mapping[str, Any], own: tuple[Mapping[str, str], str | None], ids: Sequence[str]
+) -> Evaluation | None:
+    """What the run itself measured of its best prompt on these examples; None where that cannot be compared with.
+
+    Args:
+        run: whose prompt is evaluated.
+        about: what ``evals.jsonl`` says of the evaluation beforehand.
+        own: the models of the run by role, and its endpoint.
+        ids: of the examples.
+    """
+    if incomparable(run, about, own):
+        return None
+    _, found = next(_of_the_run(run, about))
+    return replace(found, clusters=(), contents={}) if found.ids == tuple(ids) else None  # `about` tells the contents
+
+
 def worse_than_the_run(found: Sequence[Earlier]) -> str:
     """How an evaluation is worse than what the run itself measured of its best prompt, in words; "" where it is not.
 

@@ -83,15 +83,18 @@ def _slice_as_json(found: Slice) -> dict[str, Any]:
     }
 
 
-def slices_in_words(column: str, slices: Sequence[Slice]) -> tuple[list[str], list[list[str]], str]:
+def slices_in_words(
+    column: str, slices: Sequence[Slice], whose: tuple[str, str] = ("seed", "best")
+) -> tuple[list[str], list[list[str]], str]:
     """What columns a table of slices has, a row for each of the largest, and what is to be known about them.
 
     Args:
         column: what tells the slices apart.
         slices: the largest first.
+        whose: what is compared, before and after, in a word each.
     """
     compared = any(each.before is not None for each in slices)
-    heads = [_short(column), "examples", *(("seed", "best", "difference", "") if compared else ("score",))]
+    heads = [_short(column), "examples", *((*whose, "difference", "") if compared else ("score",))]
     rows = []
     for each in slices[:SHOWN]:
         pair = [_mean(each.before), _mean(each.after), *_compared(each.comparison)]
@@ -108,14 +111,17 @@ def slices_in_words(column: str, slices: Sequence[Slice]) -> tuple[list[str], li
     return heads, rows, " ".join(notes)
 
 
-def slices_table(column: str, slices: Sequence[Slice]) -> Iterator[RenderableType]:
+def slices_table(
+    column: str, slices: Sequence[Slice], whose: tuple[str, str] = ("seed", "best")
+) -> Iterator[RenderableType]:
     """The table, for a terminal.
 
     Args:
         column: what tells the slices apart.
         slices: the largest first.
+        whose: what is compared, before and after, in a word each.
     """
-    heads, rows, note = slices_in_words(column, slices)
+    heads, rows, note = slices_in_words(column, slices, whose)
     table = open_table()
     table.add_column(styled(heads[0]), max_width=_WIDEST)
     table.add_column(heads[1], justify="right", no_wrap=True)
