@@ -66,7 +66,7 @@ def test_slices_without_answers_say_so() -> None:
     said = shown(values, after, before)
     assert [line.split()[:4] for line in said.splitlines() if line.startswith(("  b", "  c"))] == [
         ["b", "1", "no", "answer"],
-        ["c", "1", "1.000", "no"],
+        ["c", "0", "1.000", "no"],
     ]
     assert "2 answers that are missing left out." in " ".join(said.split())
     rows = slices_as_json(slices_of(values, after, before))

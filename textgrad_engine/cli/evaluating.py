@@ -146,7 +146,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
         dataset.require(clusters := composed(clusters))
     elif config.data.clusters in dataset.columns:
         clusters = config.data.clusters
-    by = None if asked.by is None else (asked.by, values_of(dataset, asked.by))
+    by = None if asked.by is None else (composed(asked.by), values_of(dataset, composed(asked.by)))
     program = build.make_program(config)
     runs.load_texts(program, subject.texts, subject.path)
     metric = build.make_metric(config)

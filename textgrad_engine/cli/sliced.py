@@ -16,6 +16,7 @@ from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.printing import indented, printed, styled
 from textgrad_engine.report.slices import Sliced, slices_as_json, slices_of, slices_table
+from textgrad_engine.slots import composed
 from textgrad_engine.store import Folds, Run, is_folds, read_folds, read_run
 from textgrad_engine.train.evaluation import Evaluation
 
@@ -62,6 +63,7 @@ def of_path(path: Path, column: str, *, val: bool = False) -> Sliced:
     Raises:
         TextgradError: there is none, or what these raise; or `val` is asked of a cross-validation.
     """
+    column = composed(column)
     if not is_folds(path):
         return of_run(read_run(path), column, val=val)
     if val:

@@ -98,7 +98,7 @@ def slices_in_words(
     rows = []
     for each in slices[:SHOWN]:
         pair = [_mean(each.before), _mean(each.after), *_compared(each.comparison)]
-        rows.append([_short(each.value), count(len(each.after)), *(pair if compared else [_said(each.after)])])
+        rows.append([_short(each.value), count(len(each.after.answered)), *(pair if compared else [_said(each.after)])])
     lost = sum(each.after.unanswered + (each.before.unanswered if each.before else 0) for each in slices)
     more = len(slices) - SHOWN
     smaller = "is 1 smaller one" if more == 1 else f"are {more} smaller ones"
