@@ -193,14 +193,15 @@ def test_a_run_without_result_or_config_says_what_to_do(cli: Any, run: Callable[
 
 def test_a_column_may_be_typed_as_another_keyboard_writes_it(cli: Any, tmp_path: Path) -> None:
     """A letter with a mark is one sign or two, which nobody sees."""
-    (tmp_path / "rows.jsonl").write_text(
-        '{"text": "a", "stra\u00dfe \u00e4": "x", "target": "a"}\n' * 2, encoding="utf-8"
-    )
+    row = {"text": "a", "stra\u00dfe \u00e4": "x", "target": "a"}
+    (tmp_path / "rows.jsonl").write_text(f"{json.dumps(row)}\n" * 2, encoding="utf-8")
     (tmp_path / "echo.py").write_text(
-        "from textgrad_engine.testing import FunctionModel\nmodel = FunctionModel(lambda request: request.messages[-1].text)\n"
+        "from textgrad_engine.testing import FunctionModel\n"
+        "model = FunctionModel(lambda request: request.messages[-1].text)\n"
     )
     (tmp_path / "config.toml").write_text(
-        "program = { system = 'Repeat.', user = '{text}' }\ndata = { train = 'rows.jsonl' }\nmodels = { forward = 'echo:model' }\n"
+        "program = { system = 'Repeat.', user = '{text}' }\n"
+        "data = { train = 'rows.jsonl' }\nmodels = { forward = 'echo:model' }\n"
     )
     done = cli("eval", tmp_path, "--by", "stra\u00dfe a\u0308")
     assert done.exit_code == 0, done.output
