@@ -92,7 +92,7 @@ def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str) -> 
     found, size, left_out = [], 0, 0
     for item, text in zip(items, texts):
         if text and _is_case(item):
-            text = _shortened(without_repeat(str(text), answer, "answer", "message"))
+            text = shortened(without_repeat(str(text), answer, "answer", "message"), MOST_OF_MESSAGE, answers=False)
             if size and size + len(text) > MOST_AFTER:
                 left_out += 1
                 text = ""
@@ -101,22 +101,34 @@ def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str) -> 
     return found, left_out
 
 
-def _shortened(case: str) -> str:
-    """The case of a later call without the middle of its long messages: a document may be in each call of a chain."""
-    found, at = [], 0
-    while (opened := _MESSAGE.search(case, at)) and (end := case.find(f"\n</{opened[1]}>", opened.end())) >= 0:
+def shortened(case: str, most: int, *, answers: bool = True) -> str:
+    """A case without the middle of what is long: a document may be in each call of a chain, or longer than a context.
+
+    Args:
+        case: in the words of ``prompts/case.md``.
+        most: characters that are shown of each message.
+        answers: likewise of each answer; else those stay whole.
+
+    Example:
+        >>> shortened(fence("a page " * 100, "message"), 20).splitlines()[1:-1]
+        ['a page a p', '[… 680 more characters …]', 'ge a page ']
+    """
+    found, at, opening = [], 0, _MESSAGE_OR_ANSWER if answers else _MESSAGE
+    while (opened := opening.search(case, at)) and (end := case.find(f"\n</{opened[1]}>", opened.end())) >= 0:
         text = case[opened.end() : end]
         found.append(case[at : opened.start()])
         at = end + len(f"\n</{opened[1]}>")
-        if left_out := max(0, len(text) - MOST_OF_MESSAGE):
-            half = MOST_OF_MESSAGE // 2
-            found.append(fence(f"{text[:half]}\n[… {left_out:,} more characters …]\n{text[-half:]}", "message"))
+        if left_out := max(0, len(text) - most):
+            half = most // 2
+            label = opened[1].partition("-")[0]
+            found.append(fence(f"{text[:half]}\n[… {left_out:,} more characters …]\n{text[-half:]}", label))
         else:
             found.append(case[opened.start() : at])
     return "".join([*found, case[at:]])
 
 
 _MESSAGE = re.compile(r"^<(message-[0-9a-f]{8})>\n", re.MULTILINE)
+_MESSAGE_OR_ANSWER = re.compile(r"^<((?:message|answer)-[0-9a-f]{8})>\n", re.MULTILINE)
 
 
 def _is_case(item: Variable) -> bool:

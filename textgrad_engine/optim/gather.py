@@ -83,6 +83,14 @@ async def shown(
             len(found.items),
             most,
         )
+    if cut := len({*fitting.items} - {*found.items}):
+        _log.warning(
+            "feedback on the %s: of %d cases the middle of long messages was left out, as an optimizer's request "
+            "(%d tokens) has no room",
+            context.role or "prompt",
+            cut,
+            most,
+        )
     return fitting, state
 
 

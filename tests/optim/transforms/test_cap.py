@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.fences import fence
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms import Gathered, cap
@@ -54,3 +57,46 @@ def test_whole_items_within_the_budget(sizes: list[tuple[int, int, int]], budget
     if items:
         assert max(each.times for each in after.items) == max(each.times for each in fitting)
     assert cap(budget).apply(after) == after
+
+
+def case_of(document: str, answer: str = "no") -> FeedbackItem:
+    text = (
+        f"user message:\n{fence(document, 'message')}\n\nThe model's answer:\n{fence(answer, 'answer')}\n\nFeedback:\n"
+    )
+    return replace(item(text + fence("It was: yes.", "feedback")), case=True, said="It was: yes.")
+
+
+def test_of_a_case_that_is_longer_than_all_the_middle_is_left_out() -> None:
+    """It would be passed over, and where all are so long the request would be refused; two of them fit."""
+    long = case_of("Begin. " + "a long page " * 5000 + "End.", "B" * 9000 + "E")
+    short = case_of("a short one")
+    kept = cap(2000).apply(Gathered((long, short, replace(long, examples=("another",)))))
+    assert (kept.items[1], kept.left_out, len(kept.items)) == (short, 0, 3)
+    for each in (kept.items[0], kept.items[2]):
+        assert tokens.count(each.text) <= 1000
+        assert "Begin. a long page" in each.text
+        assert each.text.count("more characters …]") == 2
+        assert "a long page End.\n</message-" in each.text
+        assert "BE\n</answer-" in each.text
+        assert each.text.endswith(short.text[short.text.index("Feedback:") :])
+        assert (each.said, each.case) == (long.said, True)
+    assert cap(2000).apply(kept) == kept
+    assert cap(100_000).apply(Gathered((long,))).items == (long,)
+
+
+def test_what_a_critic_says_is_shown_whole_or_not_at_all() -> None:
+    """The middle of a thought is most of it."""
+    long = replace(case_of("a long page " * 5000), case=False)
+    assert cap(2000).apply(Gathered((long, item("short")))) == Gathered((item("short"),), (), 1)
+
+
+@given(st.text(alphabet="<>/mesag-0123abcdf\n", max_size=3000), st.integers(20, 400))
+def test_no_document_breaks_out_of_a_case(document: str, budget: int) -> None:
+    """It may hold marks as those around it, and long lines of them: what stands outside of it stays as it was."""
+    whole = case_of(document * 3, "the answer")
+    (kept,) = cap(budget).apply(Gathered((whole,))).items
+    assert kept.text.startswith("user message:\n<message-")
+    tag = kept.text.split("<", 1)[1].split(">", 1)[0]
+    inside, _, after = kept.text.partition(f"\n</{tag}>\n")
+    assert after == whole.text.partition("\n</" + whole.text.split("<", 1)[1].split(">", 1)[0] + ">\n")[2]
+    assert inside.count(f"</{tag}>") == 0
