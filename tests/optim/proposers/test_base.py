@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import llm, nn
 from textgrad_engine.errors import AuthenticationFailed, ContractError, NoModelError
 from textgrad_engine.fences import fence, nonce_for
 from textgrad_engine.llm import Message, Request
@@ -302,3 +303,22 @@ def test_the_example_of_an_edit_names_a_line_that_the_text_has() -> None:
         text = "\n".join("abcde"[:count])
         asyncio.run(propose(Patch(), Brief("prompt", text, (None,) * count), model))
         assert f'"op": "add", "line": {min(3, count)}, ' in model.requests[0].messages[-1].text
+
+
+@pytest.mark.parametrize("given", ["looked up", "resolved", "wrapped", "bare"])
+def test_what_a_proposer_asks_by_a_chat_completion_is_counted_once(
+    given: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The model that it is given goes into a program as any other: budgets, reports and caches see one call."""
+
+    class Asks:
+        def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+            return Proposal(str(nn.ChatCompletion("Shorter: {text}", model=model)(text=brief.text).data))
+
+    answers = ScriptedModel(["Sort it."])
+    of = {"looked up": LateModel(), "resolved": llm.resolve(answers), "bare": answers}
+    model = llm.Wrapper(llm.resolve(answers)) if given == "wrapped" else of[given]
+    with tg.use_models(optimizer=answers), llm.meter() as meter, tg.budget(calls=10) as budget:
+        assert asyncio.run(propose(Asks(), BRIEF, model)).text == "Sort it."
+    assert (meter.total.calls, budget.spent.calls, len(answers.requests)) == (1, 1, 1)
+    assert not caplog.records

@@ -13,6 +13,7 @@ from textgrad_engine.errors import ContractError, NoModelError, ReturnError
 from textgrad_engine.llm.context import refuse_overflow, room_for
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.resolve import is_resolved
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
@@ -216,6 +217,10 @@ class _Heard:
         self.last = ""
 
     @property
+    def asks_resolved(self) -> bool:
+        return is_resolved(self._inner)
+
+    @property
     def name(self) -> str:
         return self._inner.name
 
@@ -231,6 +236,8 @@ class LateModel:
     Args:
         override: a name or a model to use instead of the optimizer of `use_models`.
     """
+
+    asks_resolved = True
 
     def __init__(self, override: str | Model | None = None) -> None:
         self.override = override
