@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import data, nn
+from textgrad_engine import data, llm, nn, optim
 from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import BeamSearch, PatchSearch, RandomSearch
@@ -408,3 +408,42 @@ def test_where_something_is_to_be_had_it_finds_it() -> None:
     assert task.progress(result.best["system"]) > 0.9
     assert result.comparison is not None
     assert (result.comparison.verdict, result.compared_on) == ("better", "test")
+
+
+class Oracle(optim.Searcher):
+    """Knows the best texts; what it scores, what it says of them and what it has are those of a class below it."""
+
+    def __init__(self, params: Any, found: str) -> None:
+        super().__init__(params, {})
+        self.found, self.best = found, ""
+
+    def texts(self) -> tuple[str, ...]:
+        return (self.best,)
+
+    def decide(self, objective: optim.Objective) -> optim.Decision | None:
+        if self.best == self.found:
+            return None
+        self.best = self.found
+        return optim.Decision(1, "oracle", why="it knows")
+
+
+def test_what_a_search_of_ones_own_found_is_the_result_also_where_it_does_not_say_kept(task: SimulatedTask) -> None:
+    """The parameters hold it, so the run says so."""
+
+    class Own(Oracle):
+        expected = 1.0
+
+    program = task.program()
+    with tg.use_models(forward=task.model):
+        result = Trainer().fit(program, task.loss, Own(program.parameters(), task.optimum_prompt), task.train, task.val)
+    assert result.best == {"system": task.optimum_prompt}
+    assert [step.kept for step in result.steps] == [True]
+
+
+def test_a_search_of_ones_own_without_expected_is_refused_before_anything_is_asked(task: SimulatedTask) -> None:
+    """Every step tells it, so a run would end at its first one, with the seed prompt paid for."""
+    program = task.program()
+    refused = pytest.raises(TypeError, match=r"^fit: Oracle is a Searcher without `expected`; give it a property")
+    with tg.use_models(forward=task.model), llm.meter() as meter, refused:
+        Trainer().fit(program, task.loss, Oracle(program.parameters(), "x"), task.train, task.val)
+    assert meter.total.calls == 0

@@ -219,6 +219,12 @@ class Trainer:
         """
         loader, validated, tested = sets_of(self, train, val, test, call="fit")
         check_parts(program, loss, optimizer, call="fit")
+        if isinstance(optimizer, Searcher) and getattr(type(optimizer), "expected", None) is Searcher.expected:
+            name = type(optimizer).__name__
+            raise TypeError(
+                f"fit: {name} is a Searcher without `expected`; give it a property that gives the mean validation "
+                "score of the best texts so far, which each step tells"
+            )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         if self.guards is not None:
             self.guards.on(validated, scale_of(loss))
