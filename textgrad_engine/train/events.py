@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord
@@ -221,7 +221,7 @@ class RunEnded:
     """
 
     status: Status
-    result: Any = field(repr=False)
+    result: TrainResult = field(repr=False)
 
 
 @dataclass(frozen=True)

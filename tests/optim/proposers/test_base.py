@@ -322,3 +322,22 @@ def test_what_a_proposer_asks_by_a_chat_completion_is_counted_once(
         assert asyncio.run(propose(Asks(), BRIEF, model)).text == "Sort it."
     assert (meter.total.calls, budget.spent.calls, len(answers.requests)) == (1, 1, 1)
     assert not caplog.records
+
+
+def test_a_brief_is_made_of_feedback() -> None:
+    """What an objective gave for a text that the parameter does not hold; each example is remembered once."""
+    prompt = tg.Variable("Sort.", role="system prompt", requires_grad=True)
+    (prompt + "").backward("Be brief.")
+    brief = Brief.of(prompt, [*prompt.grad, tg.Variable("be  brief."), tg.Variable(" ")], "Sort.\nBe kind.", step=3)
+    assert (brief.role, brief.text, brief.origins, brief.step) == ("system prompt", "Sort.\nBe kind.", (None, None), 3)
+    assert [(item.text, item.times) for item in brief.items] == [("Be brief.", 2)]
+    made = asyncio.run(propose(Rewrite(), brief, ScriptedModel([{"text": "Sort. Be brief.", "reason": "asked"}])))
+    assert made.text == "Sort. Be brief."
+    assert made.origins[0] is not None
+    assert made.origins[0].evidence == (brief.items[0].evidence,)
+
+
+def test_a_brief_of_feedback_as_it_is_names_what_makes_items_of_it() -> None:
+    """It would fail far from here, when a prompt is filled with it."""
+    with pytest.raises(TypeError, match=r"items of a Brief are FeedbackItems, got Variable; Brief\.of\("):
+        Brief("prompt", "Sort.", (None,), items=(tg.Variable("Be brief."),))  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from textgrad_engine import dispatch, templates
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import ContractError, NoModelError, ReturnError
 from textgrad_engine.llm.context import refuse_overflow, room_for
 from textgrad_engine.llm.model import Model
@@ -22,8 +23,10 @@ from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.gather import collect
 from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, apply_patch, origins_of_rewrite, stamped
 from textgrad_engine.optim.showing import left_over, unwrapped
+from textgrad_engine.optim.transforms.dedupe import dedupe
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,38 @@ class Brief:
     tried: tuple[str, ...] = ()
     repeats: int = 0
     refused: str = ""
+
+    def __post_init__(self) -> None:
+        for item in self.items:
+            if not isinstance(item, FeedbackItem):
+                raise TypeError(
+                    f"the items of a Brief are FeedbackItems, got {type(item).__name__}; Brief.of(parameter, feedback) "
+                    "makes them of feedback, such as parameter.grad, or what an objective's feedback() gave"
+                )
+
+    @classmethod
+    def of(
+        cls, parameter: Variable, feedback: Iterable[Variable] = (), text: str | None = None, *, step: int = 1
+    ) -> Brief:
+        """The brief for a parameter; `dataclasses.replace` adds what else there is to say.
+
+        Args:
+            parameter: what a new text is wanted for.
+            feedback: what was said of its text, such as its `grad`; what was said in the same words is one item.
+            text: the text that the feedback is about, where it is not that of the parameter; nothing is known of the
+                origins of its lines.
+            step: the number of the step.
+
+        Example:
+            >>> prompt = Variable("Sort.", role="system prompt", requires_grad=True)
+            >>> said = [Variable("Be brief."), Variable("Name the queue."), Variable("Be brief.")]
+            >>> brief = Brief.of(prompt, said)
+            >>> brief.role, brief.text, [(item.text, item.times) for item in brief.items]
+            ('system prompt', 'Sort.', [('Be brief.', 2), ('Name the queue.', 1)])
+        """
+        own = str(parameter.data) if text is None else text
+        items = dedupe().apply(collect(feedback)).items
+        return cls(parameter.role, own, (None,) * (own.count("\n") + 1), items, step=step)
 
 
 @dataclass(frozen=True)
