@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import RandomSampler, SequentialSampler
@@ -20,6 +21,8 @@ class SearchRun(Run):
     """One call of `fit` with a `Searcher`."""
 
     optimizer: Searcher
+    expected = 0.0
+    """What the best texts are expected to score."""
 
     def searched(self) -> tuple[Variable, ...]:
         """The optimizer's parameters, in its order: it may be given some of the program's only."""
@@ -48,6 +51,8 @@ class SearchRun(Run):
         with self.phases.phase("score", 0, 0):
             self.objective.adopt(self.objective.texts_of(self.seed))
         self.validate_seed(used)
+        if self.seed_val is not None:
+            self.expected = self.seed_val.mean
         since_kept, held = 0, self.optimizer.to_the_end
         self.optimizer.to_the_end = self.to_the_end
         self.optimizer.vain = Vain()  # as with an optimizer that steps: settings may be other ones than in a run before
@@ -78,6 +83,8 @@ class SearchRun(Run):
             self.optimizer.remaining = self.trainer.max_steps - len(self.steps)
         with self.phases.phase("score", number, 0):
             decided = self.optimizer.step(self.objective)
+            if decided is not None:
+                decided = self.guarded(decided)
         if decided is None:
             return None
         self.phases.end_proposal(decided.number)
@@ -91,8 +98,22 @@ class SearchRun(Run):
         self.emit(self.steps[-1])
         return decided.kept
 
+    def guarded(self, decided: Decision) -> Decision:
+        """A decision, not kept where the guards refuse the texts that it keeps.
+
+        The library's searches have asked already, so it costs them nothing; one of the user's own need not ask. It goes
+        on from what it has, and what it finds is looked at beside the last texts that were not refused.
+        """
+        if not decided.kept:
+            return decided
+        best, found = (self.objective.texts_of(texts) for texts in (self.best, self.texts()))
+        refused = self.objective.refusal(best, found, decided.number)
+        return replace(decided, kept=False, why=f"refused: {refused}") if refused else decided
+
     def ended(self, number: int, decided: Decision) -> StepEnded:
         """The event of a decision."""
+        if self.texts() == self.best:  # else these were refused, and what they score says nothing of the best ones
+            self.expected = self.optimizer.expected
         scores = [score for score in decided.scores if score is not None]
         return StepEnded(
             step=number,
@@ -104,7 +125,7 @@ class SearchRun(Run):
             changes=self.changes(),
             val_mean=None,
             kept=decided.kept,
-            best_val=self.optimizer.expected,
+            best_val=self.expected,
             problems=decided.problems,
             kind=decided.kind,
             why=decided.why,
