@@ -179,7 +179,8 @@ class StepEnded:
         unanswered: how many of the minibatch had no answer.
         feedback: how many pieces of feedback reached the parameters.
         changes: what became of each parameter that had feedback.
-        val_mean: the validation score of the new texts; None when nothing changed, and in a search, which races.
+        val_mean: the validation score of the new texts; None when nothing changed, and in a search, which races. Of a
+            search of one's own, that of what it proposed, where it was run on all validation examples.
         kept: whether the new texts are kept.
         best_val: the best validation score so far; in a search what it is expected to be.
         problems: answers of the critic or the optimizer that were not to be had, in words.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
@@ -227,6 +227,28 @@ class Objective:
             for texts, found in sorted(results.items())
             if found.keys() >= results[seed].keys() and not self._breaks(results[seed], found)
         ]
+
+    def tried(self, but: Collection[Texts]) -> list[Evaluation]:
+        """What is known of the validation set with all texts that were run on some of it, sorted by their texts.
+
+        Args:
+            but: texts that are left out.
+
+        Returns:
+            Their scores, None for examples that they were not run on.
+        """
+        results: dict[Texts, dict[int, float | None]] = {}
+        for (texts, split, position, repeat), result in self._known.every():
+            if split == "val" and not repeat and texts not in but:
+                results.setdefault(texts, {})[position] = result.score
+        count = len(self.val)
+        return [
+            Evaluation(
+                self.val, tuple(found.get(n) for n in range(count)), (None,) * count, {}, clusters=self.clusters,
+                scale=self.scale,
+            )
+            for _, found in sorted(results.items())
+        ]  # fmt: skip
 
     def _breaks(self, before: dict[int, Scored], after: dict[int, Scored]) -> bool:
         """Whether the guards refuse texts by what is known of them; nothing is run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
@@ -91,6 +91,8 @@ class Searcher(Optimizer):
     """
 
     _counts_itself = True
+    _races: ClassVar[bool] = False
+    """Whether its decisions have a race of all that they tried on validation examples; one of a user's own has none."""
 
     def __init__(self, params: Iterable[Variable | Mapping[str, Any]], defaults: Mapping[str, Any]) -> None:
         kind = type(self)
