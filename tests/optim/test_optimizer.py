@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import Variable, dispatch, llm, no_grad, optim
-from textgrad_engine.errors import BadRequest, CallCancelled
+from textgrad_engine.errors import BadRequest, CallCancelled, DispatchError
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.contracts import FrozenLines, Requires
 from textgrad_engine.optim.feedback import FeedbackItem
@@ -788,3 +788,17 @@ def test_what_is_not_awaited_is_refused_with_an_example() -> None:
         TypeError, match=r"wait_for takes what is awaited, such as proposers.propose\(\.\.\.\), got 'a'"
     ):
         TGD([parameter()]).wait_for("a")  # type: ignore[arg-type]
+
+
+def test_in_a_coroutine_of_the_library_what_it_waits_for_is_awaited() -> None:
+    """As in a proposer that is `async`: it would wait for itself, and is told so."""
+    optimizer = TGD([parameter()])
+
+    async def late() -> str:
+        return "late"
+
+    async def inside() -> list[str]:
+        return optimizer.wait_for(late())
+
+    with pytest.raises(DispatchError, match=r"use `await asyncio\.gather\(\.\.\.\)`"):
+        dispatch.run(inside)

@@ -220,6 +220,7 @@ class Climb(optim.Searcher):
         heard = objective.feedback(before, range(8))
         brief = proposers.Brief.of(prompt, heard.gradients[0], before[0], step=self.steps + 1)
         (made,) = self.wait_for(proposers.propose(proposers.Rewrite(), brief, llm.model_for("optimizer")))
+        assert_type(made, proposers.Proposal)
         self.score(objective, (made.text,))
         change = optim.Change(prompt, before[0], made.text, edits=made.edits, items=brief.items)
         return optim.Decision(

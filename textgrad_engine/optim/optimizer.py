@@ -260,6 +260,7 @@ class Optimizer:
         given = () if closure is None else (closure,)
         return await dispatch.aside(lambda: self.step(*given), stop=dispatch.Scope.cancel)
 
+    @dispatch.waits("await asyncio.gather(...)")
     def wait_for(self, *asked: Awaitable[T]) -> list[T]:
         """The results of what is awaited, in order; for a `step` or `decide` of one's own, which is not ``async``.
 
