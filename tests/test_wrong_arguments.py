@@ -281,6 +281,12 @@ RIGHT: dict[str, Callable[[], Right]] = {
         "use_feedback": True, "examples": ["a"], "proposer": proposers.Patch(), "candidates": 2, **TOKENS,
     },
     "optim.Wish": lambda: {"text": "a"},
+    "optim.Range": lambda: {"low": 1, "high": 3.5, "usual": 2},
+    "optim.Volume": lambda: {
+        "decisions": optim.Range(), "examples": optim.Range(), "feedback": optim.Range(), "asked": optim.Range(),
+        "shared": 2, "waits": (optim.Range(),) * 3, "growth": optim.Range(), "told": optim.Range(), "rewrites": False,
+        "assumed": "ten rounds",
+    },
     "optim.proposers.Crossover": lambda: {"max_edits": 2},
     "optim.proposers.Demonstrations": lambda: {"k": 2, "select": "nearest"},
     "optim.proposers.Patch": lambda: {"max_edits": 2},
@@ -323,7 +329,7 @@ RESULTS = {
     "Comparison", "CrossValidation", "Evaluation", "TrainResult", "autograd.AccumulateGrad", "autograd.FunctionNode",
     "autograd.GradientEdge", "autograd.Source", "data.Overlap", "func.TraceRecord", "func.VmapInfo", "llm.CallRecord",
     "llm.Remaining", "optim.Change", "optim.Decision", "optim.Edit", "optim.Evidence", "optim.Origin",
-    "testing.SimulatedTask", "train.Control", "train.Controls", "train.FrontPoint", "train.ShrinkResult",
+    "optim.Sizes", "testing.SimulatedTask", "train.Control", "train.Controls", "train.FrontPoint", "train.ShrinkResult",
 }  # fmt: skip
 """What the library makes itself, and what is made for each call."""
 
@@ -337,7 +343,7 @@ TWINS = {
 BASES = {
     "Function", "autograd.Context", "autograd.Layer", "autograd.Node", "data.Example", "data.Examples",
     "llm.FinishReason", "llm.Model", "llm.Purpose", "nn.ExactMatch", "nn.Sequential", "optim.Contract",
-    "optim.Searcher", "train.Callback", "train.StopTraining", "enable_grad", "no_grad",
+    "optim.Objective", "optim.Searcher", "train.Callback", "train.StopTraining", "enable_grad", "no_grad",
 }  # fmt: skip
 """Types, and what takes no argument but modules or functions (tested where they are)."""
 

@@ -41,6 +41,7 @@ _OURS = {
     "max_turns": ("max_iters", "max_steps"),
     "concurrency": ("num_threads", "num_workers", "max_workers"),
     "max_epochs": ("epochs", "num_epochs"),
+    "patience": ("early_stopping", "early_stopping_patience"),
     "run_dir": ("output_dir", "log_dir", "ckpt_path", "default_root_dir"),
     "proposals": ("num_candidates", "num_trials"),
     "bootstrapped": ("max_bootstrapped_demos", "bootstrap_shots"),
@@ -65,6 +66,11 @@ _IN_WORDS = {
     **dict.fromkeys(
         ("progress", "progress_bar", "enable_progress_bar", "display_progress", "display_progress_bar", "verbose"),
         "report.Progress(), a callback of a Trainer, shows how a run goes on",
+    ),
+    **dict.fromkeys(("logger", "loggers"), "a tracker is one of the callbacks (docs/extending.md)"),
+    **dict.fromkeys(
+        ("accumulate_grad_batches", "gradient_accumulation_steps"),
+        "a larger batch_size does the same, as a step answers all feedback there is",
     ),
     "set_to_none": "leave it out, as no feedback is the empty list in any case",
     **dict.fromkeys(("num_workers", "num_threads", "pin_memory"), "leave it out, as calls go on side by side anyway"),

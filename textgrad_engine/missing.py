@@ -56,6 +56,8 @@ ELSEWHERE = {
     "manual_seed": "Trainer",
     "mean": "ops.sum",
     "MIPROv2": "optim.PatchSearch",
+    "MLFlowLogger": "train.Callback",
+    "ModelCheckpoint": "train.Callback",
     "MultiFieldEvaluation": "nn.TextLoss",
     "MultimodalLLMCall": "nn.ChatCompletion",
     "node": "nn.Parameter",
@@ -74,6 +76,7 @@ ELSEWHERE = {
     "set_backward_model_client": "set_models",
     "SGD": "optim.TGD",
     "Signature": "nn.ChatCompletion",
+    "SIMBA": "optim.PatchSearch",
     "stack": "ops.join",
     "streamify": "llm.on_token",
     "StringBasedFunction": "Function",
@@ -84,6 +87,7 @@ ELSEWHERE = {
     "TextualGradientDescent": "optim.TGD",
     "TGDOptimizer": "optim.TGD",
     "track_usage": "llm.meter",
+    "WandbLogger": "train.Callback",
 }
 """What other libraries call it, or have at the top where two of ours have the name; docs/porting.md has more."""
 

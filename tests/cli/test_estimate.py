@@ -166,3 +166,66 @@ def test_a_budget_below_what_is_usual_is_told_to_machines_too(cli, small) -> Non
     assert budget("") == {**none, "below_usual": []}
     assert budget("calls = 20\ntokens = 30") == {**none, "calls": 20, "tokens": 30, "below_usual": ["calls", "tokens"]}
     assert budget("calls = 100_000\ntokens = 30") == {**none, "calls": 100_000, "tokens": 30, "below_usual": ["tokens"]}
+
+
+SEARCH = """
+from textgrad_engine import optim
+
+
+class Silent(optim.Searcher):
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    def texts(self):
+        return tuple(each.data for each in self.variables())
+
+    expected = 0.0
+
+    def decide(self, objective):
+        return None
+
+
+class Stated(Silent):
+    def volume(self, sizes):
+        rounds = sizes.decisions(3)
+        each = 8 + sizes.val
+        return optim.Volume(optim.Range(0, rounds, rounds), optim.Range(0, rounds * each, rounds * each))
+
+
+class Wrong(Silent):
+    def volume(self, sizes):
+        return 5
+"""
+
+
+def with_search(small, name: str) -> str:
+    folder = small()
+    text = (folder / "config.toml").read_text(encoding="utf-8")
+    changed = re.sub(r"\[optimizer\]\n(.+\n)*", f'[optimizer]\nname = "own:{name}"\n', text)
+    (folder / "config.toml").write_text(changed, encoding="utf-8")
+    (folder / "own.py").write_text(SEARCH, encoding="utf-8")
+    return str(folder)
+
+
+def test_a_search_of_ones_own_says_how_much_it_does(cli, small) -> None:
+    """With a method `volume`, whose sizes are those of the data."""
+    done = cli("estimate", with_search(small, "Stated"), "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["steps"] == 3
+
+
+def test_a_search_of_ones_own_that_does_not_is_told_the_repairs(cli, small) -> None:
+    """With the line of the file; the options of the command line stand for what Python has."""
+    done = cli("estimate", with_search(small, "Silent"))
+    assert done.exit_code == 2, done.output
+    assert re.search(r"config\.toml:\d+: \[optimizer\] name = 'own:Silent': Silent does not say", done.stderr)
+    assert "volume(sizes)" in done.stderr
+    assert "--budget-calls" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_no_volume_is_named(cli, small) -> None:
+    """It would fail where it is multiplied."""
+    done = cli("estimate", with_search(small, "Wrong"))
+    assert done.exit_code == 2, done.output
+    assert "Wrong.volume() gave 5; give an optim.Volume" in done.stderr

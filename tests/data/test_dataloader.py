@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textgrad_engine.data import DataLoader, Dataset, RandomSampler, WeightedRandomSampler
+from textgrad_engine.data import DataLoader, Dataset, RandomSampler, Sampler, WeightedRandomSampler
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,23 @@ def test_a_sampler_without_a_length_is_refused() -> None:
     """The number of steps must be known."""
     with pytest.raises(TypeError, match="with a length, got generator"):
         DataLoader("abc", sampler=(n for n in range(3)))
+
+
+@pytest.mark.parametrize(
+    ("position", "shown"), [("t1", "'t1'"), (1.0, "1.0"), (True, "True"), (None, "None"), ([0, 1], r"\[0, 1\]")]
+)
+def test_a_sampler_that_gives_no_positions_is_told_what_one_is(position: Any, shown: str) -> None:
+    """Ids, and the lists of a sampler of batches, are what people give in the place of positions."""
+
+    class Own(Sampler):
+        def __iter__(self) -> Iterator[int]:
+            return iter([0, position])
+
+        def __len__(self) -> int:
+            return 2
+
+    with pytest.raises(TypeError, match=f"^Own gave {shown}, and a position is a whole number: 0 is the first example"):
+        iter(DataLoader("abc", sampler=Own()))
 
 
 @pytest.mark.parametrize("position", [-1, 3])

@@ -422,3 +422,9 @@ def test_the_arguments_of_a_loss_inside_are_looked_at_once() -> None:
     copied.loss = lambda text: Variable(1.0)
     assert (copied(answer(), "late").data, loss(answer(), "late").data) == (1.0, 4)
     assert pickle.loads(pickle.dumps(loss))(answer(), "late").data == 4
+
+
+def test_the_repr_of_a_loss_of_a_field_names_the_field() -> None:
+    """Of several such losses, which is which; the default only where there is one."""
+    assert repr(nn.OnField(nn.ExactMatch(), "label")) == "OnField(\n  path=('label',)\n  (loss): ExactMatch()\n)"
+    assert "path=('parts', 0), default=''" in repr(nn.OnField(nn.ExactMatch(), "parts", 0, default=""))

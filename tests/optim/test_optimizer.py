@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, dispatch, no_grad, optim
-from textgrad_engine.errors import CallCancelled
+from textgrad_engine import Variable, dispatch, llm, no_grad, optim
+from textgrad_engine.errors import BadRequest, CallCancelled, DispatchError
 from textgrad_engine.optim import TGD
 from textgrad_engine.optim.contracts import FrozenLines, Requires
 from textgrad_engine.optim.feedback import FeedbackItem
@@ -729,3 +729,76 @@ def test_a_step_may_be_something_else_than_a_function() -> None:
         step = property(lambda self: lambda closure=None: "lent")
 
     assert Lends([parameter()], {}).step() == "lent"  # type: ignore[operator]
+
+
+def answers(*, first: str) -> tuple[FunctionModel, Callable[[str], Any]]:
+    """A model that echoes, by whom one answer is there before the others, and what asks it."""
+    done = asyncio.Event()
+
+    async def echo(request: llm.Request) -> str:
+        text = request.messages[-1].text
+        if text == first:
+            done.set()
+        else:
+            await done.wait()
+        if text.startswith("fails"):
+            raise BadRequest(text, status=400)
+        return text
+
+    model = FunctionModel(echo)
+
+    async def ask(text: str) -> str:
+        message = llm.Message(role="user", content=text)
+        return (await llm.resolve(model).complete(llm.Request(messages=(message,), purpose="optimizer"))).text
+
+    return model, ask
+
+
+def test_a_step_waits_for_what_is_awaited_also_where_an_event_loop_runs() -> None:
+    """As in a notebook, where `asyncio.run` is refused; all of it is under way at once, and comes in order."""
+    _, ask = answers(first="b")
+
+    class Asks(Optimizer):
+        def step(self, closure: Any = None) -> None:
+            (prompt,) = self.variables()
+            prompt.data = "".join(self.wait_for(ask("a"), ask("b")))
+
+    async def cell() -> str:
+        prompt = parameter()
+        Asks([prompt], {}).step()
+        return str(prompt.data)
+
+    with llm.meter() as meter:
+        assert asyncio.run(cell()) == "ab"
+    assert meter.by_purpose["optimizer"].calls == 2
+
+
+def test_of_what_is_awaited_the_first_failure_in_order_is_raised() -> None:
+    """Whichever came first in time; nothing is left under way."""
+    model, ask = answers(first="fails 2")
+    with pytest.raises(BadRequest, match=r"^fails 1"):
+        TGD([parameter()]).wait_for(ask("a"), ask("fails 1"), ask("fails 2"))
+    assert len(model.requests) == 3
+    assert TGD([parameter()]).wait_for() == []
+
+
+def test_what_is_not_awaited_is_refused_with_an_example() -> None:
+    """A text, or a function that was not called."""
+    with pytest.raises(
+        TypeError, match=r"wait_for takes what is awaited, such as proposers.propose\(\.\.\.\), got 'a'"
+    ):
+        TGD([parameter()]).wait_for("a")  # type: ignore[arg-type]
+
+
+def test_in_a_coroutine_of_the_library_what_it_waits_for_is_awaited() -> None:
+    """As in a proposer that is `async`: it would wait for itself, and is told so."""
+    optimizer = TGD([parameter()])
+
+    async def late() -> str:
+        return "late"
+
+    async def inside() -> list[str]:
+        return optimizer.wait_for(late())
+
+    with pytest.raises(DispatchError, match=r"use `await asyncio\.gather\(\.\.\.\)`"):
+        dispatch.run(inside)

@@ -119,3 +119,32 @@ def test_an_attached_schedule_follows_the_optimizers_count() -> None:
     step()
     shown = [request.messages[-1].text.split("Give at most ")[1][0] for request in model.requests]
     assert shown == ["4", "3", "2", "1", "1", "9"]
+
+
+def test_what_a_schedule_of_ones_own_reads_is_set_before_the_base_class_is_made() -> None:
+    """That asks for the number of the first step; the error says what comes first."""
+
+    class Warmup(EditSchedule):
+        def __init__(self, optimizer: Optimizer, most: int) -> None:
+            super().__init__(optimizer)
+            self.most = most
+
+        def edits(self, step: int) -> int:
+            return min(self.most, 1 + step)
+
+    optimizer = TGD([Variable("Sort.", requires_grad=True)])
+    words = r"Warmup\.edits reads self\.most, .* set it before `super\(\).__init__\(optimizer\)`"
+    with pytest.raises(AttributeError, match=words):
+        Warmup(optimizer, 3)
+    assert optimizer.param_groups[0]["max_edits"] == 4
+
+
+def test_another_mistake_in_a_schedule_of_ones_own_is_told_as_it_is() -> None:
+    """Of an attribute of something else nothing can be said."""
+
+    class Wrong(EditSchedule):
+        def edits(self, step: int) -> int:
+            return step.half  # type: ignore[attr-defined, no-any-return]
+
+    with pytest.raises(AttributeError, match=r"^'int' object has no attribute 'half'$"):
+        Wrong(TGD([Variable("Sort.", requires_grad=True)]))

@@ -47,6 +47,9 @@ def test_what_is_no_set_is_refused_as_in_fit() -> None:
     loader = data.DataLoader(ROWS, batch_size=21, drop_last=True)
     with pytest.raises(DataError, match="the train loader gives no minibatch"):
         estimate(tg.Trainer(), program, loss, optimizer, loader, ROWS)
+    loader = data.DataLoader(ROWS, sampler=[])
+    with pytest.raises(DataError, match="no minibatch, as its sampler, a list, has a length of 0"):
+        estimate(tg.Trainer(), program, loss, optimizer, loader, ROWS)
 
 
 @pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])

@@ -243,3 +243,50 @@ def test_what_is_below_a_floor_does_not_look_like_it() -> None:
     )
     assert guarded.broken({0: 0.6, 1: 0.4}, {0: 0.5999, 1: 0.9}) == "0 must never break: 0.6000 -> 0.5999"
     assert "0.498 -> 0.4996" in guarded.standing({0: 0.6, 1: 0.396}, {0: 0.6, 1: 0.3992})[0]
+
+
+class Unguarded(optim.Searcher):
+    """Takes one text after the other, and asks no guards."""
+
+    def __init__(self, params: Any, *texts: str) -> None:
+        super().__init__(params, {})
+        self.left, self.best = list(texts), ""
+
+    @property
+    def expected(self) -> float:
+        return 1.0
+
+    def texts(self) -> tuple[str, ...]:
+        return (self.best,)
+
+    def decide(self, objective: optim.Objective) -> optim.Decision | None:
+        if not self.left:
+            return None
+        self.best = self.left.pop(0)
+        return optim.Decision(self.steps + 1, "next", kept=True, why="it is next")
+
+
+def test_a_run_keeps_no_text_of_a_search_of_ones_own_that_the_guards_refuse() -> None:
+    """Whether it asks them or not; what it finds after that is looked at beside the last text that they let through."""
+    found = fit(lambda params: Unguarded(params, "Repeat it.", "Shout."), Guards(never_break=[KEPT]))
+    assert found.best == {"system": "Repeat."}  # "Repeat it." is no better, and longer
+    assert [(step.kept, step.why) for step in found.steps] == [
+        (True, "it is next"),
+        (False, f"refused: {KEPT} must never break: 1.000 -> 0.000"),
+    ]
+    assert [step.best_val for step in found.steps] == [1.0, 1.0]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+
+    def two(request: Request) -> str:
+        """Shouts, or shouts all but the one word."""
+        told, text = request.messages[0].text, request.messages[-1].text
+        return text.upper() if "Shout" in told and not ("quiet" in told and text == KEPT) else text
+
+    texts = ["Shout.", "Shout, quiet.", "Shout, louder."]
+    with use_models(forward=FunctionModel(two)):
+        result = Trainer(guards=Guards(never_break=[KEPT])).fit(
+            program, nn.ExactMatch(), Unguarded(program.parameters(), *texts), rows(*WORDS[:12]), rows(*WORDS[12:])
+        )
+    assert result.best == {"system": "Shout, quiet."}
+    assert program.system.data == "Shout, quiet."  # type: ignore[union-attr]
+    assert [step.kept for step in result.steps] == [False, True, False]

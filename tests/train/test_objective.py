@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -44,6 +45,57 @@ def test_a_loss_that_gives_words_is_refused() -> None:
     for _ in range(2):
         with pytest.raises(TypeError, match="a score must be a number"):
             objective.scores(SEED, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ("Shout.", "got 'Shout.'; write ('...',)"),
+        (["Shout."], "got the list ['Shout.']; write ('...',)"),
+        ((), "has a text for each of system; got 0 texts"),
+        ((nn.Parameter("Shout."),), "got a value of type Parameter among them; write ('...',)"),
+        ((3,), "got 3 among them; write ('...',)"),
+    ],
+)
+def test_what_is_no_candidate_is_refused_with_the_form_of_one(texts: Any, told: str) -> None:
+    """Who writes a search of one's own has one prompt, and forgets that there could be several."""
+    here = Shouting()
+    for ask in (here.objective.scores, here.objective.feedback, here.objective.runs):
+        with pytest.raises((TypeError, ValueError), match=rf"^a candidate .*{re.escape(told)}$"):
+            ask(texts, [0])
+    for ask_all in (
+        here.objective.evaluation,
+        here.objective.missing,
+        lambda given: here.objective.refusal(given, SEED),
+    ):
+        with pytest.raises((TypeError, ValueError), match=rf"^a candidate .*{re.escape(told)}$"):
+            ask_all(texts)
+    assert here.asked == 0
+
+
+@pytest.mark.parametrize("position", [-1, len(WORDS), "ant", 1.0])
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_position_that_there_is_not_is_named(position: Any, split: Any) -> None:
+    """One below zero would be paid for twice, and a run of few examples would end with Python's words."""
+    here = Shouting()
+    words = rf"^position {position!r} of the {split} examples: there are {len(WORDS)}, from 0 to {len(WORDS) - 1}"
+    with pytest.raises(IndexError, match=words):
+        here.objective.scores(SEED, [0, position], split)
+    if split == "train":
+        for ask in (here.objective.feedback, here.objective.runs):
+            with pytest.raises(IndexError, match=words):
+                ask(SEED, [0, position])
+        with pytest.raises(IndexError, match=words):
+            here.objective.demos([position])
+    assert here.asked == 0
+
+
+def test_a_split_that_there_is_not_is_refused() -> None:
+    """The test set is sealed, whatever it is called."""
+    with pytest.raises(
+        ValueError, match=r"^there are train and val examples to score, got 'test'; the test set is only"
+    ):
+        Shouting().objective.scores(SEED, [0], "test")  # type: ignore[arg-type]
 
 
 # what is scored

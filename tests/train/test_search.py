@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import data, nn
+from textgrad_engine import data, llm, nn, optim, report, store
 from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, NoModelError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import BeamSearch, PatchSearch, RandomSearch
@@ -408,3 +408,109 @@ def test_where_something_is_to_be_had_it_finds_it() -> None:
     assert task.progress(result.best["system"]) > 0.9
     assert result.comparison is not None
     assert (result.comparison.verdict, result.compared_on) == ("better", "test")
+
+
+class Oracle(optim.Searcher):
+    """Knows the best texts; what it scores, what it says of them and what it has are those of a class below it."""
+
+    def __init__(self, params: Any, found: str) -> None:
+        super().__init__(params, {})
+        self.found, self.best = found, ""
+
+    def texts(self) -> tuple[str, ...]:
+        return (self.best,)
+
+    def decide(self, objective: optim.Objective) -> optim.Decision | None:
+        if self.best == self.found:
+            return None
+        self.best = self.found
+        return optim.Decision(1, "oracle", why="it knows")
+
+
+def test_what_a_search_of_ones_own_found_is_the_result_also_where_it_does_not_say_kept(task: SimulatedTask) -> None:
+    """The parameters hold it, so the run says so."""
+
+    class Own(Oracle):
+        expected = 1.0
+
+    program = task.program()
+    with tg.use_models(forward=task.model):
+        result = Trainer().fit(program, task.loss, Own(program.parameters(), task.optimum_prompt), task.train, task.val)
+    assert result.best == {"system": task.optimum_prompt}
+    assert [step.kept for step in result.steps] == [True]
+
+
+def test_a_search_of_ones_own_without_expected_is_refused_before_anything_is_asked(task: SimulatedTask) -> None:
+    """Every step tells it, so a run would end at its first one, with the seed prompt paid for."""
+    program = task.program()
+    refused = pytest.raises(TypeError, match=r"^fit: Oracle is a Searcher without `expected`; give it a property")
+    with tg.use_models(forward=task.model), llm.meter() as meter, refused:
+        Trainer().fit(program, task.loss, Oracle(program.parameters(), "x"), task.train, task.val)
+    assert meter.total.calls == 0
+
+
+class Lucky(optim.Searcher):
+    """Tries texts that are all as good, and takes the one that looks best; it races nothing."""
+
+    def __init__(self, params: Any, proposals: int) -> None:
+        super().__init__(params, {})
+        self.proposals, self.means = proposals, dict[str, float]()
+
+    @property
+    def expected(self) -> float:
+        return max(self.means.values())
+
+    def texts(self) -> tuple[str, ...]:
+        return (max(self.means, key=self.means.__getitem__),)
+
+    def score(self, objective: optim.Objective, text: str) -> None:
+        scores = [score or 0.0 for score in objective.scores((text,), range(len(objective.val)))]
+        self.means[text] = sum(scores) / len(scores)
+
+    def decide(self, objective: optim.Objective) -> optim.Decision | None:
+        (prompt,) = self.variables()
+        if not self.means:
+            self.score(objective, str(prompt.data))
+        if self.steps == self.proposals:
+            return None
+        (before,), new = self.texts(), f"{next(iter(self.means))}\nWording {self.steps}."
+        self.score(objective, new)
+        change = optim.Change(prompt, before, new)
+        return optim.Decision(self.steps + 1, "wording", changes=(change,), why="luck")
+
+
+def test_a_verdict_about_a_search_of_ones_own_knows_how_many_texts_it_tried(tmp_path: Path) -> None:
+    """Without a test set the validation set judges the text that it chose: of many equal ones one looks good."""
+    chance = simulated_task(rules=6, seed=3, flat=True, train=8, val=60, test=8)
+    program, told = chance.program(), Listener()
+    with tg.use_models(forward=chance.model):
+        result = Trainer(callbacks=[told], run_dir=tmp_path / "run").fit(
+            program, chance.loss, Lucky(program.parameters(), 60), chance.train, chance.val
+        )
+    assert result.comparison is not None
+    assert result.comparison.p_value < 0.05  # by itself
+    assert result.comparison.candidates == 60
+    assert result.comparison.verdict == "not shown"
+    assert result.candidates == 60
+    steps = told.of(StepEnded)
+    assert max(step.val_mean for step in steps) == result.best_val.mean
+    assert all(step.val_mean is not None and step.best_val >= step.val_mean for step in steps)
+    kept = store.read_run(tmp_path / "run").result
+    assert kept is not None
+    shown = report.render(kept)
+    assert "out of 61 that were tried there" in " ".join(shown.split())
+
+
+def test_a_search_of_ones_own_that_validates_in_part_has_no_validation_score_of_a_step(task: SimulatedTask) -> None:
+    """A mean over some examples is none over all; what was tried counts all the same."""
+
+    class Partly(Lucky):
+        def score(self, objective: optim.Objective, text: str) -> None:
+            self.means[text] = 0.0 if self.means else 1.0
+            objective.scores((text,), range(5))
+
+    program = task.program()
+    with tg.use_models(forward=task.model):
+        result = Trainer().fit(program, task.loss, Partly(program.parameters(), 3), task.train, task.val)
+    assert [step.val_mean for step in result.steps] == [None] * 3
+    assert result.best == result.seed

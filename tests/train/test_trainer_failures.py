@@ -565,6 +565,26 @@ def test_an_error_of_a_callback_is_raised_from_fit(
     assert here.program.system.data in (SEED, f"{SEED}\nSHOUT")
 
 
+def test_an_error_of_a_callback_at_the_end_does_not_take_the_result_with_it(world: Any, rows: Any) -> None:
+    """A mistake in the last line of a tracker, when all is paid for: the error says what the run came to."""
+
+    results = []
+
+    def then(event: Event) -> None:
+        if isinstance(event, RunEnded):
+            results.append(event.result)
+            raise KeyError("no such metric")
+
+    here = world("SHOUT")
+    with pytest.raises(KeyError) as caught:
+        here.fit(rows("ant", "bee"), rows("cat"), callbacks=[world.listener(then)])
+    (note,) = caught.value.__notes__
+    assert note == (
+        f"raised by the callback Listener, told of RunEnded; the program holds the best texts of the run: {results[0]}"
+    )
+    assert here.program.system.data == results[0].best["system"]
+
+
 def test_an_optimizer_that_was_left_out_is_named() -> None:
     """And not the last argument, which Python misses when all have moved up."""
     with pytest.raises(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypedDict, assert_type
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import data, func, llm, nn, ops, optim, train
-from textgrad_engine.testing import FunctionModel
+from textgrad_engine.optim import proposers
+from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import ShrinkResult, ashrink
 
 ROWS = [{"word": word, "target": word} for word in ("one", "two", "three", "four")]
@@ -189,3 +190,71 @@ def test_examples_may_be_typed_and_in_any_dataset() -> None:
     groups = optim.TGD([{"params": chat.parameters(), "max_edits": 2}])
     assert groups.param_groups[0]["max_edits"] == 2
     assert train.Guards(["one"], {("word", "one"): 0.5}).never_break == ("one",)
+
+
+class Climb(optim.Searcher):
+    """A search as users write it: with feedback, a proposer, and what it will do."""
+
+    def __init__(self, params: Iterable[tg.Variable], rounds: int = 2) -> None:
+        super().__init__(params, {})
+        self.rounds = rounds
+        self.scored: dict[tuple[str, ...], float] = {}
+
+    def texts(self) -> tuple[str, ...]:
+        return max(self.scored, key=self.scored.__getitem__)
+
+    @property
+    def expected(self) -> float:
+        return max(self.scored.values())
+
+    def score(self, objective: optim.Objective, texts: tuple[str, ...]) -> None:
+        known = [score for score in objective.scores(texts, range(len(objective.val))) if score is not None]
+        self.scored[texts] = sum(known) / len(known)
+
+    def decide(self, objective: optim.Objective) -> optim.Decision | None:
+        if not self.scored:
+            self.score(objective, tuple(str(each.data) for each in self.variables()))
+        if self.steps == self.rounds:
+            return None
+        (prompt,), before = self.variables(), self.texts()
+        heard = objective.feedback(before, range(8))
+        brief = proposers.Brief.of(prompt, heard.gradients[0], before[0], step=self.steps + 1)
+        (made,) = self.wait_for(proposers.propose(proposers.Rewrite(), brief, llm.model_for("optimizer")))
+        assert_type(made, proposers.Proposal)
+        self.score(objective, (made.text,))
+        change = optim.Change(prompt, before[0], made.text, edits=made.edits, items=brief.items)
+        return optim.Decision(
+            self.steps + 1, "rewrite", scores=heard.scores, changes=(change,), kept=self.texts() != before
+        )
+
+    def volume(self, sizes: optim.Sizes) -> optim.Volume:
+        rounds = sizes.decisions(self.rounds)
+        return optim.Volume(
+            decisions=optim.Range(0, rounds, rounds),
+            examples=optim.Range(0, rounds * (8 + sizes.val), rounds * (8 + sizes.val)),
+            feedback=optim.Range(0, 8 * rounds, 5 * rounds),
+            asked=optim.Range(0, 2 * rounds, rounds),
+        )
+
+
+class Told:
+    """A callback as users write it."""
+
+    def __init__(self) -> None:
+        self.means: list[float] = []
+
+    def on_event(self, event: train.events.Event) -> None:
+        if isinstance(event, train.events.RunEnded):
+            assert_type(event.result, tg.TrainResult)
+            assert event.result.best_val is not None
+            self.means.append(event.result.best_val.mean)
+
+
+def test_a_search_and_a_callback_of_ones_own() -> None:
+    """What they are given has types, and what they give back fits."""
+    task = simulated_task(rules=4, seed=1, train=16, val=16)
+    program, told = task.program(), Told()
+    with tg.use_models(forward=task.model):
+        result = tg.Trainer(callbacks=[told]).fit(program, task.loss, Climb(program.parameters()), task.train, task.val)
+    assert len(result.steps) == 2
+    assert told.means == [result.best_val.mean if result.best_val else 0.0]

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import build, runs
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import check_shown, parts_for
@@ -37,6 +38,8 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.prices import price_of as cost_of
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.optim.optimizer import Optimizer
+from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
@@ -100,6 +103,7 @@ def estimate(
         def of(part: Part) -> Estimate:
             made = build.make_program(found)
             trained = build.make_optimizer(found, made, part.train)
+            _check_says_how_much(found, trained)
             examples = part.train, part.val, part.test
             return estimated(trainer, made, metric, trained, *examples, models=models, lowest_score=lowest)
 
@@ -192,6 +196,22 @@ def _table(
 
 def _beside(name: str, text: str, columns: int) -> list[str]:
     return textwrap.wrap(text, columns, initial_indent=f"{name:12}", subsequent_indent=12 * " ")
+
+
+def _check_says_how_much(config: Config, optimizer: Optimizer) -> None:
+    """Refuse a search of the user's own of which nothing can be estimated.
+
+    Raises:
+        ConfigError: it has no `volume`.
+    """
+    if isinstance(optimizer, Searcher) and type(optimizer).volume is Searcher.volume:
+        config.fail(
+            f"[optimizer] name = {config.optimizer.name!r}: {type(optimizer).__name__} does not say how much it will "
+            "do, so there is no estimate; give it a method volume(sizes), as in docs/extending.md, or train with "
+            "--budget or --budget-calls",
+            "optimizer",
+            "name",
+        )
 
 
 def _below_usual(budget: Budget, result: Estimate) -> list[str]:

@@ -181,6 +181,11 @@ class DataLoader(Generic[T]):
             self.sampler.set_epoch(self._epoch)
         order = list(self.sampler)
         for index in order:
+            if isinstance(index, bool) or not hasattr(type(index), "__index__"):
+                raise TypeError(
+                    f"{type(self.sampler).__name__} gave {index!r:.60}, and a position is a whole number: 0 is the "
+                    "first example of the dataset, whatever its id; the loader makes the batches"
+                )
             if not 0 <= index < len(self.dataset):
                 raise IndexError(f"the sampler gave position {index}; the dataset has {len(self.dataset)} examples")
         return order

@@ -125,11 +125,11 @@ def resolve(
             )
         if seed is not None:
             settings = settings.model_copy(update={"seed": seed})
-        if _holds(model, Metered) or _holds(model, Retry):
+        if is_resolved(model) or _holds(model, Retry):
             limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache, context, price)
             if settings.model_fields_set or any(setting is not None for setting in limits):
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
-            return model if _holds(model, Metered) else _outer(model)
+            return model if is_resolved(model) else _outer(model)
         if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {told(model)}")
         inside = Defaults(model, settings) if settings.model_fields_set else model
@@ -146,6 +146,19 @@ def without_outer(model: Model) -> Model:
     while isinstance(model, Metered | Traced | Taped):
         model = model.inner
     return model
+
+
+def is_resolved(model: Model) -> bool:
+    """Whether calls of it are counted, limited and tried again inside of it.
+
+    `resolve` gave it, or it hands on to such a model, which it says by an attribute ``asks_resolved`` where it is no
+    `Wrapper` (one that looks the model up only when it is asked has none to wrap).
+    """
+    while isinstance(model, Wrapper):
+        if isinstance(model, Metered):
+            return True
+        model = model.inner
+    return not isinstance(model, type) and bool(getattr(model, "asks_resolved", False))
 
 
 def _outer(model: Model) -> Model:

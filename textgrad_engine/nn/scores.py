@@ -76,6 +76,10 @@ class OnField(OneVariable):
         self.loss, self.path, self.default = loss, path, default
         self._called = CalledLosses()
 
+    def extra_repr(self) -> str:
+        """The field, and what stands for one that is not there."""
+        return f"path={self.path!r}" + ("" if self.default is None else f", default={self.default!r}")
+
     @property
     def losses(self) -> tuple[Callable[..., Any], ...]:
         """The loss inside."""

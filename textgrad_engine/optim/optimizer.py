@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
@@ -26,6 +27,7 @@ from textgrad_engine.optim.settings import most_tokens, named, shared
 from textgrad_engine.optim.texts import texts_now, write_texts
 
 Closure: TypeAlias = "Callable[[], Any] | Objective"
+T = TypeVar("T")
 StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
 
 
@@ -257,6 +259,44 @@ class Optimizer:
         """
         given = () if closure is None else (closure,)
         return await dispatch.aside(lambda: self.step(*given), stop=dispatch.Scope.cancel)
+
+    @dispatch.waits("await asyncio.gather(...)")
+    def wait_for(self, *asked: Awaitable[T]) -> list[T]:
+        """The results of what is awaited, in order; for a `step` or `decide` of one's own, which is not ``async``.
+
+        All of it is under way at once, on the library's own event loop, so that it may be called where one runs, as in
+        a notebook. Of several failures the first in order is raised.
+
+        Args:
+            asked: coroutines, such as those of `proposers.propose` and of a model's `complete`.
+
+        Raises:
+            TypeError: something is none.
+
+        Example:
+            >>> from textgrad_engine import llm, optim
+            >>> from textgrad_engine.testing import FunctionModel
+            >>> model = llm.resolve(FunctionModel(lambda request: request.messages[0].text.upper()))
+            >>> def asked(text):
+            ...     message = llm.Message(role="user", content=text)
+            ...     return model.complete(llm.Request(messages=(message,), purpose="optimizer"))
+            >>> optimizer = optim.TGD([Variable("Sort.", requires_grad=True)])
+            >>> [answer.text for answer in optimizer.wait_for(asked("one"), asked("two"))]
+            ['ONE', 'TWO']
+        """
+        for each in asked:
+            if not isinstance(each, Awaitable):
+                raise TypeError(f"wait_for takes what is awaited, such as proposers.propose(...), got {each!r:.60}")
+
+        async def every() -> list[T | BaseException]:
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+        results: list[T] = []
+        for result in dispatch.run(every, label=f"what {type(self).__name__} waits for") if asked else ():
+            if isinstance(result, BaseException):
+                raise result
+            results.append(result)
+        return results
 
     def _checked(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Some or all settings of a group, checked; a subclass that has others extends it.

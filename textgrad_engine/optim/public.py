@@ -25,7 +25,9 @@ from textgrad_engine.optim.pareto_search import ParetoSearch
 from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.patch_search import PatchSearch
 from textgrad_engine.optim.random_search import RandomEdits, RandomSearch
+from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.searcher import Decision, Searcher
+from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.tgd import TGD
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "NoCopying",
     "NotEmpty",
     "OPRO",
+    "Objective",
     "Optimizer",
     "Origin",
     "ParetoSearch",
@@ -52,9 +55,12 @@ __all__ = [
     "Placeholders",
     "RandomEdits",
     "RandomSearch",
+    "Range",
     "Requires",
     "Searcher",
+    "Sizes",
     "TGD",
+    "Volume",
     "Wish",
     "proposers",
     "schedules",

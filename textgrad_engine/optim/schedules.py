@@ -19,8 +19,9 @@ from textgrad_engine.optim.optimizer import Optimizer
 class EditSchedule:
     """Base of schedules: sets ``max_edits`` of all groups of an optimizer.
 
-    One of your own has `edits`. Either call `step` after each step of the optimizer, as in torch, or `attach` it once,
-    where somebody else calls the optimizer (`Trainer.fit`).
+    One of your own has `edits`, and sets what that reads before it calls ``super().__init__(optimizer)``, which asks
+    for the first number. Either call `step` after each step of the optimizer, as in torch, or `attach` it once, where
+    somebody else calls the optimizer (`Trainer.fit`).
 
     Args:
         optimizer: one whose groups have ``max_edits``, such as `TGD`.
@@ -51,7 +52,15 @@ class EditSchedule:
             )
         self.optimizer = optimizer
         self.count = 0
-        self._set()
+        try:
+            self._set()
+        except AttributeError as error:
+            if error.obj is not self:
+                raise
+            raise AttributeError(
+                f"{type(self).__name__}.edits reads self.{error.name}, which is not there yet, as the number of the "
+                "first step is asked for when the base class is made; set it before `super().__init__(optimizer)`"
+            ) from error
 
     def edits(self, step: int) -> int:
         """The number of edits for the step after so many others, at least 1."""

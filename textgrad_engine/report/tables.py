@@ -170,7 +170,7 @@ def _steps(run: Run) -> RenderableType:
 def _tried(step: StepEnded) -> str:
     """What trying out a proposal brought: on how many examples it did better, and on how many worse."""
     if step.race is None:
-        return "no change"
+        return "" if any(change.after != change.before for change in step.changes) else "no change"
     return f"+{len(step.race.gained)} -{len(step.race.lost)} of {len(step.race.examples)}"
 
 

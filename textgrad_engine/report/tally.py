@@ -144,9 +144,14 @@ def lines_of(event: Event, tally: Tally, told: set[str]) -> str:
 
 
 def _came_of(event: StepEnded) -> str:
-    """What trying out a proposal of a search brought: on how many examples it did better, and on how many worse."""
+    """What trying out a proposal of a search brought: on how many examples it did better, and on how many worse.
+
+    Of a search of one's own its validation score, where it has one.
+    """
     if event.race is not None:
         return f"+{len(event.race.gained)} -{len(event.race.lost)}"
+    if event.val_mean is not None:
+        return f"{event.val_mean:.2f}"
     return "dropped" if any(change.problem for change in event.changes) else "lost" if event.problems else "-"
 
 

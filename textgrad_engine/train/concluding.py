@@ -10,7 +10,7 @@ from textgrad_engine.train.comparison import compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.front import front_of
-from textgrad_engine.train.result import TrainResult, tried
+from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.terms import terms_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
     ]
     for name, seed, best in sets:
         if seed is not None and best is not None:
-            candidates = tried(seed, run.steps) if name == "val" else ()  # the test set chose nothing
+            candidates = run.tried(seed) if name == "val" else ()  # the test set chose nothing
             comparison, compared_on = compare(seed, best, candidates=candidates), name
             break
     result = TrainResult(

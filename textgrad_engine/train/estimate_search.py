@@ -12,6 +12,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import examples_of
+from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
@@ -61,12 +62,14 @@ def estimate_search(
 
     Raises:
         DataError: as `fit`.
-        TypeError: the search does not say how much it will do.
+        TypeError: the search does not say how much it will do, or says it in another form (`errors.ReturnError`).
     """
     variables = optimizer.variables()
     guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
     sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
     volume = optimizer.volume(sizes)
+    if not isinstance(volume, Volume):
+        raise ReturnError(f"{type(optimizer).__name__}.volume() gave {volume!r:.80}; give an optim.Volume")
     seen = min(SAMPLE, len(train))
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, train, val, nobody)

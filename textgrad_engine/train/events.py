@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord
@@ -179,7 +179,8 @@ class StepEnded:
         unanswered: how many of the minibatch had no answer.
         feedback: how many pieces of feedback reached the parameters.
         changes: what became of each parameter that had feedback.
-        val_mean: the validation score of the new texts; None when nothing changed, and in a search, which races.
+        val_mean: the validation score of the new texts; None when nothing changed, and in a search, which races. Of a
+            search of one's own, that of what it proposed, where it was run on all validation examples.
         kept: whether the new texts are kept.
         best_val: the best validation score so far; in a search what it is expected to be.
         problems: answers of the critic or the optimizer that were not to be had, in words.
@@ -221,7 +222,7 @@ class RunEnded:
     """
 
     status: Status
-    result: Any = field(repr=False)
+    result: TrainResult = field(repr=False)
 
 
 @dataclass(frozen=True)

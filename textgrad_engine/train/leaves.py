@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.kinds import told
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.objective import Texts
 
@@ -33,14 +34,33 @@ def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str
     return found
 
 
+def check_texts(named: Mapping[str, Variable], texts: Texts) -> None:
+    """Refuse what is no candidate.
+
+    Raises:
+        TypeError: it is no tuple of texts.
+        ValueError: it has another number of texts.
+    """
+    given: object = texts
+    wrong = next((told(text) + " among them" for text in texts if not isinstance(text, str)), "")
+    if not isinstance(given, tuple) or wrong:
+        form = "'...'," if len(named) == 1 else ", ".join(["'...'"] * len(named))
+        raise TypeError(
+            f"a candidate is a tuple with a text for each of {', '.join(named)}; got {wrong or told(given)}; write "
+            f"({form})"
+        )
+    if len(texts) != len(named):
+        raise ValueError(f"a candidate has a text for each of {', '.join(named)}; got {len(texts)} texts")
+
+
 def leaves_of(named: Mapping[str, Variable], texts: Texts) -> dict[str, Variable]:
     """Leaves that hold a candidate's texts, by the dotted names of the parameters that they stand for.
 
     Raises:
-        ValueError: the candidate has another number of texts.
+        TypeError: the candidate is no tuple of texts.
+        ValueError: it has another number of texts.
     """
-    if len(texts) != len(named):
-        raise ValueError(f"a candidate has a text for each of {', '.join(named)}; got {len(texts)} texts")
+    check_texts(named, texts)
     return {
         name: _stand_in(parameter, text, requires_grad=True) for (name, parameter), text in zip(named.items(), texts)
     }

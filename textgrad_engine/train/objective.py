@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
@@ -25,7 +25,7 @@ from textgrad_engine.train.fields import check_examples, inputs_and_target, targ
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards
 from textgrad_engine.train.known import Key, KnownScores, waited_for
-from textgrad_engine.train.leaves import leaves_of, named_in
+from textgrad_engine.train.leaves import check_texts, leaves_of, named_in
 from textgrad_engine.train.metric_scores import filled
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
@@ -151,6 +151,7 @@ class Objective:
         example (`timed`, `concurrency`). Otherwise each is run on each example by itself, as `evaluate` does it, so
         that a forward that branches on a field, and a loss that compares a target, see the same values as there.
         """
+        self._check_asked(candidates, positions, split)
         wanted: list[list[Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
         return [[found.score for found in row] for row in self._results(wanted)]
 
@@ -228,6 +229,28 @@ class Objective:
             if found.keys() >= results[seed].keys() and not self._breaks(results[seed], found)
         ]
 
+    def tried(self, but: Collection[Texts]) -> list[Evaluation]:
+        """What is known of the validation set with all texts that were run on some of it, sorted by their texts.
+
+        Args:
+            but: texts that are left out.
+
+        Returns:
+            Their scores, None for examples that they were not run on.
+        """
+        results: dict[Texts, dict[int, float | None]] = {}
+        for (texts, split, position, repeat), result in self._known.every():
+            if split == "val" and not repeat and texts not in but:
+                results.setdefault(texts, {})[position] = result.score
+        count = len(self.val)
+        return [
+            Evaluation(
+                self.val, tuple(found.get(n) for n in range(count)), (None,) * count, {}, clusters=self.clusters,
+                scale=self.scale,
+            )
+            for _, found in sorted(results.items())
+        ]  # fmt: skip
+
     def _breaks(self, before: dict[int, Scored], after: dict[int, Scored]) -> bool:
         """Whether the guards refuse texts by what is known of them; nothing is run."""
         if self.guarded is None or before is after:
@@ -243,6 +266,7 @@ class Objective:
 
     def feedback(self, texts: Texts, positions: Sequence[int]) -> FeedbackOn:
         """Run training examples with these texts and go backward; each goes as soon as its own loss is there."""
+        self._check_asked([texts], positions, "train")
         leaves = leaves_of(self._named, texts)
         call_hooks_of([*zip(self.parameters, leaves.values())])
         begun = self._trials.begin_recorded(leaves, positions, noted=self._noting)
@@ -261,6 +285,7 @@ class Objective:
 
         Several targets by column are no answer: it may have other names for them, and numbers where a table has texts.
         """
+        self._check_asked([], positions, "train")
         rows = [self._rows["train"][position] for position in positions]
         return [
             None if wanted is None or self._by_column else demo_of(name, fields, wanted, wanted)
@@ -277,6 +302,7 @@ class Objective:
         Raises:
             ModelError: the models cannot be asked at all, or more than half went unanswered.
         """
+        self._check_asked([texts], positions, split)
         keys: list[Key] = [(texts, split, position, 0) for position in positions]
         found = self._results([keys], noted=True)[0]
         rows = [self._rows[split][position] for position in positions]
@@ -314,6 +340,7 @@ class Objective:
         Raises:
             ModelError: the models cannot be asked at all, or the budget is spent.
         """
+        self._check_asked([before, after], (), "val")
         if self.guarded is None or before == after:
             return ""
         try:
@@ -333,6 +360,29 @@ class Objective:
             return self.guarded.culprits(*self._on_guarded(self.guarded, before, after, number))
         except UNANSWERED:
             return ()
+
+    def _check_asked(self, candidates: Sequence[Texts], positions: Sequence[int], split: Split) -> None:
+        """Refuse what cannot be run.
+
+        Raises:
+            TypeError: a candidate is no tuple of texts.
+            ValueError: one has another number of texts, or there is no such split.
+            IndexError: there is no such example.
+        """
+        for texts in candidates:
+            check_texts(self._named, texts)
+        if split not in self._rows:
+            raise ValueError(
+                f"there are train and val examples to score, got {split!r}; the test set is only opened at the end of "
+                "a run"
+            )
+        count = len(self._rows[split])
+        for position in positions:
+            if not hasattr(type(position), "__index__") or not 0 <= position < count:
+                raise IndexError(
+                    f"position {position!r} of the {split} examples: there are {count}, from 0 to {count - 1}; an "
+                    "objective says how many with len(objective.train) and len(objective.val), an estimate takes a few"
+                )
 
     def _on_guarded(
         self, guarded: Guarded, before: Texts, after: Texts, number: int
@@ -367,6 +417,7 @@ class Objective:
             raise
 
     def _validation(self, texts: Texts) -> list[Key]:
+        check_texts(self._named, texts)
         return [(texts, "val", position, 0) for position in range(len(self.val))]
 
     @functools.cached_property

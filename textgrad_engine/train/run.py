@@ -51,7 +51,7 @@ from textgrad_engine.train.known import current_proposal
 from textgrad_engine.train.lost_rounds import LostRounds
 from textgrad_engine.train.objective import Objective, Phases
 from textgrad_engine.train.phases import RunPhases
-from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
 from textgrad_engine.train.settings import NESTED, TO_THE_END, settings_of
 from textgrad_engine.train.splits import warn_of_overlaps
@@ -137,6 +137,14 @@ class Run(abc.ABC):
     def texts(self) -> dict[str, str]:
         """The trained texts as they are now."""
         return {name: str(parameter.data) for name, parameter in self.trained.items()}
+
+    def tried(self, seed: Evaluation) -> list[Evaluation]:
+        """What is known of the candidates that were tried on the validation set and not taken in the end.
+
+        Args:
+            seed: the seed texts on the validation set.
+        """
+        return tried(seed, self.steps)
 
     def origins_now(self) -> dict[str, list[Origin | None]]:
         """Why each line of the trained texts reads as it does."""

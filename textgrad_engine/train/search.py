@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import RandomSampler, SequentialSampler
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
+from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 from textgrad_engine.train.unguided import beats_seed
@@ -20,10 +22,18 @@ class SearchRun(Run):
     """One call of `fit` with a `Searcher`."""
 
     optimizer: Searcher
+    expected = 0.0
+    """What the best texts are expected to score."""
 
     def searched(self) -> tuple[Variable, ...]:
         """The optimizer's parameters, in its order: it may be given some of the program's only."""
         return tuple(self.optimizer.variables())
+
+    def tried(self, seed: Evaluation) -> list[Evaluation]:
+        """What is known of the candidates that were tried and not taken; of a search without races, of all texts."""
+        if self.optimizer._races:
+            return super().tried(seed)
+        return self.objective.tried([self.objective.texts_of(texts) for texts in (self.seed, self.best)])
 
     @property
     def idle(self) -> str:
@@ -48,6 +58,8 @@ class SearchRun(Run):
         with self.phases.phase("score", 0, 0):
             self.objective.adopt(self.objective.texts_of(self.seed))
         self.validate_seed(used)
+        if self.seed_val is not None:
+            self.expected = self.seed_val.mean
         since_kept, held = 0, self.optimizer.to_the_end
         self.optimizer.to_the_end = self.to_the_end
         self.optimizer.vain = Vain()  # as with an optimizer that steps: settings may be other ones than in a run before
@@ -78,21 +90,49 @@ class SearchRun(Run):
             self.optimizer.remaining = self.trainer.max_steps - len(self.steps)
         with self.phases.phase("score", number, 0):
             decided = self.optimizer.step(self.objective)
+            if decided is not None:
+                decided = self.guarded(decided)
         if decided is None:
             return None
         self.phases.end_proposal(decided.number)
+        val_mean = self.validated(decided)
         if decided.kept:
             self.best, self.origins = self.texts(), self.origins_now()
         problems = list(decided.problems)
         heard = (decided.feedback > 0 or not self.optimizer.reads_feedback) and not decided.lost
         self.lost_rounds.check(heard, problems, number, kind=decided.kind, more=decided.more)
         self.keep_for_the_end()
-        self.steps.append(self.ended(number, decided))
+        self.steps.append(self.ended(number, decided, val_mean))
         self.emit(self.steps[-1])
         return decided.kept
 
-    def ended(self, number: int, decided: Decision) -> StepEnded:
+    def guarded(self, decided: Decision) -> Decision:
+        """A decision, not kept where the guards refuse the texts that it keeps.
+
+        The library's searches have asked already, so it costs them nothing; one of the user's own need not ask. It goes
+        on from what it has, and what it finds is looked at beside the last texts that were not refused.
+        """
+        if not decided.kept:
+            return decided
+        best, found = (self.objective.texts_of(texts) for texts in (self.best, self.texts()))
+        refused = self.objective.refusal(best, found, decided.number)
+        return replace(decided, kept=False, why=f"refused: {refused}") if refused else decided
+
+    def validated(self, decided: Decision) -> float | None:
+        """The validation score of what a search without races proposes; None where that was not run on all examples."""
+        names = {id(parameter): name for name, parameter in self.trained.items()}
+        changed = {names.get(id(change.variable), ""): change.after for change in decided.changes}
+        proposed = {name: changed.get(name, text) for name, text in self.best.items()}
+        texts = self.objective.texts_of(self.texts() if decided.kept else proposed)
+        if self.optimizer._races or texts == self.objective.texts_of(self.best) or self.objective.missing(texts):
+            return None
+        known = self.objective.known(texts)
+        return None if known is None else known.mean
+
+    def ended(self, number: int, decided: Decision, val_mean: float | None) -> StepEnded:
         """The event of a decision."""
+        if self.texts() == self.best:  # else these were refused, and what they score says nothing of the best ones
+            self.expected = self.optimizer.expected
         scores = [score for score in decided.scores if score is not None]
         return StepEnded(
             step=number,
@@ -102,9 +142,9 @@ class SearchRun(Run):
             unanswered=len(decided.scores) - len(scores),
             feedback=decided.feedback,
             changes=self.changes(),
-            val_mean=None,
+            val_mean=val_mean,
             kept=decided.kept,
-            best_val=self.optimizer.expected,
+            best_val=self.expected,
             problems=decided.problems,
             kind=decided.kind,
             why=decided.why,

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from contextvars import Context, copy_context
 
 from textgrad_engine.dispatch import LOOK_UP_SECONDS, in_loop_thread
-from textgrad_engine.train.events import Callback, Event, StopTraining
+from textgrad_engine.train.events import Callback, Event, RunEnded, StopTraining
 
 
 class Audience:
@@ -120,7 +120,10 @@ class Audience:
             self.wants_to_stop = True
         except Exception as error:
             if callback not in self._at_once:  # a run folder says itself what is wrong with it
-                error.add_note(f"raised by the callback {type(callback).__name__}, told of {type(event).__name__}")
+                note = f"raised by the callback {type(callback).__name__}, told of {type(event).__name__}"
+                if isinstance(event, RunEnded):
+                    note += f"; the program holds the best texts of the run: {event.result}"
+                error.add_note(note)
             raise
 
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -219,6 +219,12 @@ class Trainer:
         """
         loader, validated, tested = sets_of(self, train, val, test, call="fit")
         check_parts(program, loss, optimizer, call="fit")
+        if isinstance(optimizer, Searcher) and getattr(type(optimizer), "expected", None) is Searcher.expected:
+            name = type(optimizer).__name__
+            raise TypeError(
+                f"fit: {name} is a Searcher without `expected`; give it a property that gives the mean validation "
+                "score of the best texts so far, which each step tells"
+            )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         if self.guards is not None:
             self.guards.on(validated, scale_of(loss))
@@ -349,10 +355,10 @@ def sets_of(
         rows = sets["train"]
         loader = DataLoader(rows, batch_size=min(trainer.batch_size, len(rows)), shuffle=True, seed=trainer.seed)
     if len(loader) == 0:
-        raise DataError(
-            f"the train loader gives no minibatch, of {len(loader.dataset)} examples with "
-            f"batch_size={loader.batch_size} and drop_last={loader.drop_last}"
-        )
+        why = f"of {len(loader.dataset)} examples with batch_size={loader.batch_size} and drop_last={loader.drop_last}"
+        if isinstance(loader.sampler, Sized) and len(loader.sampler) == 0:
+            why = f"as its sampler, a {type(loader.sampler).__name__}, has a length of 0"
+        raise DataError(f"the train loader gives no minibatch, {why}")
     return loader, sets["val"], sets.get("test")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import llm, nn
 from textgrad_engine.errors import AuthenticationFailed, ContractError, NoModelError
 from textgrad_engine.fences import fence, nonce_for
 from textgrad_engine.llm import Message, Request
@@ -302,3 +303,41 @@ def test_the_example_of_an_edit_names_a_line_that_the_text_has() -> None:
         text = "\n".join("abcde"[:count])
         asyncio.run(propose(Patch(), Brief("prompt", text, (None,) * count), model))
         assert f'"op": "add", "line": {min(3, count)}, ' in model.requests[0].messages[-1].text
+
+
+@pytest.mark.parametrize("given", ["looked up", "resolved", "wrapped", "bare"])
+def test_what_a_proposer_asks_by_a_chat_completion_is_counted_once(
+    given: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The model that it is given goes into a program as any other: budgets, reports and caches see one call."""
+
+    class Asks:
+        def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
+            return Proposal(str(nn.ChatCompletion("Shorter: {text}", model=model)(text=brief.text).data))
+
+    answers = ScriptedModel(["Sort it."])
+    of = {"looked up": LateModel(), "resolved": llm.resolve(answers), "bare": answers}
+    model = llm.Wrapper(llm.resolve(answers)) if given == "wrapped" else of[given]
+    with tg.use_models(optimizer=answers), llm.meter() as meter, tg.budget(calls=10) as budget:
+        assert asyncio.run(propose(Asks(), BRIEF, model)).text == "Sort it."
+    assert (meter.total.calls, budget.spent.calls, len(answers.requests)) == (1, 1, 1)
+    assert not caplog.records
+
+
+def test_a_brief_is_made_of_feedback() -> None:
+    """What an objective gave for a text that the parameter does not hold; each example is remembered once."""
+    prompt = tg.Variable("Sort.", role="system prompt", requires_grad=True)
+    (prompt + "").backward("Be brief.")
+    brief = Brief.of(prompt, [*prompt.grad, tg.Variable("be  brief."), tg.Variable(" ")], "Sort.\nBe kind.", step=3)
+    assert (brief.role, brief.text, brief.origins, brief.step) == ("system prompt", "Sort.\nBe kind.", (None, None), 3)
+    assert [(item.text, item.times) for item in brief.items] == [("Be brief.", 2)]
+    made = asyncio.run(propose(Rewrite(), brief, ScriptedModel([{"text": "Sort. Be brief.", "reason": "asked"}])))
+    assert made.text == "Sort. Be brief."
+    assert made.origins[0] is not None
+    assert made.origins[0].evidence == (brief.items[0].evidence,)
+
+
+def test_a_brief_of_feedback_as_it_is_names_what_makes_items_of_it() -> None:
+    """It would fail far from here, when a prompt is filled with it."""
+    with pytest.raises(TypeError, match=r"items of a Brief are FeedbackItems, got Variable; Brief\.of\("):
+        Brief("prompt", "Sort.", (None,), items=(tg.Variable("Be brief."),))  # type: ignore[arg-type]

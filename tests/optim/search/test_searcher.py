@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
 
 from textgrad_engine import nn, no_grad
 from textgrad_engine.errors import AuthenticationFailed
+from textgrad_engine.optim.cells import Origin
+from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.search.objective import Objective as Wanted
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.searcher import Decision, Searcher
@@ -206,3 +210,60 @@ def test_what_a_search_of_ones_own_changed_is_noted() -> None:
     search.step(objective(of))
     assert [(change.before, change.after) for change in search.changes] == [("one", "0/1")]
     assert search.steps == 1
+
+
+def test_a_decision_that_changed_the_texts_was_kept_whatever_it_says() -> None:
+    """`kept` is no default that one may forget: a Trainer would take the seed texts for the best ones."""
+
+    class Forgetful(Counting):
+        def decide(self, objective: Wanted) -> Decision | None:
+            made = super().decide(objective)
+            if self.number == 2:  # nothing better was found
+                self.number = 1
+                return Decision(2, "count", why="no better")
+            return made and Decision(made.number, made.kind, why="better")
+
+    of = program("one")
+    search, wanted = Forgetful(of.parameters()), objective(of)
+    first, second = search.step(wanted), search.step(wanted)
+    assert first is not None
+    assert second is not None
+    assert (first.kept, first.why, second.kept) == (True, "better", False)
+    assert search.decided is second
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, pickle.dumps], ids=["deepcopy", "copy", "pickle"])
+def test_a_search_that_is_under_way_says_how_it_is_copied(copied: Any) -> None:
+    """What it goes on with holds threads; a state is what a copy begins with, and a closed search is copied."""
+    of = program("one")
+    search, wanted = Counting(of.parameters()), objective(of)
+    copied(search)
+    search.step(wanted)
+    with pytest.raises(TypeError, match=r"Counting is under way: keep its state_dict\(\), or close\(\) it before"):
+        copied(search)
+    search.close()
+    copied(search)
+    search.step(wanted)
+    assert search.steps == 2
+
+
+def test_a_search_of_ones_own_may_say_why_each_line_reads_as_it_does() -> None:
+    """The best text may hold lines of several proposals, of which this decision made the last."""
+    first, second = (Origin(step, "asked for", (), f"{step}.1") for step in (1, 2))
+
+    class Grown(Counting):
+        def decide(self, objective: Wanted) -> Decision | None:
+            (prompt,) = self.variables()
+            self.state[prompt]["origins"] = ("one\ntwo", [first, second])
+            return Decision(2, "growth", changes=(Change(prompt, "one", "one\ntwo"),), kept=True)
+
+        def texts(self) -> Texts:
+            return ("one\ntwo",)
+
+    of = program("zero")
+    search = Grown(of.parameters())
+    search.step(objective(of))
+    assert search.origins(*of.parameters()) == [first, second]
+    other = Grown(of.parameters())
+    other.load_state_dict(search.state_dict())
+    assert other.origins(*of.parameters()) == [first, second]

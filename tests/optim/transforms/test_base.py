@@ -194,3 +194,14 @@ def test_of_what_remembers_nothing_update_is_enough(state: Any) -> None:
     assert after == said("twox")
     told = both.record(states, ["+ a line"], "kept")
     assert run(both, said("one"), told)[1] == {"states": [{}, {"calls": 2, "told": [["+ a line", "kept"]]}]}
+
+
+def test_a_transform_that_gives_texts_for_items_is_told_what_changes_one() -> None:
+    """It would fail far from here, where items are counted or shown."""
+
+    class Texts(FeedbackTransform):
+        def update(self, gathered: Gathered, state: dict[str, Any], context: Context) -> Any:
+            return replace(gathered, items=tuple(item.text for item in gathered.items)), state
+
+    with pytest.raises(TypeError, match=r"Texts.update\(\) gave the item 'one', .* `dataclasses.replace\(item, text="):
+        run(chain(Texts()), said("one"))

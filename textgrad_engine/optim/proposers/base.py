@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from textgrad_engine import dispatch, templates
+from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import ContractError, NoModelError, ReturnError
 from textgrad_engine.llm.context import refuse_overflow, room_for
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.resolve import is_resolved
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
@@ -21,8 +23,10 @@ from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.contracts import Contract, broken
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.optim.gather import collect
 from textgrad_engine.optim.patch import REWRITE_SCHEMA, Edit, apply_patch, origins_of_rewrite, stamped
 from textgrad_engine.optim.showing import left_over, unwrapped
+from textgrad_engine.optim.transforms.dedupe import dedupe
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,38 @@ class Brief:
     tried: tuple[str, ...] = ()
     repeats: int = 0
     refused: str = ""
+
+    def __post_init__(self) -> None:
+        for item in self.items:
+            if not isinstance(item, FeedbackItem):
+                raise TypeError(
+                    f"the items of a Brief are FeedbackItems, got {type(item).__name__}; Brief.of(parameter, feedback) "
+                    "makes them of feedback, such as parameter.grad, or what an objective's feedback() gave"
+                )
+
+    @classmethod
+    def of(
+        cls, parameter: Variable, feedback: Iterable[Variable] = (), text: str | None = None, *, step: int = 1
+    ) -> Brief:
+        """The brief for a parameter; `dataclasses.replace` adds what else there is to say.
+
+        Args:
+            parameter: what a new text is wanted for.
+            feedback: what was said of its text, such as its `grad`; what was said in the same words is one item.
+            text: the text that the feedback is about, where it is not that of the parameter; nothing is known of the
+                origins of its lines.
+            step: the number of the step.
+
+        Example:
+            >>> prompt = Variable("Sort.", role="system prompt", requires_grad=True)
+            >>> said = [Variable("Be brief."), Variable("Name the queue."), Variable("Be brief.")]
+            >>> brief = Brief.of(prompt, said)
+            >>> brief.role, brief.text, [(item.text, item.times) for item in brief.items]
+            ('system prompt', 'Sort.', [('Be brief.', 2), ('Name the queue.', 1)])
+        """
+        own = str(parameter.data) if text is None else text
+        items = dedupe().apply(collect(feedback)).items
+        return cls(parameter.role, own, (None,) * (own.count("\n") + 1), items, step=step)
 
 
 @dataclass(frozen=True)
@@ -216,6 +252,10 @@ class _Heard:
         self.last = ""
 
     @property
+    def asks_resolved(self) -> bool:
+        return is_resolved(self._inner)
+
+    @property
     def name(self) -> str:
         return self._inner.name
 
@@ -231,6 +271,8 @@ class LateModel:
     Args:
         override: a name or a model to use instead of the optimizer of `use_models`.
     """
+
+    asks_resolved = True
 
     def __init__(self, override: str | Model | None = None) -> None:
         self.override = override

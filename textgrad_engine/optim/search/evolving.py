@@ -78,6 +78,8 @@ class PopulationSearcher(Searcher):
         seed: of all that is drawn.
     """
 
+    _races = True
+
     def __init__(
         self,
         params: Iterable[Variable | Mapping[str, Any]],

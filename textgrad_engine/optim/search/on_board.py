@@ -16,6 +16,8 @@ from textgrad_engine.optim.texts import texts_now
 class BoardSearcher(Searcher):
     """Base of searches with a `Board`; a subclass proposes, and decides what is kept."""
 
+    _races = True
+
     _board: Board | None = None
 
     @property

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
@@ -34,7 +34,7 @@ class Decision:
         feedback: how many pieces of feedback reached the parameters.
         changes: for each parameter concerned, the text before and the one proposed.
         race: the race that decided; None when there was none.
-        kept: whether the parameters were changed.
+        kept: whether the parameters were changed; where they were, this is so whatever a search says.
         why: in a few words why it was kept or not.
         edits: the identities of the edits that an ablation was about.
         problems: answers of the critic or the optimizer that were not to be had, in words.
@@ -91,6 +91,8 @@ class Searcher(Optimizer):
     """
 
     _counts_itself = True
+    _races: ClassVar[bool] = False
+    """Whether its decisions have a race of all that they tried on validation examples; one of a user's own has none."""
 
     def __init__(self, params: Iterable[Variable | Mapping[str, Any]], defaults: Mapping[str, Any]) -> None:
         kind = type(self)
@@ -147,7 +149,10 @@ class Searcher(Optimizer):
                     refused=[change.refused for change in self.decided.changes],
                 )
                 self.changes = list(self.decided.changes)
+                before = [variable.data for variable in self.variables()]
                 write_texts(self.variables(), self.texts())
+                if not self.decided.kept and before != [variable.data for variable in self.variables()]:
+                    self.decided = replace(self.decided, kept=True)
         return self.decided
 
     def _check_decided(self) -> None:
@@ -221,6 +226,14 @@ class Searcher(Optimizer):
     def close(self) -> None:
         """End what goes on in the background; the next step begins anew from the texts of then."""
         self._objective = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._objective is not None:
+            raise TypeError(
+                f"{type(self).__name__} is under way: keep its state_dict(), or close() it before it is copied or "
+                "pickled"
+            )
+        return super().__getstate__()
 
     def room_to_grow(self) -> float:
         """Tokens that all texts may gain, by their groups' limits."""

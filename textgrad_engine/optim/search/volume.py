@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from textgrad_engine.checks import at_least, check
+
 OFTEN_KEPT = 4
 """A search that ends after so many decisions in vain usually ends after so many times that number in all."""
 
@@ -28,6 +30,9 @@ class Range:
     low: float = 0.0
     high: float = 0.0
     usual: float = field(default=0.0, repr=False)
+
+    def __post_init__(self) -> None:
+        check(Range, vars(self))
 
     def __add__(self, other: Range) -> Range:
         return Range(self.low + other.low, self.high + other.high, self.usual + other.usual)
@@ -97,6 +102,9 @@ class Volume:
     told: Range = Range()
     rewrites: bool = True
     assumed: str = field(default="")
+
+    def __post_init__(self) -> None:
+        check(Volume, vars(self), at_least(1, "shared"))
 
 
 def rounded_up(count: int, size: int) -> int:

@@ -153,10 +153,16 @@ def _checked(made: object, transform: object) -> tuple[Gathered, dict[str, Any]]
     """What a transform gave.
 
     Raises:
-        ReturnError: it is no feedback with a state.
+        ReturnError: it is no feedback with a state, or something in it is no item.
     """
     match made:
         case (Gathered() as gathered, dict() | None as state):
+            for item in gathered.items:
+                if not isinstance(item, FeedbackItem):
+                    raise ReturnError(
+                        f"{type(transform).__name__}.update() gave the item {item!r:.60}, and items are FeedbackItems: "
+                        "one with another text is `dataclasses.replace(item, text=...)`"
+                    )
             return gathered, state or {}
     raise ReturnError(
         f"{type(transform).__name__}.update() gave {made!r:.80}; give the feedback and the state after it: "
