@@ -64,6 +64,16 @@ def show(
             autocompletion=completion.columns,
         ),
     ] = None,
+    examples: Annotated[
+        int | None,
+        typer.Option(
+            "--examples",
+            metavar="N",
+            min=1,
+            help="N validation examples without the best score, those first that the best prompt has made worse: what "
+            "was expected, and what both prompts led to.",
+        ),
+    ] = None,
     val: Annotated[
         bool,
         typer.Option("--val", help="With --by: on the validation examples, which floors under [guards] are about."),
@@ -72,7 +82,7 @@ def show(
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
     with checking():
-        say = _what_says_it(run, line, step, parameter, by, val=val, as_json=as_json)
+        say = _what_says_it(run, line, step, parameter, by, examples, val=val, as_json=as_json)
     say()
 
 
@@ -82,6 +92,7 @@ def _what_says_it(
     step: int | None,
     parameter: str | None,
     by: str | None,
+    examples: int | None,
     *,
     val: bool,
     as_json: bool,
@@ -98,15 +109,10 @@ def _what_says_it(
         raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
     if val and by is None:
         raise RunError("--val says which examples --by is about, so it needs --by COLUMN")
-    if by is not None:
-        if explains:
-            raise RunError("--by COLUMN tells of kinds of examples, --line and --step of a change: give one of them")
-        from textgrad_engine.cli import sliced  # reads data and makes programs, which takes longer than all else here
-
-        found = sliced.of_path(path, by, val=val)
-        if as_json:
-            return functools.partial(write_json, sliced.as_document(path, found))
-        return functools.partial(write, "\n" + sliced.in_words(path, found))
+    if by is not None or examples is not None:
+        if explains or (by is not None and examples is not None):
+            raise RunError("--by COLUMN, --examples N, --line N and --step N are four questions: give one of them")
+        return _of_examples(path, by, examples or 0, val=val, as_json=as_json)
     if is_folds(path):
         if explains:
             raise RunError(f"{path}: these are several runs, and a line or step is of one; name {path / 'final'}")
@@ -122,6 +128,24 @@ def _what_says_it(
         raise RunError(f"{path} has no result, as the run {ended}; only finished runs can explain {what}")
     body, shown = _explained(run.result, line, step, parameter)
     return functools.partial(write_json, body) if as_json else functools.partial(write, shown)
+
+
+def _of_examples(path: Path, by: str | None, most: int, *, val: bool, as_json: bool) -> Callable[[], None]:
+    """What prints scores by a column, or else single examples."""
+    # They read data and make programs, which takes longer than all else here.
+    if by is not None:
+        from textgrad_engine.cli import sliced
+
+        slices = sliced.of_path(path, by, val=val)
+        if as_json:
+            return functools.partial(write_json, sliced.as_document(path, slices))
+        return functools.partial(write, "\n" + sliced.in_words(path, slices))
+    from textgrad_engine.cli import examples
+
+    found = examples.of_path(path)
+    if as_json:
+        return functools.partial(write_json, examples.as_document(path, *found, most))
+    return functools.partial(write, "\n" + examples.in_words(path, *found, most))
 
 
 def _show_run(run: Run, title: str, *, as_json: bool) -> None:

@@ -16,6 +16,9 @@ from textgrad_engine.train.evaluation import Evaluation
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+WHOSE = {"test": "test examples", "val": "validation examples", "folds": "examples of all folds"}
+"""Which examples they are, in words."""
+
 SHOWN = 30
 """So many slices are shown to people."""
 
@@ -155,8 +158,7 @@ class Sliced:
     @property
     def title(self) -> str:
         """Which examples, by what."""
-        whose = {"test": "test examples", "val": "validation examples", "folds": "examples of all folds"}[self.split]
-        return f"{whose} by {self.column}"
+        return f"{WHOSE[self.split]} by {self.column}"
 
     def remarks(self) -> list[str]:
         """What all slices come to together, and what is to be known of the examples."""

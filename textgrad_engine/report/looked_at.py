@@ -1,0 +1,149 @@
+"""Single examples: what was expected, what the best prompt made of it, and what the seed prompt had made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from textgrad_engine.llm.attachments import in_names
+from textgrad_engine.report.printing import hanging, indented, styled
+from textgrad_engine.report.words import count, plural, score
+from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.scores import ALIKE
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_SHOWN = 300
+"""Characters of a text that are shown to people."""
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """An example with what became of it.
+
+    Attributes:
+        id: its id.
+        after: the score with the best texts; None where there was no answer.
+        before: that with the seed texts; None where there was none, or nothing is compared.
+        said: what the program said with the best texts.
+        said_before: what it had said with the seed texts.
+        worse: whether it scores less than it did.
+        why: why there was no answer; "" where there was one.
+        row: the example.
+    """
+
+    id: str
+    after: float | None
+    before: float | None
+    said: Any
+    said_before: Any
+    worse: bool
+    why: str
+    row: Mapping[str, Any]
+
+
+def worst_of(rows: Mapping[str, Mapping[str, Any]], after: Evaluation, before: Evaluation | None) -> list[LookedAt]:
+    """The examples that do not have the best score there is, those first that got worse, then those that score least.
+
+    Examples without an answer come before the others of each kind. Where nobody knows what the best score is, it is the
+    highest that an example has.
+
+    Args:
+        rows: the examples by their ids.
+        after: the scores of now.
+        before: those of before, on the same examples; None where nothing is compared.
+
+    Example:
+        >>> rows = {name: {"text": name} for name in "abc"}
+        >>> after = Evaluation(("a", "b", "c"), (1.0, 0.0, 0.0), ("yes", "no", "no"), {})
+        >>> before = Evaluation(("a", "b", "c"), (0.0, 0.0, 1.0), ("no", "no", "yes"), {})
+        >>> [(each.id, each.worse) for each in worst_of(rows, after, before)]
+        [('c', True), ('b', False)]
+    """
+    best = after.limits[1] if after.limits is not None else max(after.answered, default=math.inf)
+    had = {} if before is None else dict(zip(before.ids, zip(before.scores, before.predictions)))
+    left_out = set(after.not_run)
+    found = []
+    for name, now, said in zip(after.ids, after.scores, after.predictions):
+        if name in left_out or (now is not None and now >= best - ALIKE):
+            continue
+        old, said_before = had.get(name, (None, None))
+        worse = old is not None and (now is None or now < old - ALIKE)
+        why = "" if now is not None else after.failures.get(name, "no answer")
+        found.append(LookedAt(name, now, old, said, said_before, worse, why, rows[name]))
+    return sorted(found, key=_first)
+
+
+def _first(each: LookedAt) -> tuple[bool, float, float]:
+    now = -math.inf if each.after is None else each.after
+    fell = 0.0 if each.before is None or not each.worse else now - each.before
+    return (not each.worse, fell, now)
+
+
+def looked_at_as_json(found: Sequence[LookedAt], targets: Sequence[str]) -> list[dict[str, Any]]:
+    """What ``--json`` prints of each."""
+    return [
+        {
+            "id": each.id,
+            "after": each.after,
+            "before": each.before,
+            "expected": _expected(each, targets),
+            "said": each.said,
+            "said_before": each.said_before,
+            "worse": each.worse,
+            "why": each.why or None,
+        }
+        for each in found
+    ]
+
+
+def looked_at_in_words(
+    found: Sequence[LookedAt], most: int, targets: Sequence[str], whose: str
+) -> Iterator[RenderableType]:
+    """The first examples, each with what it was, what was expected, and what was said.
+
+    Args:
+        found: the examples, in order.
+        most: so many are shown.
+        targets: the columns of right answers.
+        whose: what they are compared with.
+    """
+    worse = sum(each.worse for each in found)
+    said = f"{plural(len(found), 'example')} without the best score"
+    if any(each.before is not None for each in found):
+        said += f", {count(worse)} of them worse than with {whose}"
+    yield indented(f"{said}." if found else "Every example has the best score.", 2)
+    for each in found[:most]:
+        yield ""
+        now = "no answer" if each.after is None else score(each.after)
+        was = "" if each.before is None else f", with {whose} {score(each.before)}"
+        yield styled(f"  {each.id}   {now}{was}{'   worse' if each.worse else ''}", "bold")
+        for name, value in each.row.items():
+            if name != "id" and name not in targets:
+                yield _line(name, value)
+        if (expected := _expected(each, targets)) is not None:
+            yield _line("expected", expected)
+        yield _line("said", each.why if each.after is None else each.said)
+        if each.before is not None and each.said_before != each.said:
+            yield _line("before", each.said_before)
+    if len(found) > most:
+        yield ""
+        yield indented(f"and {count(len(found) - most)} more; --examples {len(found)} shows all.", 2, "dim")
+
+
+def _expected(each: LookedAt, targets: Sequence[str]) -> Any:
+    """The right answer; of several columns what each has, by name."""
+    there = {name: each.row[name] for name in targets if each.row.get(name) is not None}
+    return next(iter(there.values()), None) if len(targets) == 1 else there or None
+
+
+def _line(name: str, value: Any) -> RenderableType:
+    text = value if isinstance(value, str) else json.dumps(in_names(value), ensure_ascii=False, default=str)
+    text = " ".join(text.split())
+    if len(text) > _SHOWN:
+        text = f"{text[:_SHOWN]} […{len(text) - _SHOWN:,} more characters]"
+    return hanging(f"    {name[:10]:10} ", "", text)
