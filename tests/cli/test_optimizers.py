@@ -178,6 +178,15 @@ def test_no_critic_is_refused_where_none_is_asked(small: Any, name: str) -> None
         load_config(with_optimizer(small, f'name = "{name}"', train="feedback_images = 2\n"))
 
 
+def test_no_critic_is_refused_where_examples_are_shown(small: Any) -> None:
+    """They are chosen without anybody's words."""
+    table = 'name = "ParetoSearch"\nmode = "demonstrations"'
+    with pytest.raises(ConfigError, match=r'critic = false .*nothing to ParetoSearch with mode = "demonstrations"'):
+        load_config(with_optimizer(small, table, train="critic = false\n"))
+    with pytest.raises(ConfigError, match=r'feedback_images .* mode = "demonstrations", which asks no'):
+        load_config(with_optimizer(small, table, train="feedback_images = 2\n"))
+
+
 @pytest.mark.parametrize(
     ("name", "more", "table"),
     [
@@ -204,6 +213,14 @@ def test_how_a_critic_is_asked_is_refused_where_there_is_none(small: Any, name: 
         ('mode = "rewrite"\nschedule = { steps = 4 }', "schedule", 'mode = "rewrite"; take it out'),
         ('name = "ParetoSearch"\nmax_edits = 4', "max_edits", 'mode = "rewrite"; take it out, or write mode = "patch"'),
         ('name = "BeamSearch"\nmode = "demonstrations"\nmax_edits = 4', "max_edits", 'mode = "demonstrations"; take'),
+        *(
+            (f'name = "{name}"\nmode = "demonstrations"\n{line}', line.split()[0], 'mode = "demonstrations"; take')
+            for name, line in (
+                ("ParetoSearch", 'transforms = ["cluster"]'),
+                ("BeamSearch", "max_feedback_tokens = 900"),
+                ("ParetoSearch", "feedback_batch_size = 2"),
+            )
+        ),
         ('name = "RandomSearch"\nmax_edits = 4', "max_edits", 'mode = "rewrite"; take it out, or write mode = "patch"'),
         (
             'name = "RandomSearch"\nmode = "edits"\nmomentum = 4',

@@ -13,7 +13,7 @@ from textgrad_engine.errors import ContextOverflow, MalformedResponse
 from textgrad_engine.fences import fence
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.tokens import count_request
-from textgrad_engine.ops.reduce import in_rounds, merged_items
+from textgrad_engine.ops.reduce import Piece, in_rounds, merged_items
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
@@ -84,6 +84,23 @@ def test_the_model_sees_numbered_fenced_pieces_and_the_limit() -> None:
     assert "at most 1 piece," in text
     assert request.purpose == "backward"
     assert request.config.response_format.name == "reduce"
+
+
+def test_of_cases_the_model_is_told_that_nobody_has_said_what_the_text_lacks() -> None:
+    """Where no critic was asked; of what a critic said it is not."""
+    answers = FunctionModel(lambda request: merged(("m", [1, 2])) if request.purpose == "backward" else "no")
+    prompt = Variable("Sort.", role="prompt", requires_grad=True)
+    with tg.use_models(forward=answers, backward=answers):
+        program = tg.nn.ChatCompletion("{mail}", system=prompt)
+        losses = [tg.nn.ExactMatch()(program(mail=mail), "yes") for mail in ("a", "b")]
+        with ops.critic(None):
+            tg.backward(losses)
+        (one,) = ops.reduce(prompt.grad or (), max_items=1)
+        ops.reduce(["x", "y"], max_items=1)
+    of_cases, of_words = [each.messages[-1].text for each in answers.requests if each.purpose == "backward"]
+    assert "are cases as they were: nobody has said yet" in of_cases
+    assert "are cases" not in of_words
+    assert not one.source.case
 
 
 def test_the_purpose_chooses_the_model() -> None:
@@ -198,7 +215,7 @@ def test_a_bad_answer_in_a_round_is_asked_for_again() -> None:
 
 def test_each_round_leaves_fewer_pieces_of_every_group() -> None:
     """Also where nearly all may be left: rounds that change nothing would never end."""
-    long = [("feedback", "word " * 700, 1)] * 5
+    long = [Piece("feedback", "word " * 700)] * 5
     rounds = in_rounds(long, 4, with_context(4000))
     groups = next(rounds)
     assert groups

@@ -45,6 +45,16 @@ def test_a_phrase_that_only_some_texts_have_is_warned_of(caplog: pytest.LogCaptu
     assert not warned({"params": [reader], "constraints": []}, {"params": [sorter]})
 
 
+def test_a_limit_below_what_a_text_has_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """Only shorter texts are kept then, which is seldom what was meant; said of each text that is too long."""
+    optim.TGD([parameter("Sort the mail.", "sorter"), parameter("Read", "reader")], max_tokens=1)
+    (said,) = caplog.messages
+    assert said.startswith("TGD allows 1 token in Variable 'sorter', which has 4: only texts that are shorter than")
+    caplog.clear()
+    optim.TGD([{"params": [parameter("Sort the mail.")], "max_tokens": 4}])
+    assert not caplog.messages
+
+
 def test_a_frozen_line_that_no_text_has_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     """A slip of the pen protects nothing; what stands in one text of any group does, for all groups have it."""
 

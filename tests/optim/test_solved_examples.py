@@ -13,6 +13,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.optim.proposers import Demonstrations
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective, Trainer
+from textgrad_engine.train.estimate import estimate
 
 KINDS = {"bill": "billing", "card": "account", "crash": "technical"}
 MAILS = [f"{kind} {kind}s {kind}{n}" for n in range(4) for kind in KINDS]
@@ -116,6 +117,18 @@ def test_without_targets_what_was_solved_in_the_minibatch_is_shown(name: str) ->
     found = shown(decided[0].changes[0].after)
     assert found
     assert all(mail in SOLVED for mail, _ in found)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_critic_is_asked_what_nobody_reads(name: str) -> None:
+    """Solved examples are chosen by what came out wrong, and not by what is said of it."""
+    here = Mails()
+    optimizer = SEARCHES[name](here.program.parameters(), Demonstrations(2, "nearest"))
+    assert here.steps(optimizer)[0].kept
+    assert {request.purpose for request in here.model.requests} == {"forward"}
+    trainer = Trainer(max_steps=1)
+    foreseen = estimate(trainer, here.program, here.loss(), optimizer, here.train, here.val)
+    assert "backward" not in foreseen.calls
 
 
 @pytest.mark.parametrize(("way", "kinds"), [

@@ -13,6 +13,7 @@ from textgrad_engine.llm import Request
 from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
+from textgrad_engine.train.estimate import estimate
 
 from .shouting import improving
 
@@ -93,6 +94,12 @@ def test_a_floor_that_no_score_can_have_is_refused(floor: float) -> None:
     trainer, words = Trainer(guards=guards), rows(*WORDS)
     with pytest.raises(DataError, match="scores run from 0 to 1"), use_models(forward=FunctionModel(answer)):
         trainer.fit(program, nn.Judge("Is it loud?"), optim.TGD(program.parameters()), words, words)
+    with pytest.raises(DataError, match="scores run from 0 to 1"), use_models(forward=FunctionModel(answer)):
+        trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), words, words)
+    with pytest.raises(DataError, match="scores run from 0 to 1"):
+        estimate(trainer, program, nn.ExactMatch(), optim.TGD(program.parameters()), words, words)
+    with pytest.raises(DataError, match="scores run from 0 to 1"):
+        Objective(program, nn.OnField(nn.ExactMatch(), "word"), words, guards=guards)
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,15 @@ def _check_optimizer(config: Config) -> None:
 Idle: TypeAlias = tuple[str, str, str]
 """A table, a key in it that has no effect on a run of the config, and what is said of it where it is in the file."""
 
-_MODES_OF = {"max_edits": ("patch",), "schedule": ("patch",), "momentum": ("rewrite", "patch")}
+_SHOWING = "demonstrations"
+"""The way to show solved examples, for which nobody reads what is said of answers."""
+
+_MODES_OF = {
+    "max_edits": ("patch",),
+    "schedule": ("patch",),
+    "momentum": ("rewrite", "patch"),
+    **dict.fromkeys(("transforms", "max_feedback_tokens", "feedback_batch_size"), ("rewrite", "patch")),
+}
 """The ways to write new texts to which a key of [optimizer] means something."""
 
 
@@ -301,14 +309,20 @@ def _idle_without_critic(config: Config) -> Iterator[Idle]:
         ):
             yield table, key, "means nothing where [train] critic = false has no critic asked; take it out"
     elif not _hears_a_critic(config):
-        who = f"{config.optimizer.name}, which asks no critic"
+        who = f"{_named(config)}, which asks no critic"
         yield "train", "feedback_images", f"means nothing to {who}; take it out"
 
 
 def _hears_a_critic(config: Config) -> bool:
-    """Whether the optimizer works from feedback, as far as is known of it."""
+    """Whether the optimizer works from what is said of answers, as far as is known of it."""
     own = config.optimizer
-    return isinstance(own, OwnSettings) or "transforms" in type(own).model_fields
+    return isinstance(own, OwnSettings) or ("transforms" in type(own).model_fields and own.way != _SHOWING)
+
+
+def _named(config: Config) -> str:
+    """The optimizer, with what it is set to where that is why it asks no critic."""
+    own = config.optimizer
+    return f'{own.name} with mode = "{_SHOWING}"' if own.way == _SHOWING else str(own.name)
 
 
 def _check_idle(config: Config) -> None:
@@ -321,7 +335,7 @@ def _check_idle(config: Config) -> None:
 def _check_critic(config: Config) -> None:
     """Whether there is one makes a difference."""
     if not config.train.critic and not _hears_a_critic(config):
-        who = f"{config.optimizer.name}, which asks no critic"
+        who = f"{_named(config)}, which asks no critic"
         config.fail(
             f"[train] critic = false (--no-critic) means nothing to {who}; take it out",
             "train",

@@ -284,17 +284,31 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 _NULL = object()
 
 
-def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:
-    """From where to where the scores of a loss go.
+def scores_between(loss: Callable[..., Any]) -> tuple[float, float] | None:
+    """From where to where the scores of a loss go; None where nobody knows.
 
-    Raises:
-        ValueError: it does not say.
+    Example:
+        >>> from textgrad_engine import nn
+        >>> scores_between(nn.ExactMatch()), scores_between(nn.Judge("Is it polite?", scale=(1, 5)))
+        ((0.0, 1.0), (1.0, 5.0))
     """
     if all(isinstance(each, ExactMatch) for each in losses_in(loss)):
         return 0.0, 1.0
     match getattr(loss, "scale", None):
-        case (int() | float() as low, int() | float() as high) if low < high and math.isfinite(high - low):
+        case (int() | float() as low, int() | float() as high) if low < high:
             return float(low), float(high)
+    return None
+
+
+def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:
+    """From where to where the scores of one of several losses go.
+
+    Raises:
+        ValueError: it does not say.
+    """
+    found = scores_between(loss)
+    if found is not None and math.isfinite(found[1] - found[0]):
+        return found
     raise ValueError(
         f"Weighted: the loss {name!r} does not say from where to where its scores go; give it scale=(0, 1), or what "
         "they are"

@@ -107,13 +107,13 @@ def shortened(case: str, most: int, *, answers: bool = True) -> str:
     Args:
         case: in the words of ``prompts/case.md``.
         most: characters that are shown of each message.
-        answers: likewise of each answer; else those stay whole.
+        answers: likewise of each answer, and of what it is compared with; else these stay whole.
 
     Example:
         >>> shortened(fence("a page " * 100, "message"), 20).splitlines()[1:-1]
         ['a page a p', '[… 680 more characters …]', 'ge a page ']
     """
-    found, at, opening = [], 0, _MESSAGE_OR_ANSWER if answers else _MESSAGE
+    found, at, opening = [], 0, _QUOTED if answers else _MESSAGE
     while (opened := opening.search(case, at)) and (end := case.find(f"\n</{opened[1]}>", opened.end())) >= 0:
         text = case[opened.end() : end]
         found.append(case[at : opened.start()])
@@ -128,7 +128,8 @@ def shortened(case: str, most: int, *, answers: bool = True) -> str:
 
 
 _MESSAGE = re.compile(r"^<(message-[0-9a-f]{8})>\n", re.MULTILINE)
-_MESSAGE_OR_ANSWER = re.compile(r"^<((?:message|answer)-[0-9a-f]{8})>\n", re.MULTILINE)
+_QUOTED = re.compile(r"^<((?!feedback-)[a-z_]+-[0-9a-f]{8})>\n", re.MULTILINE)
+"""Any text that is quoted in a case, and not what was said."""
 
 
 def _is_case(item: Variable) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, no_grad
@@ -33,8 +33,15 @@ MERGE_SCHEMA = object_schema({"items": {"type": "array", "items": _ITEM}})
 _FORM = answer_form("reduce", MERGE_SCHEMA)
 """What the prompt ``reduce`` is answered with."""
 
-Piece: TypeAlias = tuple[str, str, int]
-"""The role and the text of a piece, and how often it was said."""
+
+class Piece(NamedTuple):
+    """A piece of feedback: the role it has, what it says, how often that was said, and whether it shows a case."""
+
+    role: str
+    text: str
+    times: int = 1
+    case: bool = False
+
 
 Merged: TypeAlias = tuple[str, list[int]]
 """The text of a merged piece, and the numbers of those that it stands for."""
@@ -86,7 +93,7 @@ def reduce(
     if len(pieces) <= max_items:
         return pieces
     work = in_rounds(
-        [(piece.role, f"{place_in_words(piece)}{piece.data}", 1) for piece in pieces],
+        [Piece(each.role, f"{place_in_words(each)}{each.data}", case=_shows_case(each)) for each in pieces],
         max_items,
         model_for(purpose, model),
     )
@@ -150,7 +157,7 @@ def in_rounds(
     while True:
         groups = [[*range(len(current))]]
         if room is not None:
-            costs = [count(role) + count(text) + _AROUND for (role, text, _), _ in current]
+            costs = [count(piece.role) + count(piece.text) + _AROUND for piece, _ in current]
             groups = _neighbours(costs, room.tokens - beside)
             if len(groups) == len(costs) > 1:  # of long ones, more than half of the context
                 groups = _neighbours(costs, room.most - beside)
@@ -171,12 +178,12 @@ def in_rounds(
                 continue
             for text, numbers in next(answers):
                 members = [current[group[n - 1]][0] for n in numbers]
-                role = " and ".join(dict.fromkeys(role for role, _, _ in members if role))
-                piece = (role, text, sum(times for _, _, times in members))
+                role = " and ".join(dict.fromkeys(each.role for each in members if each.role))
+                piece = Piece(role, text, sum(each.times for each in members))
                 merged.append((piece, _behind(current, group, numbers)))
         current = merged
         if len(current) <= max_items:
-            return [(text, numbers) for (_, text, _), numbers in current]
+            return [(piece.text, numbers) for piece, numbers in current]
 
 
 def _neighbours(costs: list[int], room: int) -> list[list[int]]:
@@ -191,6 +198,10 @@ def _neighbours(costs: list[int], room: int) -> list[list[int]]:
             groups.append([position])
             spent = cost
     return groups
+
+
+def _shows_case(feedback: Variable) -> bool:
+    return feedback.source is not None and feedback.source.case
 
 
 def _behind(current: list[tuple[Piece, list[int]]], group: list[int], numbers: list[int]) -> list[int]:
@@ -226,13 +237,17 @@ def merge_slots(pieces: Sequence[Piece], max_items: int, problem: str = "", refu
     """The slots of the prompt ``reduce``.
 
     Args:
-        pieces: the role and the text of each piece, and how often it was said.
+        pieces: the pieces.
         max_items: how many may be left.
         problem: what was wrong with the last answer, "" where there is none.
         refused: that answer.
     """
-    feedback = [{"role": role, "text": text, "times": times} for role, text, times in pieces]
-    return {"feedback": feedback, "max_items": max_items, "problem": problem, "refused": refused}
+    return {
+        "feedback": [piece._asdict() for piece in pieces],
+        "max_items": max_items,
+        "problem": problem,
+        "refused": refused,
+    }
 
 
 def merged_items(answer: str) -> list[Merged]:

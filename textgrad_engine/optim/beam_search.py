@@ -35,7 +35,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
@@ -54,7 +53,7 @@ from textgrad_engine.optim.search.objective import FeedbackOn, Objective, rows_o
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
-from textgrad_engine.optim.settings import may_show
+from textgrad_engine.optim.settings import may_show, reads_words
 from textgrad_engine.optim.transforms import FeedbackTransform, Gathered
 
 Selection = Literal["rejects", "ucb"]
@@ -174,6 +173,11 @@ class BeamSearch(PopulationSearcher):
         """Whether its proposer may show what was solved."""
         return may_show(self.proposer)
 
+    @property
+    def hears_critic(self) -> bool:
+        """Whether its proposer reads what is said of answers."""
+        return reads_words(self.proposer)
+
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         wide = self.beam * (self.gradients * self.edits + self.successors) + 1  # decisions of a round at most
@@ -285,7 +289,7 @@ class BeamSearch(PopulationSearcher):
         """The feedback on each group, one criticism for all of it, all groups at once."""
         lanes: Lanes[FeedbackOn] = Lanes(len(groups))
         try:
-            with ops.feedback_batch_size(self.errors):
+            with self.hearing(self.errors):
                 for group in groups:
                     texts = self.population.candidates[group.parent].texts
                     lanes.put(functools.partial(objective.feedback, texts, group.positions))

@@ -20,7 +20,14 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.noted import Before, check_heard, check_written, note
-from textgrad_engine.optim.param_groups import given_as, groups_of, trained_in, warn_of_frozen_nowhere, warn_of_shared
+from textgrad_engine.optim.param_groups import (
+    given_as,
+    groups_of,
+    trained_in,
+    warn_of_frozen_nowhere,
+    warn_of_no_room,
+    warn_of_shared,
+)
 from textgrad_engine.optim.saved import check_owner, check_sizes, remembered_in, state_of
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
@@ -162,6 +169,8 @@ class Optimizer:
         made = {**self.defaults, **own, "params": variables}
         if "max_tokens" in made and made["max_tokens"] is None:
             made["max_tokens"] = most_tokens(texts_now(variables))
+        else:
+            warn_of_no_room(made, type(self).__name__)
         self.param_groups.append(made)
         warn_of_shared(made, type(self).__name__)
 

@@ -9,6 +9,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.kinds import told
+from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts.frozen import FrozenLines
 from textgrad_engine.optim.contracts.standard import kept_by_some
 
@@ -93,6 +94,26 @@ def warn_of_shared(group: Mapping[str, Any], kind: str) -> None:
             label_of(variables[keeps]),
             label_of(variables[lacks]),
         )
+
+
+def warn_of_no_room(group: Mapping[str, Any], kind: str) -> None:
+    """Say so where a text has more tokens than its group allows already.
+
+    Args:
+        group: with its "params" and settings.
+        kind: the class of the optimizer.
+    """
+    most = group.get("max_tokens")
+    for variable in group["params"]:
+        if most is not None and (has := tokens.count(str(variable.data))) > most:
+            _log.warning(
+                "%s allows %s in %s, which has %d: only texts that are shorter than the last one are kept, so no line "
+                "is added to it; raise max_tokens, or leave it out",
+                kind,
+                f"{most} token{'s' * (most != 1)}",
+                label_of(variable),
+                has,
+            )
 
 
 def warn_of_frozen_nowhere(groups: Sequence[Mapping[str, Any]], kind: str) -> None:

@@ -36,7 +36,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
@@ -53,7 +52,7 @@ from textgrad_engine.optim.search.frontier import frontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
-from textgrad_engine.optim.settings import may_show
+from textgrad_engine.optim.settings import may_show, reads_words
 from textgrad_engine.optim.transforms import FeedbackTransform
 
 GLANCE = 5
@@ -150,6 +149,11 @@ class ParetoSearch(PopulationSearcher):
         """Whether its proposer may show what was solved."""
         return may_show(self.proposer)
 
+    @property
+    def hears_critic(self) -> bool:
+        """Whether its proposer reads what is said of answers."""
+        return reads_words(self.proposer)
+
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
         most = sizes.decisions(self.proposals)
@@ -229,7 +233,7 @@ class ParetoSearch(PopulationSearcher):
         """A candidate with one text made anew from the feedback on a minibatch; its parent where there was none."""
         candidate = self.population.candidates[parent]
         positions = self._minibatch(len(objective.train))
-        with ops.feedback_batch_size(self.feedback_batch_size):
+        with self.hearing(self.feedback_batch_size):
             said = objective.feedback(candidate.texts, positions)
         draft = Draft(
             number=number,

@@ -9,7 +9,7 @@ from typing import Any
 from textgrad_engine.checks import listed, whole
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, contracts_for
-from textgrad_engine.optim.proposers import Human, Patch, Proposer, Rewrite, Several, Unaided
+from textgrad_engine.optim.proposers import Demonstrations, Human, Patch, Proposer, Rewrite, Several, Unaided
 from textgrad_engine.optim.proposers.demonstrations import refuse_demonstrations
 from textgrad_engine.optim.transforms.base import chain_of
 
@@ -68,6 +68,11 @@ def proposer_of(given: Any, owner: str, several: str = "", *, solved: bool = Fal
 def may_show(proposer: Proposer) -> bool:
     """Whether a proposer may show solved examples (`Brief.demos`): of one of the user's own nobody knows."""
     return type(proposer) not in (Human, Patch, Rewrite, Unaided)
+
+
+def reads_words(proposer: Proposer) -> bool:
+    """Whether a proposer reads what a critic says: solved examples are chosen by which inputs came out wrong."""
+    return type(proposer) is not Demonstrations
 
 
 def shared(settings: Mapping[str, Any], owner: str, several: str = "", *, solved: bool = False) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
+from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.choose import GLANCE as CHOSEN_ON
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
@@ -111,6 +112,8 @@ def estimate(
     check_parts(program, loss, optimizer, call="estimate")
     loader, val, test = sets_of(trainer, train, val, test, call="estimate")
     check(estimate, locals())
+    if trainer.guards is not None:
+        trainer.guards.on(val, scores_between(loss))
     rows = loader.dataset
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)

@@ -177,7 +177,7 @@ def _rehearsal(
     found: dict[str, Usage] = {}
     try:
         with rehearsing(nobody, optimizer):
-            with meter() as used, hearing(trainer, batch_size=1):
+            with meter() as used, hearing(trainer), optimizer.hearing(batch_size=1):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose
             with meter() as used, hearing(trainer):

@@ -15,6 +15,7 @@ from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module, Weighted
+from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
@@ -119,7 +120,7 @@ class Objective:
             contents.append(list(examples_of(rows)))
             self._rows[split] = [(name, *read(row, name)) for row, name in zip(contents[-1], ids_of(rows))]
         self.digest = digest_of("\n".join(target_fields(loss, target)), *contents)
-        self.guarded = None if guards is None else guards.on(proven, self.scale)
+        self.guarded = None if guards is None else guards.on(proven, scores_between(loss))
         self.clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])

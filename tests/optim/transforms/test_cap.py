@@ -84,6 +84,21 @@ def test_of_a_case_that_is_longer_than_all_the_middle_is_left_out() -> None:
     assert cap(100_000).apply(Gathered((long,))).items == (long,)
 
 
+def test_of_a_case_whose_answer_is_to_be_long_the_middle_of_that_is_left_out_too() -> None:
+    """Such as a translation: what was expected is as long as the answer, and what was said of it stays."""
+    wanted = fence("Begin. " + "a long page " * 5000 + "End.", "expected")
+    case = case_of("a short one", "B" * 9000)
+    said = case.text.replace(
+        "It was: yes.", f"The answer is wrong. Expected exactly:\n{wanted}\nGot:\nthe answer above"
+    )
+    (kept,) = cap(2000).apply(Gathered((replace(case, text=said),))).items
+    assert tokens.count(kept.text) <= 1000
+    assert kept.text.count("more characters …]") == 2
+    assert "The answer is wrong. Expected exactly:\n<expected-" in kept.text
+    assert "a long page End.\n</expected-" in kept.text
+    assert "\nGot:\nthe answer above\n</feedback-" in kept.text
+
+
 def test_what_a_critic_says_is_shown_whole_or_not_at_all() -> None:
     """The middle of a thought is most of it."""
     long = replace(case_of("a long page " * 5000), case=False)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,6 +77,19 @@ def test_the_optimizers_model_is_asked_with_what_was_said_and_how_often() -> Non
     assert "[1] (3 times)\n" in text
     assert fence(hostile.text, "feedback") in text
     assert "Give at most 2 pieces" in text
+    assert "cases as they were" not in text
+
+
+def test_of_cases_the_model_is_told_what_they_are() -> None:
+    """What it makes of them is no case any more: it says what they have in common."""
+    model = ScriptedModel([merged(("Gift cards are account.", [1, 2]), ("In French.", [3]))])
+    cases = [replace(item, case=True, said="Expected: account") for item in ITEMS[:2]]
+    found = run(model, *cases, ITEMS[2])
+    assert "are cases as they were: nobody has said yet" in model.requests[0].messages[-1].text
+    assert [(item.case, item.evidence.text) for item in found.items] == [
+        (False, "Gift cards are account."),
+        (False, "In French."),
+    ]
 
 
 def test_items_that_the_context_has_no_room_for_together_are_merged_in_rounds() -> None:

@@ -20,6 +20,7 @@ from textgrad_engine.llm.simulated.optimizer import merged, patch, rewrite
 from textgrad_engine.llm.simulated.reading import (
     Task,
     blocks,
+    items_read,
     read_feedback_request,
     read_optimizer_request,
     read_reduce_request,
@@ -113,7 +114,8 @@ class TicketsModel:
         if kind == "criticism":
             return text_loss(user)
         if kind == "reduce":
-            return merged(*read_reduce_request(user))
+            items, limit = read_reduce_request(user)
+            return merged(items_read(items, lambda case: criticize(case, self.seed)), limit)
         inputs, cases = read_feedback_request(user)
         answer: dict[str, Any] = {}
         for number, case in enumerate(cases, 1):

@@ -134,11 +134,19 @@ def with_cases_read(task: Task, say: Callable[[Case], str]) -> Task:
         task: the request.
         say: the critic.
     """
-    items = []
-    for item in task.items:
-        case = _case_in(item.text, "\n".join(task.lines))
-        items.append(item if case is None else replace(item, text=say(case)))
-    return replace(task, items=tuple(items))
+    return replace(task, items=items_read(task.items, say, "\n".join(task.lines)))
+
+
+def items_read(items: Iterable[Item], say: Callable[[Case], str], text: str = "") -> tuple[Item, ...]:
+    """Pieces of feedback, in which each that shows a case is what a critic says of the case.
+
+    Args:
+        items: the pieces.
+        say: the critic.
+        text: what they are about, as far as it is shown.
+    """
+    found = [(item, _case_in(item.text, text)) for item in items]
+    return tuple([item if case is None else replace(item, text=say(case)) for item, case in found])
 
 
 def _case_in(said: str, text: str) -> Case | None:

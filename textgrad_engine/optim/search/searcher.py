@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
+from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import ReturnError
@@ -106,6 +108,24 @@ class Searcher(Optimizer):
         self.vain = Vain()
         self.at_the_top = ""
         self._objective: Objective | None = None
+
+    @property
+    def hears_critic(self) -> bool:
+        """Whether anybody reads what a critic says: of a search where nobody does, none is asked."""
+        return True
+
+    @contextlib.contextmanager
+    def hearing(self, batch_size: int) -> Iterator[None]:
+        """Inside the block, backward passes go as this search wants them.
+
+        Args:
+            batch_size: so many examples may share one feedback call.
+        """
+        with contextlib.ExitStack() as stack:
+            if not self.hears_critic:
+                stack.enter_context(ops.critic(None))
+            stack.enter_context(ops.feedback_batch_size(batch_size))
+            yield
 
     def step(self, closure: Callable[[], Any] | Objective | None = None) -> Decision | None:
         """Decide about one proposal, and change the parameters if it is better.

@@ -123,7 +123,7 @@ class ParcelsModel:
         if kind == "rewrite":
             return self.proposer.rewrite(self._asked(user, False, sample), (), sample)
         if kind == "reduce":
-            return reduce_items(read_optimizer_request(user, numbered=False).items, most_items(user))
+            return reduce_items(self._asked(user, False, sample).items, most_items(user))
         if kind == "judge":
             return judge(user)
         if kind == "criticism":
