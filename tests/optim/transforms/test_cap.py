@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.fences import fence
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms import Gathered, cap
@@ -34,6 +37,20 @@ def test_answers_cost_too() -> None:
     """They are shown beside the feedback, within the same budget."""
     with_answer = item("short", answer="word " * 20)
     assert cap(9).apply(Gathered((item("short"), with_answer))).items == (item("short"),)
+
+
+def test_long_cases_are_shortened_where_not_all_is_shown() -> None:
+    """One that takes the room of the others would be the only one; a short one, and words of a critic, stay whole."""
+    long = f"user message:\n{fence('word ' * 3000, 'message')}"
+    cases = tuple(FeedbackItem(f"{n} {long}", 1, "", (), case=True) for n in range(6))
+    words, short = item("word " * 100), FeedbackItem("short", 1, "", (), case=True)
+    after = cap(2000).apply(Gathered((short, words, *cases)))
+    assert after.items[:2] == (short, words)
+    assert [each.text[0] for each in after.items[2:]] == ["0", "1", "2"]
+    assert after.left_out == 3
+    assert all("more characters …]" in each.text and tokens.count(each.text) <= 500 for each in after.items[2:])
+    assert cap(2000).apply(after) == replace(after, left_out=3)
+    assert cap(8000).apply(Gathered(cases[:2])).items == cases[:2]
 
 
 sizes = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(0, 3)), max_size=9)
