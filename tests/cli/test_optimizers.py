@@ -204,6 +204,16 @@ def test_how_a_critic_is_asked_is_refused_where_there_is_none(small: Any, name: 
         ('mode = "rewrite"\nschedule = { steps = 4 }', "schedule", 'mode = "rewrite"; take it out'),
         ('name = "ParetoSearch"\nmax_edits = 4', "max_edits", 'mode = "rewrite"; take it out, or write mode = "patch"'),
         ('name = "BeamSearch"\nmode = "demonstrations"\nmax_edits = 4', "max_edits", 'mode = "demonstrations"; take'),
+        (
+            'name = "ParetoSearch"\nmode = "demonstrations"\ntransforms = ["worst_first"]',
+            "transforms",
+            'mode = "demonstrations"; take it out, or write mode = "rewrite" or "patch"',
+        ),
+        (
+            'name = "BeamSearch"\nmode = "demonstrations"\nmax_feedback_tokens = 400',
+            "max_feedback_tokens",
+            'mode = "demonstrations"; take it out, or write mode = "rewrite" or "patch"',
+        ),
         ('name = "RandomSearch"\nmax_edits = 4', "max_edits", 'mode = "rewrite"; take it out, or write mode = "patch"'),
         (
             'name = "RandomSearch"\nmode = "edits"\nmomentum = 4',
@@ -215,7 +225,7 @@ def test_how_a_critic_is_asked_is_refused_where_there_is_none(small: Any, name: 
 def test_what_means_nothing_to_the_way_texts_are_written_is_refused(
     small: Any, table: str, key: str, repair: str
 ) -> None:
-    """Accepted, it would be without effect: who writes a text anew makes no edits."""
+    """Accepted, it would be without effect: who writes a text anew makes no edits, and who shows examples no feedback."""
     with pytest.raises(ConfigError, match=rf"\[optimizer\] {key} means nothing with {re.escape(repair)}") as caught:
         load_config(with_optimizer(small, table))
     number = int(str(caught.value).split(".toml:")[1].split(":")[0])

@@ -91,8 +91,9 @@ def test_a_floor_that_no_score_can_have_is_refused(floor: float) -> None:
     assert guards.on(rows("w1"), scale=(-1.0, 5.0)).slices == guards.on(rows("w1")).slices
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     trainer, words = Trainer(guards=guards), rows(*WORDS)
-    with pytest.raises(DataError, match="scores run from 0 to 1"), use_models(forward=FunctionModel(answer)):
-        trainer.fit(program, nn.Judge("Is it loud?"), optim.TGD(program.parameters()), words, words)
+    for loss in (nn.Judge("Is it loud?"), nn.ExactMatch(), nn.OnField(nn.ExactMatch(), "word", default="")):
+        with pytest.raises(DataError, match="scores run from 0 to 1"), use_models(forward=FunctionModel(answer)):
+            trainer.fit(program, loss, optim.TGD(program.parameters()), words, words)
 
 
 @pytest.mark.parametrize(

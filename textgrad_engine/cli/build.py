@@ -30,11 +30,11 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Parameter, Weighted
+from textgrad_engine.nn.scores import ends_of
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.toml import toml_key
 from textgrad_engine.train import Guards, Trainer
-from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.events import Callback
 from textgrad_engine.train.fields import refuse_unnamed
 
@@ -126,7 +126,7 @@ def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | No
 
 def _check_guards(config: Config, guards: Guards, val: Sequence[Mapping[str, Any]], *keys: str | int) -> None:
     try:
-        guards.on(val, scale_of(make_metric(config)))
+        guards.on(val, ends_of(make_metric(config)))
     except DataError as error:
         config.fail(f"[guards] {error}", "guards", *keys)
 

@@ -260,7 +260,13 @@ def _check_optimizer(config: Config) -> None:
 Idle: TypeAlias = tuple[str, str, str]
 """A table, a key in it that has no effect on a run of the config, and what is said of it where it is in the file."""
 
-_MODES_OF = {"max_edits": ("patch",), "schedule": ("patch",), "momentum": ("rewrite", "patch")}
+_MODES_OF = {
+    "max_edits": ("patch",),
+    "schedule": ("patch",),
+    "momentum": ("rewrite", "patch"),
+    "transforms": ("rewrite", "patch"),
+    "max_feedback_tokens": ("rewrite", "patch"),
+}
 """The ways to write new texts to which a key of [optimizer] means something."""
 
 

@@ -280,17 +280,30 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 _NULL = object()
 
 
+def ends_of(loss: Callable[..., Any]) -> tuple[float, float] | None:
+    """From where to where the scores of a loss go, by its scale or by what it is; None where nobody knows.
+
+    Example:
+        >>> from textgrad_engine.nn import Metric
+        >>> ends_of(ExactMatch()), ends_of(Metric(lambda text, _: len(text), "length"))
+        ((0.0, 1.0), None)
+    """
+    if all(isinstance(each, ExactMatch) for each in losses_in(loss)):
+        return 0.0, 1.0
+    match getattr(loss, "scale", None):
+        case (int() | float() as low, int() | float() as high) if low < high:
+            return float(low), float(high)
+    return None
+
+
 def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:
     """From where to where the scores of a loss go.
 
     Raises:
         ValueError: it does not say.
     """
-    if all(isinstance(each, ExactMatch) for each in losses_in(loss)):
-        return 0.0, 1.0
-    match getattr(loss, "scale", None):
-        case (int() | float() as low, int() | float() as high) if low < high and math.isfinite(high - low):
-            return float(low), float(high)
+    if (ends := ends_of(loss)) is not None and math.isfinite(ends[1] - ends[0]):
+        return ends
     raise ValueError(
         f"Weighted: the loss {name!r} does not say from where to where its scores go; give it scale=(0, 1), or what "
         "they are"

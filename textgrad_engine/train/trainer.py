@@ -22,12 +22,13 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.nn import Module, TextLoss
+from textgrad_engine.nn.scores import ends_of
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.texts import write_texts
-from textgrad_engine.train.evaluator import clusters_of, scale_of
+from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.events import (
     Callback,
 )
@@ -221,7 +222,7 @@ class Trainer:
         check_parts(program, loss, optimizer, call="fit")
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         if self.guards is not None:
-            self.guards.on(validated, scale_of(loss))
+            self.guards.on(validated, ends_of(loss))
         if self.clusters is not None:
             for name, examples in (("val", validated), ("test", tested)):
                 if examples is not None and len(set(clusters_of(examples, self.clusters))) < 2:

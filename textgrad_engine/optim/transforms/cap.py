@@ -58,7 +58,8 @@ def cap(max_tokens: int) -> Cap:
         ValueError: the budget is below 1.
 
     Example:
-        >>>         >>> said = FeedbackItem("Give reasons.", 1, "", ()), FeedbackItem("Be brief.", 2, "", ())
+        >>> from textgrad_engine.optim.feedback import FeedbackItem
+        >>> said = FeedbackItem("Give reasons.", 1, "", ()), FeedbackItem("Be brief.", 2, "", ())
         >>> left = cap(3).apply(Gathered(said))
         >>> [item.text for item in left.items], left.left_out
         (['Be brief.'], 1)
