@@ -225,7 +225,7 @@ def test_how_a_critic_is_asked_is_refused_where_there_is_none(small: Any, name: 
 def test_what_means_nothing_to_the_way_texts_are_written_is_refused(
     small: Any, table: str, key: str, repair: str
 ) -> None:
-    """Accepted, it would be without effect: who writes a text anew makes no edits, and who shows examples no feedback."""
+    """Accepted, it would be without effect: who writes a text anew makes no edits, who shows examples reads nothing."""
     with pytest.raises(ConfigError, match=rf"\[optimizer\] {key} means nothing with {re.escape(repair)}") as caught:
         load_config(with_optimizer(small, table))
     number = int(str(caught.value).split(".toml:")[1].split(":")[0])
