@@ -16,6 +16,9 @@ from textgrad_engine import templates
 from textgrad_engine.fences import fence
 from textgrad_engine.llm.tokens import count
 
+CASES_AT_LEAST = 4
+"""Cases that a budget has room for, however long they are: what to write shows in what several share."""
+
 _LEAST = 200
 """Characters of a passage that are shown at least: its first and its last words."""
 

@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.context import fit
-from textgrad_engine.ops.shortening import fitted_case
+from textgrad_engine.ops.shortening import CASES_AT_LEAST, fitted_case
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms.base import Gathered, Stateless
-
-AT_LEAST = 4
-"""Cases that a budget has room for, however long they are: what to write shows in what several share."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Cap(Stateless):
         """Where there is no room for all, cases that would take that of several others, without their middles."""
         if sum(map(_cost, items)) <= self.max_tokens:
             return items
-        share = max(1, self.max_tokens // min(AT_LEAST, len(items)))
+        share = max(1, self.max_tokens // min(CASES_AT_LEAST, len(items)))
         return tuple(replace(item, text=fitted_case(item.text, share)) if item.case else item for item in items)
 
 
