@@ -58,6 +58,14 @@ def test_it_says_how_much_is_left_out() -> None:
     assert fence("a" * 500 + "\n[… 1,000 more characters …]\n" + "c" * 500, "message") in short
 
 
+def test_what_is_shortened_twice_says_how_much_is_left_out_of_the_whole() -> None:
+    """The message of a later call is, where the case has no room."""
+    whole = case("a" * 5000 + "b" * 5000)
+    twice = without_middles(without_middles(whole, 4000), 1000)
+    assert twice == without_middles(whole, 1000)
+    assert "\n[… 9,000 more characters …]\n" in twice
+
+
 def test_of_many_messages_those_in_the_middle_are_left_out() -> None:
     """A conversation of thousands of turns has no long passage."""
     short = fitted_case(case(*[f"turn {n} of it" for n in range(2000)]), 800)

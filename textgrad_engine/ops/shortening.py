@@ -184,9 +184,17 @@ def _marked(text: str) -> list[tuple[int, int]]:
 
 
 def _middle_out(text: str, most: int) -> str:
-    left_out = len(text) - most
-    if left_out <= _NOT_WORTH_IT:
+    if len(text) - most <= _NOT_WORTH_IT:
         return text
     half = most // 2
-    said = templates.load("characters_left_out").render(count=f"{len(text) - 2 * half:,}")
+    left_out = len(text) - 2 * half
+    for gap in _gap().finditer(text):
+        if gap.start() == len(text) - gap.end():  # its middle was left out before
+            left_out += int(gap[1].replace(",", "")) - len(gap[0])
+    said = templates.load("characters_left_out").render(count=f"{left_out:,}")
     return f"{text[:half]}\n{said}\n{text[len(text) - half :]}"
+
+
+def _gap() -> re.Pattern[str]:
+    said = templates.load("characters_left_out").render(count="0")
+    return re.compile(rf"\n{re.escape(said).replace('0', '([0-9]{1,3}(?:,[0-9]{3})*)')}\n")
