@@ -78,6 +78,30 @@ def test_of_many_messages_those_in_the_middle_are_left_out() -> None:
     assert balanced(short)
 
 
+def test_of_a_long_conversation_what_was_said_in_the_end_is_kept() -> None:
+    """Each answer is in the calls behind it, case in case, so that there is no room for what is between."""
+    said = f"Expected exactly:\n{fence('bye', 'expected')}"
+    whole = said
+    for n in range(30, 0, -1):
+        whole = case(*[f"turn {m} " + "blah " * 30 for m in range(n)], answer=f"answer {n}", feedback=whole)
+    short = fitted_case(whole, 600)
+    assert count(short) <= 600
+    assert fence("answer 1", "answer") in short
+    assert "[… 29 later calls, of which only what was said in the end is shown …]" in short
+    assert fence(said, "feedback") in short
+    assert balanced(short)
+
+
+def test_cases_in_cases_without_end_are_no_structure() -> None:
+    """Somebody may write thousands of them."""
+    hostile = "x" * 200
+    for n in range(500):
+        hostile = f"<answer-{n:08x}>\nO\n</answer-{n:08x}>\n<feedback-{n:08x}>\n{hostile}\n</feedback-{n:08x}>"
+    short = fitted_case(case("Why?", feedback=hostile), 600)
+    assert count(short) <= 600
+    assert re.search(r"</feedback-[0-9a-f]{8}>$", short)
+
+
 def test_tags_around_a_part_of_a_message_stay() -> None:
     """A case speaks of the text between them."""
     marked = mark("draft " * 500, "q")

@@ -25,6 +25,12 @@ _LEAST = 200
 _FEWEST = 2
 """Messages of a call that are shown at least: the first and the last."""
 
+_DEEPEST = 40
+"""Cases in cases that are looked into: somebody may write what looks like thousands."""
+
+_MOST_CALLS = 100
+"""Calls that are looked into for what was said in the end."""
+
 _NOT_WORTH_IT = 60
 """Characters that are not left out by themselves, as saying so takes about as many."""
 
@@ -62,8 +68,42 @@ def fitted_case(case: str, most: int) -> str:
     if fits(without_middles(case, _LEAST, messages=_FEWEST)):
         many = case.count("<message-")
         return _largest(lambda n: without_middles(case, _LEAST, messages=n), fits, _FEWEST, many)
-    # What was said of an answer may have been written to look like a case of thousands of passages.
-    return _largest(lambda n: without_middles(case, n, messages=_FEWEST, deep=False), fits, _LEAST, len(case))
+    case = _without_calls(case)
+    deep = _DEEPEST if fits(without_middles(case, _LEAST, messages=_FEWEST)) else 0
+    return _largest(lambda n: without_middles(case, n, messages=_FEWEST, deep=deep), fits, _LEAST, len(case))
+
+
+def _without_calls(case: str) -> str:
+    """A case with what was said in the end in the place of the cases of later calls, as of a long conversation."""
+    blocks, rest = _blocks(case)
+    found = []
+    for block in blocks:
+        text = block.text
+        if block.label == "feedback":
+            said, calls = _said_in_the_end(text)
+            if calls:
+                text = "\n".join(
+                    [
+                        templates.load("calls_left_out").render(count=calls),
+                        *[fence(each, "feedback") for each in said],
+                    ]
+                )
+        found.append(block.before + fence(text, block.label))
+    return "".join([*found, rest])
+
+
+def _said_in_the_end(text: str) -> tuple[list[str], int]:
+    """What was said, each thing once, behind all cases of calls in a text, and how many these are."""
+    waiting, said, calls = [text], dict[str, None](), 0
+    while waiting:
+        text = waiting.pop()
+        blocks, _ = _blocks(text) if calls < _MOST_CALLS else ([], "")
+        if {"answer", "feedback"} <= {block.label for block in blocks}:
+            calls += 1
+            waiting += [block.text for block in reversed(blocks) if block.label == "feedback"]
+        else:
+            said[text] = None
+    return list(said), calls
 
 
 def _largest(make: Callable[[int], str], fits: Callable[[str], bool], low: int, high: int) -> str:
@@ -79,7 +119,7 @@ def _largest(make: Callable[[int], str], fits: Callable[[str], bool], low: int, 
 
 
 def without_middles(
-    case: str, most: int, labels: Container[str] | None = None, *, messages: int | None = None, deep: bool = True
+    case: str, most: int, labels: Container[str] | None = None, *, messages: int | None = None, deep: int = _DEEPEST
 ) -> str:
     """A case in which no passage is much longer than so many characters: their middles are left out.
 
@@ -88,7 +128,7 @@ def without_middles(
         most: the characters.
         labels: passages between such tags alone are shortened; None for all.
         messages: so many messages of a call are shown at most, the first ones and the last ones; None for all.
-        deep: whether passages in what was said of an answer count by themselves, as it may be another case.
+        deep: so many cases in cases are looked into; what was said of the answer there is one passage.
     """
     blocks, rest = _blocks(case)
     found: list[str] = []
@@ -102,7 +142,7 @@ def without_middles(
                 found.append(f"\n\n{templates.load('messages_left_out').render(count=len(gone))}")
             continue
         if deep and block.label == "feedback":
-            text = _of_feedback(block.text, most, labels, messages)
+            text = _of_feedback(block.text, most, labels, messages, deep - 1)
         elif labels is None or block.label in labels:
             text = _around_marks(block.text, most)
         else:
@@ -111,8 +151,8 @@ def without_middles(
     return "".join([*found, rest])
 
 
-def _of_feedback(text: str, most: int, labels: Container[str] | None, messages: int | None) -> str:
-    text = without_middles(text, most, labels, messages=messages)
+def _of_feedback(text: str, most: int, labels: Container[str] | None, messages: int | None, deep: int) -> str:
+    text = without_middles(text, most, labels, messages=messages, deep=deep)
     if labels is not None:
         return text
     blocks, rest = _blocks(text)
