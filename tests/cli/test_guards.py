@@ -27,6 +27,7 @@ def with_guards(small: Any, text: str) -> Path:
         ("[guards.floors.target]\nbiling = 0.8\n", 2, "floors names target = 'biling'"),
         ("[guards.floors.queue]\nbilling = 1.5\n", 2, "'billing' is 1.5, and scores run from 0 to 1"),
         ('[guards.floors.target]\nbilling = "high"\n', 2, r"\[guards.floors.target\] billing"),
+        ("[guards.floors.queue]\nbilling = 80\n", 2, "floor of queue = 'billing' is 80, and scores run from 0 to 1"),
         ("never_brake = []\n", 1, "did you mean 'never_break'"),
     ],
 )

@@ -363,3 +363,18 @@ def test_what_counts_for_how_much_is_said_of_what_was_said() -> None:
     assert feedback.source.shares
     assert item_of(feedback).text.startswith("system message: this text.")
     assert item_of(feedback).text.count("exact counts for 50%") == 1
+
+
+def test_what_a_later_call_was_given_stays_between_its_tags_where_its_message_is_shortened() -> None:
+    """The middle of a long message may be what the case is about."""
+    first = nn.ChatCompletion("{q}", system=nn.Parameter("One."))
+    second = nn.ChatCompletion("{before}\n{draft}\n{after}")
+    answers = itertools.cycle(["the draft", "final"])
+    with tg.use_models(forward=FunctionModel(lambda request: next(answers))), ops.critic(None):
+        draft = first(q="go")
+        assert draft.data == "the draft"
+        nn.ExactMatch()(second(before="a" * 9000, draft=draft, after="b" * 9000), "right").backward()
+    (of_first,) = said(first.system)
+    assert ">the draft</draft-" in of_first
+    assert of_first.count("more characters …]") == 2
+    assert len(of_first) < 6000

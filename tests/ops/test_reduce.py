@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import Variable, func, ops
+from textgrad_engine import Variable, func, nn, ops
 from textgrad_engine.autograd import Source
 from textgrad_engine.errors import ContextOverflow, MalformedResponse
 from textgrad_engine.fences import fence
@@ -240,3 +240,41 @@ def test_numbers_that_are_none_make_an_answer_malformed(numbers: str) -> None:
     """Also of a model that nobody checks against the schema."""
     with pytest.raises(MalformedResponse, match="holds no merged feedback"):
         merged_items(f'{{"items": [{{"text": "both", "numbers": {numbers}}}]}}')
+
+
+def cases(*reports: str) -> list[Variable]:
+    """Feedback without a critic: calls as they were."""
+    program = nn.ChatCompletion("{report}", system=nn.Parameter("Sort."))
+    with tg.use_models(forward=FunctionModel(lambda request: "fine")), ops.critic(None):
+        tg.backward([nn.ExactMatch()(program(report=text), "bad") for text in reports])
+    return program.system.grad
+
+
+def test_cases_are_to_be_explained_and_words_are_not() -> None:
+    """A case asks for nothing, so that there is nothing in it to put together."""
+    model = ScriptedModel([merged(("all", [1, 2, 3]))] * 2)
+    ops.reduce(["a", "b", "c"], max_items=1, model=model)
+    assert "cases as they were" not in model.requests[0].messages[-1].text
+    (one,) = ops.reduce(cases("a", "b", "c"), max_items=1, model=model)
+    assert "wanted answers one rule would explain" in model.requests[1].messages[-1].text
+    assert one.source is not None
+    assert not one.source.case
+
+
+def test_cases_longer_than_the_context_are_merged_in_parts() -> None:
+    """Each alone is too long; four go into one request, and what is left out of them is said."""
+
+    def model(request: Request) -> dict[str, Any]:
+        return merged(
+            ("Read to the end.", [*range(1, len(re.findall(r"^\[\d+\]", request.messages[-1].text, re.M)) + 1)])
+        )
+
+    merger = FunctionModel(model)
+    merger.context = 4096  # type: ignore[attr-defined]
+    (one,) = ops.reduce(cases(*[f"{n} {'word ' * 9000} end {n}" for n in range(6)]), max_items=1, model=merger)
+    assert one.data == "Read to the end."
+    assert one.source is not None
+    assert len(one.source.because) == 6
+    assert all(count_request(request) <= 2100 for request in merger.requests)
+    assert merger.requests[0].messages[-1].text.count("more characters …]") >= 2
+    assert "cases as they were" not in merger.requests[-1].messages[-1].text

@@ -237,6 +237,27 @@ def test_a_request_that_the_model_cannot_read_is_not_sent() -> None:
     assert model.requests == []
 
 
+def test_a_case_longer_than_the_context_does_not_cost_the_step() -> None:
+    """Several cases of a hundred pages are each shown in parts, which is said, with what was said of their answers."""
+    model = ScriptedModel([patch(edit(text="Look at the end."))])
+    model.context = 4096
+    program = nn.ChatCompletion("{report}", system=nn.Parameter("Sort the report."))
+    with use_models(forward=FunctionModel(lambda request: "fine")), ops.critic(None):
+        reports = [f"Report {n}\n{'all is well ' * 20_000}\nsigned {n}" for n in range(5)]
+        backward([nn.ExactMatch()(program(report=text), f"bad {n}") for n, text in enumerate(reports)])
+        optimizer = TGD(program.parameters(), model=model)
+        optimizer.step()
+    assert program.system.data == "Sort the report.\nLook at the end."
+    request = shown(model)
+    assert tokens.count(request) < 2048
+    assert "Feedback on it, 4 items; 1 more was left out for want of room:" in request
+    for n in range(4):
+        assert re.search(
+            rf"Report {n}\nall.+\n\[… [0-9,]+ more characters …\]\n.+ well \nsigned {n}\n</message-", request
+        )
+        assert fences.fence(f"bad {n}", "expected") in request
+
+
 def test_withheld_feedback_is_really_withheld() -> None:
     """The control is shown the text, and not one word of feedback or answer."""
     text = prompt("Sort.", "Be brief.")

@@ -6,7 +6,6 @@ GEPA (arXiv 2507.19457) and Trace's OptoPrime (arXiv 2406.16218) do it like this
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,10 +13,10 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.graph import FunctionNode
-from textgrad_engine.fences import fence
 from textgrad_engine.ops.cases import Case, Part, view_of
 from textgrad_engine.ops.parts import without_repeat
 from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.ops.shortening import without_middles
 
 MOST_AFTER = 10_000
 """Characters of the cases of several later calls that an answer was given to; what comes of one is shown whole.
@@ -92,44 +91,14 @@ def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str) -> 
     found, size, left_out = [], 0, 0
     for item, text in zip(items, texts):
         if text and _is_case(item):
-            text = shortened(without_repeat(str(text), answer, "answer", "message"), MOST_OF_MESSAGE, answers=False)
+            text = without_repeat(str(text), answer, "answer", "message")
+            text = without_middles(text, MOST_OF_MESSAGE, ("message",))  # a document may be in each call of a chain
             if size and size + len(text) > MOST_AFTER:
                 left_out += 1
                 text = ""
             size += len(text)
         found.append(text)
     return found, left_out
-
-
-def shortened(case: str, most: int, *, answers: bool = True) -> str:
-    """A case without the middle of what is long: a document may be in each call of a chain, or longer than a context.
-
-    Args:
-        case: in the words of ``prompts/case.md``.
-        most: characters that are shown of each message.
-        answers: likewise of each answer, and of what it is compared with; else these stay whole.
-
-    Example:
-        >>> shortened(fence("a page " * 100, "message"), 20).splitlines()[1:-1]
-        ['a page a p', '[… 680 more characters …]', 'ge a page ']
-    """
-    found, at, opening = [], 0, _QUOTED if answers else _MESSAGE
-    while (opened := opening.search(case, at)) and (end := case.find(f"\n</{opened[1]}>", opened.end())) >= 0:
-        text = case[opened.end() : end]
-        found.append(case[at : opened.start()])
-        at = end + len(f"\n</{opened[1]}>")
-        if left_out := max(0, len(text) - most):
-            half = most // 2
-            label = opened[1].partition("-")[0]
-            found.append(fence(f"{text[:half]}\n[… {left_out:,} more characters …]\n{text[-half:]}", label))
-        else:
-            found.append(case[opened.start() : at])
-    return "".join([*found, case[at:]])
-
-
-_MESSAGE = re.compile(r"^<(message-[0-9a-f]{8})>\n", re.MULTILINE)
-_QUOTED = re.compile(r"^<((?!feedback-)[a-z_]+-[0-9a-f]{8})>\n", re.MULTILINE)
-"""Any text that is quoted in a case, and not what was said."""
 
 
 def _is_case(item: Variable) -> bool:

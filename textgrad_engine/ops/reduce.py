@@ -24,6 +24,7 @@ from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts
+from textgrad_engine.ops.shortening import CASES_AT_LEAST, fitted_case
 
 MERGE_ATTEMPTS = 2
 """How often the model is asked: a second time with what was wrong with the first answer."""
@@ -35,7 +36,7 @@ _FORM = answer_form("reduce", MERGE_SCHEMA)
 
 
 class Piece(NamedTuple):
-    """A piece of feedback: the role it has, what it says, how often that was said, and whether it shows a case."""
+    """A piece of feedback: its role and its text, how often it was said, and whether it is a call as it was."""
 
     role: str
     text: str
@@ -93,7 +94,7 @@ def reduce(
     if len(pieces) <= max_items:
         return pieces
     work = in_rounds(
-        [Piece(each.role, f"{place_in_words(each)}{each.data}", case=_shows_case(each)) for each in pieces],
+        [Piece(piece.role, f"{place_in_words(piece)}{piece.data}", case=_is_case(piece)) for piece in pieces],
         max_items,
         model_for(purpose, model),
     )
@@ -134,7 +135,8 @@ def in_rounds(
     """What a model is to be asked so that many pieces become few: in one request where its context has room for all.
 
     Where it has not, neighbours that fit together are merged first, each group into half as many, and what comes of
-    that is merged again. Nothing is left out.
+    that is merged again. Nothing is left out, but for the middles of cases that are long (`fitted_case`): a group holds
+    several of them.
 
     Args:
         pieces: the pieces.
@@ -153,11 +155,13 @@ def in_rounds(
     """
     room = room_of(model)
     beside = count(templates.load("reduce").system) + _AROUND
+    if room is not None:
+        pieces = _shortened(pieces, room.tokens - beside)
     current = [(piece, [number]) for number, piece in enumerate(pieces, 1)]
     while True:
         groups = [[*range(len(current))]]
         if room is not None:
-            costs = [count(piece.role) + count(piece.text) + _AROUND for piece, _ in current]
+            costs = [_cost(piece) for piece, _ in current]
             groups = _neighbours(costs, room.tokens - beside)
             if len(groups) == len(costs) > 1:  # of long ones, more than half of the context
                 groups = _neighbours(costs, room.most - beside)
@@ -178,12 +182,31 @@ def in_rounds(
                 continue
             for text, numbers in next(answers):
                 members = [current[group[n - 1]][0] for n in numbers]
-                role = " and ".join(dict.fromkeys(each.role for each in members if each.role))
-                piece = Piece(role, text, sum(each.times for each in members))
+                role = " and ".join(dict.fromkeys(member.role for member in members if member.role))
+                piece = Piece(role, text, sum(member.times for member in members))
                 merged.append((piece, _behind(current, group, numbers)))
         current = merged
         if len(current) <= max_items:
             return [(piece.text, numbers) for piece, numbers in current]
+
+
+def _is_case(piece: Variable) -> bool:
+    return piece.source is not None and piece.source.case
+
+
+def _cost(piece: Piece) -> int:
+    return count(piece.role) + count(piece.text) + _AROUND
+
+
+def _shortened(pieces: Sequence[Piece], room: int) -> list[Piece]:
+    """Where there is no room for all, cases that would take that of several others, without their middles."""
+    if sum(map(_cost, pieces)) <= room:
+        return list(pieces)
+    share = room // min(CASES_AT_LEAST, len(pieces)) - _AROUND
+    return [
+        piece._replace(text=fitted_case(piece.text, max(1, share - count(piece.role)))) if piece.case else piece
+        for piece in pieces
+    ]
 
 
 def _neighbours(costs: list[int], room: int) -> list[list[int]]:
@@ -198,10 +221,6 @@ def _neighbours(costs: list[int], room: int) -> list[list[int]]:
             groups.append([position])
             spent = cost
     return groups
-
-
-def _shows_case(feedback: Variable) -> bool:
-    return feedback.source is not None and feedback.source.case
 
 
 def _behind(current: list[tuple[Piece, list[int]]], group: list[int], numbers: list[int]) -> list[int]:
@@ -242,12 +261,8 @@ def merge_slots(pieces: Sequence[Piece], max_items: int, problem: str = "", refu
         problem: what was wrong with the last answer, "" where there is none.
         refused: that answer.
     """
-    return {
-        "feedback": [piece._asdict() for piece in pieces],
-        "max_items": max_items,
-        "problem": problem,
-        "refused": refused,
-    }
+    feedback = [piece._asdict() for piece in pieces]
+    return {"feedback": feedback, "max_items": max_items, "problem": problem, "refused": refused}
 
 
 def merged_items(answer: str) -> list[Merged]:

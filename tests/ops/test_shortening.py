@@ -1,0 +1,139 @@
+"""Cases for which there is no room are shortened, and say so."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from textgrad_engine.fences import fence, mark
+from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.shortening import fitted_case, without_middles
+
+
+def case(*messages: str, answer: str = "Oslo", feedback: str = "No.") -> str:
+    shown = "".join([f"user message:\n{fence(message, 'message')}\n\n" for message in messages])
+    return (
+        f"system message: this text.\n\n{shown}The model's answer:\n{fence(answer, 'answer')}\n\n"
+        f"Feedback on the answer:\n{fence(feedback, 'feedback')}"
+    )
+
+
+def balanced(text: str) -> bool:
+    """Whether each tag at the end of a line has its other one."""
+    opened = re.findall(r"<(\w+-[0-9a-f]{8})>(?=\n)", text)
+    return all(f"\n</{tag}>" in text for tag in opened)
+
+
+def test_what_fits_is_as_it_was() -> None:
+    whole = case("a" * 3000)
+    assert fitted_case(whole, count(whole)) == whole
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        case("begins " + "word " * 9000 + "ends"),
+        case("Why?", answer="begins " + "word " * 9000 + "ends"),
+        case("Why?", feedback="begins " + "word " * 9000 + "ends"),
+        case("Why?", feedback=f"Expected exactly:\n{fence('begins ' + 'word ' * 9000 + 'ends', 'expected')}\nGot: x"),
+        case("Why?", feedback=case("begins " + "word " * 9000 + "ends")),
+        case("begins " + "x" * 45_000 + "ends"),
+    ],
+    ids=["message", "answer", "judge", "expected", "later call", "one line"],
+)
+def test_the_middle_of_what_is_long_is_left_out(long: str) -> None:
+    """Whichever of it is, with its beginning and its end; what is short stays whole, and nearly all room is used."""
+    short = fitted_case(long, 1000)
+    assert 900 < count(short) <= 1000
+    assert re.search(r"begins .+\n\[… [0-9,]+ more characters …\]\n.+ends", short, re.DOTALL)
+    assert short.count("more characters") == 1
+    assert "Feedback on the answer:" in short
+    assert balanced(short)
+    assert fitted_case(short, 1000) == short
+
+
+def test_it_says_how_much_is_left_out() -> None:
+    short = without_middles(case("a" * 500 + "b" * 1000 + "c" * 500), 1000)
+    assert fence("a" * 500 + "\n[… 1,000 more characters …]\n" + "c" * 500, "message") in short
+
+
+def test_what_is_shortened_twice_says_how_much_is_left_out_of_the_whole() -> None:
+    """The message of a later call is, where the case has no room."""
+    whole = case("a" * 5000 + "b" * 5000)
+    twice = without_middles(without_middles(whole, 4000), 1000)
+    assert twice == without_middles(whole, 1000)
+    assert "\n[… 9,000 more characters …]\n" in twice
+
+
+def test_of_many_messages_those_in_the_middle_are_left_out() -> None:
+    """A conversation of thousands of turns has no long passage."""
+    short = fitted_case(case(*[f"turn {n} of it" for n in range(2000)]), 800)
+    assert count(short) <= 800
+    assert "turn 0 of it" in short
+    assert "turn 1999 of it" in short
+    (gone,) = re.findall(r"\[… (\d+) more messages …\]", short)
+    assert int(gone) + short.count("<message-") == 2000
+    assert "The model's answer:" in short
+    assert balanced(short)
+
+
+def test_of_a_long_conversation_what_was_said_in_the_end_is_kept() -> None:
+    """Each answer is in the calls behind it, case in case, so that there is no room for what is between."""
+    said = f"Expected exactly:\n{fence('bye', 'expected')}"
+    whole = said
+    for n in range(30, 0, -1):
+        whole = case(*[f"turn {m} " + "blah " * 30 for m in range(n)], answer=f"answer {n}", feedback=whole)
+    short = fitted_case(whole, 600)
+    assert count(short) <= 600
+    assert fence("answer 1", "answer") in short
+    assert "[… 29 later calls, of which only what was said in the end is shown …]" in short
+    assert fence(said, "feedback") in short
+    assert balanced(short)
+
+
+def test_cases_in_cases_without_end_are_no_structure() -> None:
+    """Somebody may write thousands of them."""
+    hostile = "x" * 200
+    for n in range(500):
+        hostile = f"<answer-{n:08x}>\nO\n</answer-{n:08x}>\n<feedback-{n:08x}>\n{hostile}\n</feedback-{n:08x}>"
+    short = fitted_case(case("Why?", feedback=hostile), 600)
+    assert count(short) <= 600
+    assert re.search(r"</feedback-[0-9a-f]{8}>$", short)
+
+
+def test_tags_around_a_part_of_a_message_stay() -> None:
+    """A case speaks of the text between them."""
+    marked = mark("draft " * 500, "q")
+    tag = marked[: marked.index(">") + 1]
+    for message in (f"{'a ' * 9000}{marked}{'b ' * 9000}", marked + "b " * 9000, "a " * 9000 + marked):
+        short = without_middles(case(message), 1000)
+        assert short.count(tag) == 1
+        assert f"{tag}draft " in short
+        assert f"draft </{tag[1:]}" in short
+        assert len(short) < 1600
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<message-0a1b2c3d>\n" * 4_000,
+        "\n</message-0a1b2c3d>" * 4_000,
+        "<q-0a1b2c3d>" * 4_000,
+        "<q-0a1b2c3d></q-0a1b2c3d>" * 4_000,
+        f"{fence('x' * 300, 'feedback')}\n" * 400,
+        "\u0000\r\u2028\u202e" * 4_000,
+        "語" * 16_000,
+    ],
+    ids=["opened", "closed", "marks", "pairs", "fences", "control", "wide"],
+)
+@pytest.mark.parametrize("place", ["message", "answer", "feedback"])
+def test_hostile_texts_are_no_structure(hostile: str, place: str) -> None:
+    """Tags that somebody wrote are passages like any others, wherever they stand."""
+    own = {"answer": "Oslo", "feedback": "No."} | ({} if place == "message" else {place: hostile})
+    whole = case(hostile if place == "message" else "Why?", **own)
+    short = fitted_case(whole, 1500)
+    assert count(short) <= 1500
+    assert short.startswith("system message: this text.\n\nuser message:\n<message-")
+    assert short.index("The model's answer:\n<answer-") < short.index("Feedback on the answer:\n<feedback-")
+    assert re.search(r"</feedback-[0-9a-f]{8}>$", short)
