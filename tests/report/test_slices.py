@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from textgrad_engine.report.printing import printed
-from textgrad_engine.report.slices import SHOWN, Sliced, slices_as_json, slices_of, slices_table
+from textgrad_engine.report.slices import SHOWN, Sliced, slices_as_json, slices_in_words, slices_of, slices_table
 from textgrad_engine.train.evaluation import Evaluation
 
 
@@ -103,7 +103,7 @@ def test_there_may_be_many_and_long_and_hostile_values() -> None:
     assert f"{'x' * 39}…" in said
     assert "x" * 41 not in said
     assert "[bold]\N{REPLACEMENT CHARACTER}[2J not" in said
-    assert f"There are {62 - SHOWN} smaller ones, which --json prints." in said
+    assert f"There are {62 - SHOWN} more, no larger ones, which --json prints." in said
     assert max(map(len, said.splitlines())) <= 80
     assert len(slices_as_json(slices_of(values, evaluation))) == 62
 
@@ -134,3 +134,16 @@ def test_what_a_floor_could_keep_is_told() -> None:
     assert Sliced("size", "test", None, after, slices_of(values, after)).remarks() == [
         "The run kept the seed prompt, so there is nothing to compare it with."
     ]
+
+
+def test_values_that_nobody_would_see_are_shown_in_quotes() -> None:
+    """Empty ones and white space: else two slices look like one that has no name."""
+    _, rows, _ = slices_in_words("kind", slices_of(["", "  ", "x"], scored(1.0, 0.0, 1.0)))
+    assert [row[0] for row in rows] == ['""', '"  "', "x"]
+
+
+def test_slices_that_are_left_out_are_no_larger_ones() -> None:
+    """They may be as large as those that are shown."""
+    number = 2 * SHOWN + 4
+    *_, note = slices_in_words("kind", slices_of([str(n // 2) for n in range(number)], scored(*[1.0] * number)))
+    assert note.startswith("There are 2 more, no larger ones, which --json prints.")

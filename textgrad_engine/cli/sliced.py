@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.cli.measured import measured_at
 from textgrad_engine.cli.output import colors, width
 from textgrad_engine.data import Dataset
+from textgrad_engine.data.dataset import listed
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.printing import indented, printed, styled
 from textgrad_engine.report.slices import Sliced, slices_as_json, slices_of, slices_table
@@ -39,7 +40,7 @@ def values_of(dataset: Dataset, column: str) -> list[str]:
     if len(set(values)) == len(values) > 1:
         raise RunError(
             f"--by {column}: each of the {len(values)} examples has a value of its own there, so it tells of no kinds "
-            f"of examples; the columns are {', '.join(dataset.columns)}"
+            f"of examples; the columns are {listed(dataset.columns)}"
         )
     return values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -104,8 +105,8 @@ def slices_in_words(
         rows.append([_short(each.value), count(len(each.after.answered)), *(pair if compared else [_said(each.after)])])
     lost = sum(each.after.unanswered + (each.before.unanswered if each.before else 0) for each in slices)
     more = len(slices) - SHOWN
-    smaller = "is 1 smaller one" if more == 1 else f"are {more} smaller ones"
-    notes = [f"There {smaller}, which --json prints."] * (more > 0)
+    others = "is 1 more, no larger one" if more == 1 else f"are {count(more)} more, no larger ones"
+    notes = [f"There {others}, which --json prints."] * (more > 0)
     notes += [f"{plural(lost, 'answer')} that {'is' if lost == 1 else 'are'} missing left out."] * (lost > 0)
     if compared:
         notes.append(f"The intervals of the differences hold for {_all(len(slices))} (Bonferroni).")
@@ -200,4 +201,5 @@ def _compared(found: Comparison | None) -> tuple[str, str]:
 
 
 def _short(value: str) -> str:
+    value = value if value.strip() else json.dumps(value)
     return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
