@@ -143,13 +143,10 @@ def test_a_judge_is_asked_all_the_same() -> None:
     assert set(asked) == {"forward", "judge", "optimizer"}
 
 
-@pytest.mark.parametrize("name", ["TGD", "PatchSearch"])
-def test_cases_that_are_longer_than_the_optimizers_context_lose_no_step(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Each example has a page of 15,000 tokens: its middle is left out, which is said, and its ends are there."""
+def test_cases_that_are_longer_than_the_optimizers_context_lose_no_step(caplog: pytest.LogCaptureFixture) -> None:
+    """Each example has a page of 5,000 tokens: its middle is left out, which is said, and its ends are there."""
     rows = [
-        {"page": f"Begin {n}.\n" + "words of a long page " * 3000 + f"\nEnd {n}.", "target": "B"} for n in range(20)
+        {"page": f"Begin {n}.\n" + "words of a long page " * 1000 + f"\nEnd {n}.", "target": "B"} for n in range(20)
     ]
     asked: list[str] = []
 
@@ -160,18 +157,15 @@ def test_cases_that_are_longer_than_the_optimizers_context_lose_no_step(
         return {"edits": [{"op": "add", "line": 1, "text": "Always say B.", "reason": "r", "feedback": [1]}]}
 
     program = nn.ChatCompletion("{page}", system=nn.Parameter("Answer.", role="system prompt"))
-    optimizer = {
-        "TGD": lambda: optim.TGD(program.parameters()),
-        "PatchSearch": lambda: optim.PatchSearch(program.parameters(), batch_size=4),
-    }[name]()
-    small = llm.resolve(FunctionModel(answer, name="small"), context=8192)
+    optimizer = optim.PatchSearch(program.parameters(), batch_size=4)
+    small = llm.resolve(FunctionModel(answer, name="small"), context=4096)
     with tg.use_models(forward=FunctionModel(answer), optimizer=small):
         trainer = Trainer(critic=False, max_epochs=1, batch_size=4)
         result = trainer.fit(program, nn.ExactMatch(), optimizer, rows[:8], rows[8:])
     assert "say B" in result.best["system"]
     assert not any(step.problems for step in result.steps)
     for text in asked:
-        assert llm.tokens.count(text) < 8192
+        assert llm.tokens.count(text) < 4096
         assert text.count("more characters …]") == text.count("Begin ") == text.count("End ") >= 1
         assert "\n</message-" in text
     assert "the middle of long messages was left out" in caplog.text

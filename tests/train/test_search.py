@@ -481,24 +481,24 @@ class Lucky(optim.Searcher):
 
 def test_a_verdict_about_a_search_of_ones_own_knows_how_many_texts_it_tried(tmp_path: Path) -> None:
     """Without a test set the validation set judges the text that it chose: of many equal ones one looks good."""
-    chance = simulated_task(rules=6, seed=3, flat=True, train=8, val=60, test=8)
+    chance = simulated_task(rules=6, seed=3, flat=True, train=8, val=40, test=8)
     program, told = chance.program(), Listener()
     with tg.use_models(forward=chance.model):
         result = Trainer(callbacks=[told], run_dir=tmp_path / "run").fit(
-            program, chance.loss, Lucky(program.parameters(), 60), chance.train, chance.val
+            program, chance.loss, Lucky(program.parameters(), 40), chance.train, chance.val
         )
     assert result.comparison is not None
     assert result.comparison.p_value < 0.05  # by itself
-    assert result.comparison.candidates == 60
+    assert result.comparison.candidates == 40
     assert result.comparison.verdict == "not shown"
-    assert result.candidates == 60
+    assert result.candidates == 40
     steps = told.of(StepEnded)
     assert max(step.val_mean for step in steps) == result.best_val.mean
     assert all(step.val_mean is not None and step.best_val >= step.val_mean for step in steps)
     kept = store.read_run(tmp_path / "run").result
     assert kept is not None
     shown = report.render(kept)
-    assert "out of 61 that were tried there" in " ".join(shown.split())
+    assert "out of 41 that were tried there" in " ".join(shown.split())
 
 
 def test_a_search_of_ones_own_that_validates_in_part_has_no_validation_score_of_a_step(task: SimulatedTask) -> None:
