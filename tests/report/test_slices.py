@@ -127,7 +127,7 @@ def test_what_a_floor_could_keep_is_told() -> None:
     before, after = scored(*[0.0] * 60, *[1.0] * 20), scored(*[1.0] * 60, *[0.0] * 20)
     slices = slices_of(values, after, before)
     test, val = (" ".join(Sliced("size", split, before, after, slices).remarks()) for split in ("test", "val"))
-    assert "choose them by the validation examples (--val), not by these." in test
+    assert "choose them by the validation examples (show RUN --by COLUMN --val), not by these." in test
     assert "keep the next run from making a slice worse. These examples chose" in val
     better = slices_of(["all"] * 80, after, before)
     assert "guards" not in " ".join(Sliced("size", "test", before, after, better).remarks())

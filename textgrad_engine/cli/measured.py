@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config
@@ -15,10 +15,9 @@ from textgrad_engine.cli.run_data import SPLITS, check_splits, check_there
 from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
+from textgrad_engine.report.slices import Split
 from textgrad_engine.store import Folds, Run, is_folds, read_folds, read_run
 from textgrad_engine.train.evaluation import Evaluation
-
-Split: TypeAlias = Literal["test", "val", "folds"]
 
 
 @dataclass(frozen=True)

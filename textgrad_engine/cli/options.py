@@ -20,6 +20,16 @@ ConfigPath = Annotated[
         autocompletion=completion.configs,
     ),
 ]
+ByColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="COLUMN",
+        help="Where the best prompt is better, and where worse: scores on the test examples by their value in a "
+        "column, such as the answer.",
+        autocompletion=completion.columns,
+    ),
+]
 Controls = Annotated[
     bool,
     typer.Option(

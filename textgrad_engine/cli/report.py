@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import completion, run_data
-from textgrad_engine.cli.options import RunPath
+from textgrad_engine.cli import run_data
+from textgrad_engine.cli.options import ByColumn, RunPath
 from textgrad_engine.cli.output import checking, command, write_exactly
 from textgrad_engine.errors import RunError
 from textgrad_engine.reasons import reason_of
@@ -36,16 +36,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="COLUMN",
-            help="Also where the best prompt is better, and where worse: scores on the test examples by their value in "
-            "a column, such as the answer.",
-            autocompletion=completion.columns,
-        ),
-    ] = None,
+    by: ByColumn = None,
 ) -> None:
     """Write one HTML page about a run, to be sent to a colleague: it loads nothing, runs nothing, and prints well.
 

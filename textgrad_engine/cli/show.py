@@ -12,7 +12,7 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import completion, run_data, way_on
 from textgrad_engine.cli.folds_shown import show_folds
-from textgrad_engine.cli.options import Json, RunPath
+from textgrad_engine.cli.options import ByColumn, Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, width, write, write_json
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.terminal import complain
@@ -54,16 +54,7 @@ def show(
             autocompletion=completion.parameters,
         ),
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="COLUMN",
-            help="Where the best prompt is better, and where worse: scores on the test examples by their value in a "
-            "column, such as the answer.",
-            autocompletion=completion.columns,
-        ),
-    ] = None,
+    by: ByColumn = None,
     examples: Annotated[
         int | None,
         typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from textgrad_engine.report.document import evaluation_as_json, finite
 from textgrad_engine.report.printing import fitted, indented, open_table, padded, styled
@@ -17,7 +17,10 @@ from textgrad_engine.train.evaluation import Evaluation
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WHOSE = {"test": "test examples", "val": "validation examples", "folds": "examples of all folds"}
+Split: TypeAlias = Literal["test", "val", "folds"]
+"""Which examples of a run, or of a cross-validation."""
+
+WHOSE: dict[Split, str] = {"test": "test examples", "val": "validation examples", "folds": "examples of all folds"}
 """Which examples they are, in words."""
 
 SHOWN = 30
@@ -151,7 +154,7 @@ class Sliced:
     """
 
     column: str
-    split: Literal["test", "val", "folds"]
+    split: Split
     before: Evaluation | None
     after: Evaluation
     slices: list[Slice]
@@ -170,7 +173,8 @@ class Sliced:
             found = [f"All together: {said(every)} on {plural(every.n, 'example')}."]
         if any(each.comparison is not None and each.comparison.verdict == "worse" for each in self.slices):
             floors = "Floors under [guards] of a config keep the next run from making a slice worse"
-            seen = "" if self.split == "val" else "; choose them by the validation examples (--val), not by these"
+            by_val = "; choose them by the validation examples (show RUN --by COLUMN --val), not by these"
+            seen = "" if self.split == "val" else by_val
             found.append(f"{floors}{seen}.")
         if self.split == "val":
             found.append("These examples chose the best prompt, so its scores on them flatter it.")
