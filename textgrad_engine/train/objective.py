@@ -246,11 +246,15 @@ class Objective:
         count = len(self.val)
         return [
             Evaluation(
-                self.val, tuple(found.get(n) for n in range(count)), (None,) * count, {}, clusters=self.clusters,
+                self.val,
+                tuple(found.get(n) for n in range(count)),
+                (None,) * count,
+                {},
+                clusters=self.clusters,
                 scale=self.scale,
             )
             for _, found in sorted(results.items())
-        ]  # fmt: skip
+        ]
 
     def _breaks(self, before: dict[int, Scored], after: dict[int, Scored]) -> bool:
         """Whether the guards refuse texts by what is known of them; nothing is run."""
