@@ -76,7 +76,7 @@ def test_a_run_that_ended_with_an_error_says_which(cli: Any, trained: tuple[Path
     assert "It ended with an error: AuthenticationFailed: no such key the example is t7" in shown
     assert "killed" not in result.stdout
     assert json.loads(cli("show", path, "--json").stdout)["error"].startswith("AuthenticationFailed")
-    assert "no result, as the run ended with an error; only" in cli("show", path, "--line", "1").stderr
+    assert "no result, as the run ended with an error, so" in cli("show", path, "--line", "1").stderr
     assert "no result, as the run ended with an error; only" in cli("shrink", path).stderr
 
 

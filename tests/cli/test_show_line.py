@@ -33,14 +33,34 @@ def test_a_parameter_needs_a_line_and_must_be_there(cli: Any, trained: tuple[Pat
     assert "it trained system" in result.stderr
 
 
-def test_a_killed_run_explains_no_line(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
-    """It says why, with exit code 2."""
+def test_a_killed_run_explains_the_lines_of_its_best_text_so_far(
+    cli: Any, trained: tuple[Path, Any], tmp_path: Path
+) -> None:
+    """As the whole run does, and says that it has no result."""
+    number = str(added(cli, trained[0]))
     path = tmp_path / "killed"
     shutil.copytree(trained[0], path)
     (path / "result.json").unlink()
+    result = cli("show", path, "--line", number)
+    assert result.exit_code == 0
+    assert result.stdout == cli("show", trained[0], "--line", number).stdout
+    assert f"note: {path} has no result, as the run was killed, so this is" in result.stderr
+    result = cli("show", path, "--line", "999")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: system has lines 1 to ")
+
+
+def test_a_run_that_was_killed_at_its_beginning_has_no_lines(
+    cli: Any, trained: tuple[Path, Any], tmp_path: Path
+) -> None:
+    """It says so, in a line."""
+    path = tmp_path / "killed"
+    shutil.copytree(trained[0], path)
+    (path / "result.json").unlink()
+    (path / "events.jsonl").write_text("")
     result = cli("show", path, "--line", "1")
     assert result.exit_code == 2
-    assert "only finished runs can explain a line" in " ".join(result.stderr.split())
+    assert "has no lines and no steps, as the run was killed before" in " ".join(result.stderr.split())
 
 
 def test_a_line_is_explained(cli: Any, trained: tuple[Path, Any]) -> None:

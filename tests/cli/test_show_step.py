@@ -53,13 +53,17 @@ def test_a_step_and_a_line_are_not_asked_for_together(cli: Any, shortened: Path)
     assert "give one of them" in result.stderr
 
 
-def test_a_killed_run_explains_no_step(cli: Any, shortened: Path, tmp_path: Path) -> None:
-    """It says why, with exit code 2."""
-    shutil.copytree(shortened, tmp_path / "killed")
-    (tmp_path / "killed" / "result.json").unlink()
-    result = cli("show", tmp_path / "killed", "--step", "1")
-    assert result.exit_code == 2
-    assert "only finished runs can explain a step" in " ".join(result.stderr.split())
+def test_a_killed_run_explains_what_it_did(cli: Any, shortened: Path, tmp_path: Path) -> None:
+    """As the whole run does, also as JSON, and says that it has no result."""
+    killed = tmp_path / "killed"
+    shutil.copytree(shortened, killed)
+    (killed / "result.json").unlink()
+    for how in ((), ("--json",)):
+        result = cli("show", killed, "--step", "1", *how)
+        assert result.exit_code == 0
+        assert result.stdout == cli("show", shortened, "--step", "1", *how).stdout
+        assert "has no result, as the run was killed" in result.stderr
+    assert "so there is no step 99" in cli("show", killed, "--step", "99").stderr
 
 
 def test_a_line_that_was_removed_is_traced(cli: Any, shortened: Path) -> None:

@@ -16,6 +16,7 @@ from textgrad_engine.cli.options import ByColumn, Json, RunPath
 from textgrad_engine.cli.output import FAILED, checking, colors, command, width, write, write_json
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.terminal import complain
+from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store.folds import is_folds, read_folds
 from textgrad_engine.store.reader import Run, read_run
@@ -113,11 +114,12 @@ def _what_says_it(
     run = read_run(path)
     if not explains:
         return functools.partial(_show_run, run, str(path), as_json=as_json)
+    ended = way_on.how_it_ended(run)
+    if run.result is None and not run.seed:
+        raise RunError(f"{path} has no lines and no steps, as the run {ended} before its texts were noted")
+    body, shown = _explained(run.result or so_far(run), line, step, parameter)
     if run.result is None:
-        what = "a line" if step is None else "a step"
-        ended = way_on.how_it_ended(run)
-        raise RunError(f"{path} has no result, as the run {ended}; only finished runs can explain {what}")
-    body, shown = _explained(run.result, line, step, parameter)
+        complain(f"note: {path} has no result, as the run {ended}, so this is what it did so far")
     return functools.partial(write_json, body) if as_json else functools.partial(write, shown)
 
 
