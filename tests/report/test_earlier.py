@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.report.earlier import earlier_as_json, earlier_of, measured
+from textgrad_engine.report.earlier import earlier_as_json, earlier_of, measured, worse_than_the_run
 from textgrad_engine.train import Evaluation, TrainResult, compare
 
 IDS = tuple(f"e{number}" for number in range(20))
@@ -176,6 +176,19 @@ def test_a_run_that_kept_its_seed_text_has_one_prompt(run_of: Any, result: Train
     run = run_of(replace(result, best=result.seed, best_test=LOW, seed_test=LOW), config={"config": {}})
     (found,) = earlier_of(run, about(split="test"), HIGH, OWN)
     assert found.prompt == "seed"
+
+
+def test_where_no_example_has_a_score_in_both_nothing_is_called_no_worse(run_of: Any, result: TrainResult) -> None:
+    """Not even by what the seed text scored; a run that kept its seed text has no other."""
+    now = scored(*[None] * 10, *[1.0] * 10)
+    before = scored(*[1.0] * 10)
+    run = run_of(replace(result, best_test=before, seed_test=HIGH), config={"config": {}})
+    said = worse_than_the_run(run, earlier_of(run, about(split="test"), now, OWN))
+    assert said.endswith("and of the best prompt in the run, so nothing shows that it is not worse")
+    assert worse_than_the_run(run, earlier_of(run, about(split="test"), HIGH, OWN)) == ""
+    run = run_of(replace(result, best=result.seed, best_test=before, seed_test=before), config={"config": {}})
+    assert "of the seed prompt in the run" in worse_than_the_run(run, earlier_of(run, about(split="test"), now, OWN))
+    assert worse_than_the_run(run, earlier_of(run, about(split="test"), HIGH, OWN)) == ""
 
 
 def test_texts_that_are_others_now_are_told(told: Any, result: TrainResult) -> None:

@@ -167,7 +167,8 @@ def _end(done: Done, task: Task, at_least: float | None, not_worse: bool) -> Non
     evaluation, ended = done.evaluation, done.ended
     if ended is None:
         low = "" if at_least is None or evaluation is None else short_of(evaluation, at_least)
-        worse = worse_than_the_run(done.earlier) if not_worse else ""
+        own = task.subject.run
+        worse = worse_than_the_run(own, done.earlier) if not_worse and own is not None else ""
         for said in filter(None, (low, worse)):
             complain(said)
         if low or worse:

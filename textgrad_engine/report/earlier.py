@@ -119,15 +119,19 @@ def by_the_run(
     return replace(found, clusters=(), contents={}) if found.ids == tuple(ids) else None  # `about` tells the contents
 
 
-def worse_than_the_run(found: Sequence[Earlier]) -> str:
+def worse_than_the_run(run: Run, found: Sequence[Earlier]) -> str:
     """How an evaluation is worse than what the run itself measured of its best prompt, in words; "" where it is not.
 
+    Where no example has a score in both, nobody can tell, which is said too: a check that saw nothing does not pass.
+
     Args:
+        run: whose prompt was evaluated, on examples that `incomparable` says nothing of.
         found: what the same examples gave before, by `earlier_of`.
     """
-    by_run = next((each for each in found if each.time is None), None)
+    best = "seed" if run.best == run.seed else "best"
+    by_run = next((each for each in found if each.time is None and each.prompt == best), None)
     if by_run is None or (comparison := by_run.comparison) is None:
-        return ""
+        return f"no example has a score here and of the {best} prompt in the run, so nothing shows that it is not worse"
     if comparison.verdict == "worse":
         difference = f"{score(comparison.difference, signed=True)} {interval(comparison.interval, signed=True)}"
         return f"worse than the {by_run.prompt} prompt in the run: {difference} on {plural(comparison.n, 'example')}"
