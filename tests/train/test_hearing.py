@@ -143,6 +143,24 @@ def test_a_judge_is_asked_all_the_same() -> None:
     assert set(asked) == {"forward", "judge", "optimizer"}
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        optim.OPRO,
+        optim.BootstrapDemos,
+        lambda params: optim.TGD(params, use_feedback=False),
+        lambda params: optim.ParetoSearch(params, proposer=optim.proposers.Demonstrations(2)),
+    ],
+    ids=["OPRO", "BootstrapDemos", "TGD without feedback", "ParetoSearch that shows examples"],
+)
+def test_that_no_critic_is_asked_is_refused_where_none_would_be(make: Callable[[Any], Optimizer]) -> None:
+    """It would change nothing, so whoever asks for it means another optimizer."""
+    program = nn.ChatCompletion("{q}", system=nn.Parameter("Answer."), model=FunctionModel(lambda request: "no"))
+    rows = [{"q": "one", "target": "no"}, {"q": "two", "target": "yes"}]
+    with pytest.raises(ValueError, match=r"Trainer\(critic=False\) means nothing to this \w+, which asks no critic"):
+        Trainer(critic=False, max_steps=1).fit(program, nn.ExactMatch(), make(program.parameters()), rows, rows)
+
+
 def test_cases_that_are_longer_than_the_optimizers_context_lose_no_step(caplog: pytest.LogCaptureFixture) -> None:
     """Each example has a page of 5,000 tokens: its middle is left out, which is said, and its ends are there."""
     rows = [

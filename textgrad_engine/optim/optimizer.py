@@ -210,6 +210,11 @@ class Optimizer:
         return True
 
     @property
+    def hears_critic(self) -> bool:
+        """Whether anybody reads what a critic says: where nobody does, none is asked."""
+        return self.reads_feedback
+
+    @property
     def reads_runs(self) -> bool:
         """Whether a step asks its objective for `runs`: what a program asks its models is noted for one that does."""
         return False

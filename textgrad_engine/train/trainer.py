@@ -212,7 +212,8 @@ class Trainer:
         Raises:
             DataError: a set is empty, an example lacks a field, has a list for a slot or shows the program its target,
                 one that the guards name is not there, or all of a set are one cluster; before anything is asked.
-            ValueError: the program has nothing to train, or the optimizer trains what is not the program's.
+            ValueError: the program has nothing to train, the optimizer trains what is not the program's, or asks no
+                critic, which `critic=False` would take from it.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
             RunError: the run folder is in use; or the run in it is another one, and cannot be resumed or played back.
@@ -275,6 +276,9 @@ class Trainer:
                 )
         if not any(variable.requires_grad for variable in given):
             raise ValueError("the optimizer has no parameter that requires grad, so there is nothing to train")
+        if not self.critic and not optimizer.hears_critic:
+            name = type(optimizer).__name__
+            raise ValueError(f"Trainer(critic=False) means nothing to this {name}, which asks no critic; take it out")
         if isinstance(loss, TextLoss):
             raise TypeError(
                 "the Trainer selects by a score, and a TextLoss gives words only. Score with nn.ExactMatch, nn.Metric "

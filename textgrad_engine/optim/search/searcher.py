@@ -109,11 +109,6 @@ class Searcher(Optimizer):
         self.at_the_top = ""
         self._objective: Objective | None = None
 
-    @property
-    def hears_critic(self) -> bool:
-        """Whether anybody reads what a critic says: of a search where nobody does, none is asked."""
-        return True
-
     @contextlib.contextmanager
     def hearing(self, batch_size: int) -> Iterator[None]:
         """Inside the block, backward passes go as this search wants them.
