@@ -56,14 +56,28 @@ def scored(text: str, score: float | None) -> Variable:
 
 
 def test_what_cannot_be_fitted_is_an_error_that_names_the_example() -> None:
-    """Half a prompt would be judged as if it were the whole; nothing is sent and nothing is left behind."""
+    """A template that is shown beside its message is needed whole; nothing is sent and nothing is left behind."""
     model = small(2000)
+    prompt = Variable("A rule that is long. " * 500 + "{q}", role="user prompt", requires_grad=True)
     with tg.use_models(forward=model), example("train/17"):
-        answer, system = chat(["Hello."], prompt="A rule that is long. " * 500)
-        with pytest.raises(ContextOverflow, match=r"feedback on train/17 is about 2,\d\d\d tokens long .* of 2,000"):
+        answer = nn.ChatCompletion(prompt)(q="Hello.")
+        with pytest.raises(ContextOverflow, match=r"feedback on train/17 is about 3,\d\d\d tokens long .* of 2,000"):
             answer.backward("too cold")
     assert users(model) == []
-    assert system.grad == []
+    assert prompt.grad == []
+
+
+def test_a_prompt_is_cut_only_where_nothing_else_is_long() -> None:
+    """Half of it would be judged as if it were the whole; but a run is not ended by it."""
+    model, prompt = small(2000), "A rule. " * 200
+    with tg.use_models(forward=model):
+        for page, whole in (("word " * 4000, True), ("Hello.", True), ("Hello.", False)):
+            text = prompt if whole else prompt * 5
+            answer, system = chat([page], prompt=text)
+            answer.backward("too cold")
+            assert (text in users(model)[-1]) is whole
+            assert ("more characters …]" in users(model)[-1]) is (page != "Hello." or not whole)
+            assert [item.data for item in system.grad] == ["system of case_1"]
 
 
 def test_old_messages_are_left_out_first_and_the_request_and_the_log_say_so(caplog: Any) -> None:
@@ -86,6 +100,50 @@ def test_old_messages_are_left_out_first_and_the_request_and_the_log_say_so(capl
         "feedback on train/3: 6 messages left out, for which the context of 'small' (2600 tokens) has no room"
     ]
     assert [item.data for item in system.grad] == ["system of case_1"]
+
+
+def test_a_page_that_is_longer_than_the_context_is_shown_without_its_middle(caplog: Any) -> None:
+    """One such example would end a run; its ends are shown, half of the context is filled, and all else is whole."""
+    model = small(2000)
+    told: list[LeftOut] = []
+    logged = caplog.at_level(logging.WARNING, logger="textgrad_engine")
+    page = "It begins. " + "word " * 4000 + "It ends."
+    with tg.use_models(forward=model), example("train/3"), on_left_out(told.append), logged:
+        answer, system = chat(["Hello.", "Good day.", page])
+        answer.backward("too cold")
+    (user,) = users(model)
+    _, (case,) = read_feedback_request(user)
+    assert [text for _, _, text in case.messages[:-1]] == ["Be kind."]
+    assert "Messages left out here, for want of room: 2." in user
+    (shown,) = [text for _, _, text in case.messages[-1:]]
+    begin, gap, end = shown.split("\n")
+    assert page.startswith(begin) and page.endswith(end) and len(begin) == len(end)  # noqa: PT018
+    assert gap == f"[… {len(page) - len(begin) - len(end):,} more characters …]"
+    assert (case.answer, case.feedback) == ("wrong", ["too cold"])
+    assert 800 < count(user) <= 1000
+    assert told == [LeftOut("feedback on train/3", "small", 2, 0, 1)]
+    assert "2 messages and 1 middle of a long text left out, for which the context of 'small'" in caplog.text
+    assert [item.data for item in system.grad] == ["system of case_1"]
+
+
+def test_what_was_said_at_length_loses_its_middle_and_the_tags_of_an_input_stay() -> None:
+    """A log of a thousand lines is what a metric may give, and the answer of a call before a page."""
+    model = small(2000)
+    page = Variable("It begins. " + "word " * 4000 + "It ends.", role="page", requires_grad=True)
+    with tg.use_models(forward=model):
+        answer = nn.ChatCompletion("{page} Sum it up.")(page=page)
+        answer.backward("line of a log\n" * 3000 + "the last line")
+    (user,) = users(model)
+    _, (case,) = read_feedback_request(user)
+    (_, _, shown) = case.messages[-1]
+    assert shown.count("more characters …]") == 1
+    assert user.index("<page-") < user.index("It begins.") < user.index("It ends.") < user.index("</page-")
+    assert "Sum it up." in shown
+    (said,) = case.feedback
+    assert said.startswith("line of a log\n")
+    assert said.count("more characters …]") == 1
+    assert said.endswith("the last line")
+    assert [item.data for item in page.grad] == ["page of case_1"]
 
 
 def test_of_much_feedback_the_worst_and_newest_is_shown() -> None:

@@ -11,6 +11,7 @@ import textgrad_engine as tg
 from textgrad_engine import Trainer, llm, nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.report.lineage import problems_of
 from textgrad_engine.testing import FunctionModel, SimulatedTask, simulated_task
 from textgrad_engine.train.estimate import estimate
 
@@ -159,6 +160,34 @@ def test_that_no_critic_is_asked_is_refused_where_none_would_be(make: Callable[[
     rows = [{"q": "one", "target": "no"}, {"q": "two", "target": "yes"}]
     with pytest.raises(ValueError, match=r"Trainer\(critic=False\) means nothing to this \w+, which asks no critic"):
         Trainer(critic=False, max_steps=1).fit(program, nn.ExactMatch(), make(program.parameters()), rows, rows)
+
+
+def test_a_page_that_is_longer_than_the_critics_context_ends_no_run() -> None:
+    """The critic is shown its ends, the step tells of it, and the others are as they were."""
+    rows = [{"page": f"Page {n}. " + "words " * (9000 if n % 4 == 0 else 9), "target": "B"} for n in range(16)]
+    asked: list[str] = []
+
+    def answer(request: llm.Request) -> Any:
+        if request.purpose == "forward":
+            return "B" if "say B" in request.messages[0].text else "A"
+        if request.purpose == "backward":
+            asked.append(request.messages[-1].text)
+            return {"case_1": {"system": "Always say B."}}
+        return {"edits": [{"op": "add", "line": 1, "text": "Always say B.", "reason": "r", "feedback": [1]}]}
+
+    program = nn.ChatCompletion("{page}", system=nn.Parameter("Answer.", role="system prompt"))
+    small = llm.resolve(FunctionModel(answer, name="small"), context=4096)
+    with tg.use_models(forward=FunctionModel(answer), backward=small):
+        result = Trainer(max_epochs=1, batch_size=8).fit(
+            program, nn.ExactMatch(), optim.TGD(program.parameters()), rows[:8], rows[8:]
+        )
+    assert result.best["system"] == "Answer.\nAlways say B."
+    (step,) = result.steps
+    assert problems_of(step) == (
+        "the critic's context had no room for 2 messages or pieces of feedback, named in the log",
+    )
+    assert sum("more characters …]" in text for text in asked) == 2
+    assert all(llm.tokens.count(text) < 2048 for text in asked)
 
 
 def test_cases_that_are_longer_than_the_optimizers_context_lose_no_step(caplog: pytest.LogCaptureFixture) -> None:

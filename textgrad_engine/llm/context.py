@@ -1,12 +1,13 @@
 """How much a model reads: the size of its context, and which whole items go into a request that has no room for all.
 
 NOTE [What is left out]
-    What belongs together stays whole: an item (a message, a piece of feedback) is shown or left out, never cut. Half of
-    a context is filled; the other half is for the answer, and for the error of the estimate that tokens are counted by
-    (a tokenizer, where there is one, would make requests differ from machine to machine). Items are taken in the order
-    of their worth, each that still fits: feedback on the worst score first, of equal scores the newest, then messages,
-    the newest first. Whatever was left out is said in the request and in the log. Where the size of a context is not
-    known, everything is sent.
+    What belongs together stays whole: an item (a message, a piece of feedback) is shown or left out. Half of a context
+    is filled; the other half is for the answer, and for the error of the estimate that tokens are counted by (a
+    tokenizer, where there is one, would make requests differ from machine to machine). Items are taken in the order of
+    their worth, each that still fits: feedback on the worst score first, of equal scores the newest, then messages, the
+    newest first. Only where what must be shown is longer than the context itself, long texts are shown without their
+    middle (`ops.shortening`): one page that is too long for a critic would end a run. Whatever was left out is said in
+    the request and in the log. Where the size of a context is not known, everything is sent.
 """
 
 from __future__ import annotations
@@ -220,12 +221,19 @@ class LeftOut:
         model: the name of the model.
         messages: how many messages were left out.
         feedback: how many pieces of feedback.
+        middles: how many messages, answers and pieces of feedback were shown without their middle.
     """
 
     what: str
     model: str
     messages: int
     feedback: int
+    middles: int = 0
+
+    @property
+    def items(self) -> int:
+        """How many things were not shown, or not whole."""
+        return self.messages + self.feedback + self.middles
 
 
 def note_left_out(left: LeftOut, room: Room) -> None:
@@ -235,13 +243,14 @@ def note_left_out(left: LeftOut, room: Room) -> None:
         for number, name, names in (
             (left.messages, "message", "messages"),
             (left.feedback, "piece of feedback", "pieces of feedback"),
+            (left.middles, "middle of a long text", "middles of long texts"),
         )
         if number
     ]
     _log.warning(
         "%s: %s left out, for which the context of %r (%d tokens) has no room",
         left.what,
-        " and ".join(parts),
+        " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))),
         left.model,
         room.context,
     )

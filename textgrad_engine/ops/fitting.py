@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from textgrad_engine.llm.context import LeftOut, Room, by_worth, fit, note_left_out
 from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.shortening import LEAST, largest, marked, without_middle
 
 _MARK = 40
 """Tokens of the sentences that say what was left out of a case."""
@@ -39,6 +40,8 @@ class View:
 def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room: Room, beside: int, what: str) -> str:
     """A request that shows some calls, with as much left out as it takes to fit.
 
+    Whole items go first. Where what is left is still longer than the context, the middle of long passages goes.
+
     Args:
         views: the calls.
         render: makes the request of them.
@@ -53,21 +56,58 @@ def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room:
     if len(text) + beside <= room.tokens:  # no text has more tokens than characters, as we estimate them
         return text
     over = count(text) + beside - room.tokens
-    if over > 0:
-        smaller = _without(views, over)
-        if smaller != list(views):
-            text = render(smaller)
-            messages, feedback = (
-                sum(after - before for before, after in zip(*numbers))
-                for numbers in (
-                    ([v.left_out_messages for v in views], [v.left_out_messages for v in smaller]),
-                    ([v.left_out_feedback for v in views], [v.left_out_feedback for v in smaller]),
-                )
-            )
-            note_left_out(LeftOut(what, room.model, messages, feedback), room)
-        if (size := count(text) + beside) > room.most:
+    if over <= 0:
+        return text
+    shown, middles = _without(views, over), 0
+    if shown != list(views):
+        text = render(shown)
+    if count(text) + beside > room.most:
+        whole = shown
+        for inputs in (False, True):  # an input that is a whole message is judged, so it is cut only where it must be
+            shown, text = _without_middles(whole, render, room.tokens - beside, inputs)
+            if (size := count(text) + beside) <= room.most:
+                break
+        else:
             raise room.overflow(what, size)
+        middles = sum(a != b for view, cut in zip(whole, shown) for a, b in zip(_passages(view), _passages(cut)))
+    if shown != list(views):
+        messages = sum(cut.left_out_messages - view.left_out_messages for view, cut in zip(views, shown))
+        feedback = sum(cut.left_out_feedback - view.left_out_feedback for view, cut in zip(views, shown))
+        note_left_out(LeftOut(what, room.model, messages, feedback, middles), room)
     return text
+
+
+def _without_middles(
+    views: list[View], render: Callable[[Sequence[View]], str], most: int, inputs: bool
+) -> tuple[list[View], str]:
+    """The views without the middle of long passages, and what is rendered of them, which has about so many tokens."""
+    made: dict[str, list[View]] = {}
+
+    def make(characters: int) -> str:
+        cut = [_cut(view, characters, inputs) for view in views]
+        made[text := render(cut)] = cut
+        return text
+
+    longest = max(len(passage) for view in views for passage in _passages(view))
+    text = largest(make, lambda text: count(text) <= most, LEAST, longest + 1)
+    return made[text], text
+
+
+def _cut(view: View, most: int, inputs: bool) -> View:
+    """A view without the middle of long passages, but for inputs that are whole messages, or of these too."""
+    return replace(
+        view,
+        texts=[
+            text if keys and not inputs and not marked(text) else without_middle(text, most)
+            for (_, keys), text in zip(view.heads, view.texts)
+        ],
+        answer=without_middle(view.answer, most),
+        feedback=[without_middle(piece, most) for piece in view.feedback],
+    )
+
+
+def _passages(view: View) -> list[str]:
+    return [*view.texts, view.answer, *view.feedback]
 
 
 def _without(views: Sequence[View], over: int) -> list[View]:

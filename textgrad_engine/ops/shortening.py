@@ -19,7 +19,7 @@ from textgrad_engine.llm.tokens import count
 CASES_AT_LEAST = 4
 """Cases that a budget has room for, however long they are: what to write shows in what several share."""
 
-_LEAST = 200
+LEAST = 200
 """Characters of a passage that are shown at least: its first and its last words."""
 
 _FEWEST = 2
@@ -63,14 +63,14 @@ def fitted_case(case: str, most: int) -> str:
 
     if fits(case):
         return case
-    if fits(without_middles(case, _LEAST)):
-        return _largest(lambda n: without_middles(case, n), fits, _LEAST, len(case))
-    if fits(without_middles(case, _LEAST, messages=_FEWEST)):
+    if fits(without_middles(case, LEAST)):
+        return largest(lambda n: without_middles(case, n), fits, LEAST, len(case))
+    if fits(without_middles(case, LEAST, messages=_FEWEST)):
         many = case.count("<message-")
-        return _largest(lambda n: without_middles(case, _LEAST, messages=n), fits, _FEWEST, many)
+        return largest(lambda n: without_middles(case, LEAST, messages=n), fits, _FEWEST, many)
     case = _without_calls(case)
-    deep = _DEEPEST if fits(without_middles(case, _LEAST, messages=_FEWEST)) else 0
-    return _largest(lambda n: without_middles(case, n, messages=_FEWEST, deep=deep), fits, _LEAST, len(case))
+    deep = _DEEPEST if fits(without_middles(case, LEAST, messages=_FEWEST)) else 0
+    return largest(lambda n: without_middles(case, n, messages=_FEWEST, deep=deep), fits, LEAST, len(case))
 
 
 def _without_calls(case: str) -> str:
@@ -106,8 +106,15 @@ def _said_in_the_end(text: str) -> tuple[list[str], int]:
     return list(said), calls
 
 
-def _largest(make: Callable[[int], str], fits: Callable[[str], bool], low: int, high: int) -> str:
-    """What is made with the largest number that fits, of which the lowest is taken to."""
+def largest(make: Callable[[int], str], fits: Callable[[str], bool], low: int, high: int) -> str:
+    """What is made with the largest number that fits, of which the lowest is taken to.
+
+    Args:
+        make: from a number; what it makes grows with that.
+        fits: whether there is room for what was made.
+        low: the lowest number, which is taken where nothing fits.
+        high: one that is too large.
+    """
     found = make(low)
     while high - low > 1:
         middle = (low + high) // 2
@@ -144,7 +151,7 @@ def without_middles(
         if deep and block.label == "feedback":
             text = _of_feedback(block.text, most, labels, messages, deep - 1)
         elif labels is None or block.label in labels:
-            text = _around_marks(block.text, most)
+            text = without_middle(block.text, most)
         else:
             text = block.text
         found.append(block.before + fence(text, block.label))
@@ -182,12 +189,23 @@ def _blocks(text: str) -> tuple[list[_Block], str]:
     return found, text[behind:]
 
 
-def _around_marks(text: str, most: int) -> str:
-    """A passage without its middle; tags in it (`fences.mark`) stay, and what they are around is cut by itself."""
+def without_middle(text: str, most: int) -> str:
+    """A passage without its middle; tags in it (`fences.mark`) stay, and what they are around is cut by itself.
+
+    Args:
+        text: the passage.
+        most: so many characters of it are shown, or a few more.
+
+    Example:
+        >>> print(without_middle("abcd" * 100, 8))
+        abcd
+        [… 392 more characters …]
+        abcd
+    """
     if len(text) <= most + _NOT_WORTH_IT:
         return text
     pieces, behind = [], 0
-    for start, end in _marked(text):
+    for start, end in marked(text):
         pieces += [text[behind:start], text[start:end]]
         behind = end
     pieces.append(text[behind:])
@@ -202,8 +220,12 @@ def _around_marks(text: str, most: int) -> str:
     return "".join(found)
 
 
-def _marked(text: str) -> list[tuple[int, int]]:
-    """Where pairs of tags stand in a message, from the beginning of the first to the end of the second."""
+def marked(text: str) -> list[tuple[int, int]]:
+    """Where pairs of tags (`fences.mark`) stand in a message, from the beginning of the first to the end of the second.
+
+    Args:
+        text: the message.
+    """
     tags = list(_TAG.finditer(text))
     ends: dict[str, list[int]] = defaultdict(list)
     for tag in tags:

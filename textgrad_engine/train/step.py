@@ -116,7 +116,7 @@ class StepRun(Run):
             kept=kept,
             best_val=val_mean if kept and val_mean is not None else self.best_val.mean,
             problems=tuple(problems),
-            left_out=sum(each.messages + each.feedback for each in left_out),
+            left_out=sum(each.items for each in left_out),
             why=why,
             race=None if found is None else found.race,
         )
