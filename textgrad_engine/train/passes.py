@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from textgrad_engine.autograd import Node, Variable, backward
 from textgrad_engine.autograd.forgiving import forgiving
-from textgrad_engine.errors import UNANSWERED, ConnectionFailed, DeadlineExceeded, RateLimited, ServerFailed
+from textgrad_engine.errors import (
+    UNANSWERED,
+    ConnectionFailed,
+    ContextOverflow,
+    DeadlineExceeded,
+    RateLimited,
+    ServerFailed,
+)
 
 
 def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = None) -> list[str]:
@@ -27,11 +34,20 @@ def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = N
     with forgiving(_is_lost) as lost:
         backward(roots, inputs=inputs)
     return [
-        f"no feedback from {node.name()}: {type(error).__name__}: {error}"
+        f"no feedback from {node.name()}: {type(error).__name__}: {error}{_repair(error)}"
         for node, error in lost
         if node.call is None
         or not node.call.failed  # of an example whose own answer was lost there is no score, either
     ]
+
+
+def _repair(error: BaseException) -> str:
+    """What helps against requests that are too long for a critic."""
+    if not isinstance(error, ContextOverflow):
+        return ""
+    return (
+        "; state its context (context under [models], llm.resolve(..., context=N)), and its requests are fitted to it"
+    )
 
 
 def none_reached(examples: int, failures: Sequence[Exception]) -> list[str]:
