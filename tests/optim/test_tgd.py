@@ -233,7 +233,7 @@ def test_a_request_that_the_model_cannot_read_is_not_sent() -> None:
     model = ScriptedModel([])
     model.context = 2048
     with pytest.raises(ContextOverflow, match=r"request to the optimizer is about .* context of 2,048"):
-        TGD([prompt("Sort.", "word " * 4000)], model=model).step()
+        TGD([prompt("Sort. " * 2000, "Be kind.")], model=model, max_tokens=9000).step()
     assert model.requests == []
 
 

@@ -73,6 +73,18 @@ def fitted_case(case: str, most: int) -> str:
     return largest(lambda n: without_middles(case, n, messages=_FEWEST, deep=deep), fits, LEAST, len(case))
 
 
+def fitted_text(text: str, most: int) -> str:
+    """A text in at most so many tokens, as far as that goes: it is shown without its middle.
+
+    Args:
+        text: what is no case.
+        most: the tokens, as `llm.tokens.count` estimates them.
+    """
+    if count(text) <= most:
+        return text
+    return largest(lambda n: without_middle(text, n), lambda shown: count(shown) <= most, LEAST, len(text))
+
+
 def _without_calls(case: str) -> str:
     """A case with what was said in the end in the place of the cases of later calls, as of a long conversation."""
     blocks, rest = _blocks(case)

@@ -85,8 +85,8 @@ async def shown(
         )
     if cut := len({*fitting.items} - {*found.items}):
         _log.warning(
-            "feedback on the %s: of %d cases the middle of long messages was left out, as an optimizer's request "
-            "(%d tokens) has no room",
+            "feedback on the %s: the middle of long messages was left out (items: %d), for which an optimizer's "
+            "request (%d tokens) has no room",
             context.role or "prompt",
             cut,
             most,

@@ -119,6 +119,29 @@ def test_what_a_critic_says_is_shown_whole_or_not_at_all() -> None:
     assert cap(2000).apply(Gathered((long, item("short")))) == Gathered((item("short"),), (), 1)
 
 
+def test_where_nothing_fits_the_first_thought_is_shown_without_its_middle() -> None:
+    """A step without any feedback would be lost; within the budget, so that the request is not refused."""
+    long = item("Begin. " + "a long thought " * 5000 + "End.")
+    found = cap(2000).apply(Gathered((long, replace(long, times=1))))
+    (kept,) = found.items
+    assert found.left_out == 1
+    assert 1900 < tokens.count(kept.text) <= 2000
+    begin, _, end = kept.text.partition("more characters …]")
+    assert begin.startswith("Begin. a long")
+    assert end.endswith("thought End.")
+
+
+def test_of_long_logs_the_ends_are_shown_beside_each_other() -> None:
+    """What tests printed of a program that is trained itself: the last line says what is wrong."""
+    logs = [replace(item(f"log {n}\n" + "a frame\n" * 9000 + f"{n} failed"), direct=True) for n in range(3)]
+    found = cap(2000).apply(Gathered((*logs, item("short"))))
+    assert found.left_out == 0
+    assert [each.text.split("\n")[0] for each in found.items] == ["log 0", "log 1", "log 2", "short"]
+    assert [each.text.split("\n")[-1] for each in found.items] == ["0 failed", "1 failed", "2 failed", "short"]
+    assert sum(tokens.count(each.text) for each in found.items) <= 2000
+    assert cap(100_000).apply(Gathered((logs[0],))).items == (logs[0],)
+
+
 @given(st.text(alphabet="<>/mesag-0123abcdf\n", max_size=3000), st.integers(20, 400))
 def test_no_document_breaks_out_of_a_case(document: str, budget: int) -> None:
     """It may hold marks as those around it, and long lines of them: what stands outside of it stays as it was."""
