@@ -235,8 +235,8 @@ class Resumption:
         return RunError(
             "validating the seed texts asks for something else than was recorded, so what was paid for would be "
             f"paid for again: {self.problem}\nPut back what was changed since: the models, the program, the "
-            "metric, the prompts, or the version of textgrad_engine; what the program looks up by itself, outside of tools=, has "
-            "to give what it gave"
+            "metric, the prompts, or the version of textgrad_engine; what the program looks up by itself, outside of "
+            "tools=, has to give what it gave"
         )
 
     async def _wait_for(self, others: tuple[str, str]) -> None:
