@@ -56,3 +56,50 @@ def test_a_run_keeps_its_guards(cli: Any, small: Any, tmp_path: Path) -> None:
     after = dict(zip(best["ids"], best["scores"]))
     assert right
     assert all(after[name] == 1.0 for name in right)
+
+
+SHORT = "def short(answer):\n    return 1.0 if len(answer) < 12 else 0.0\n"
+
+
+def with_metrics(small: Any, *lines: str) -> Path:
+    """A small config whose score is made of the right queue, and of short answers with these lines."""
+    second = '[[metric]]\nfunction = "short:short"\npurpose = "is short"\n' + "".join(f"{line}\n" for line in lines)
+    folder: Path = small(('[metric]\nname = "exact_match"\n', f"[[metric]]\nweight = 4\n\n{second}"))
+    (folder / "short.py").write_text(SHORT, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("floor", "message"),
+    [
+        ("2", "[[metric]] floor: the floor of the metric 'short:short' is 2, and scores run from 0 to 1"),
+        ("nan", "[[metric]] floor = nan: should be a finite number"),
+        ('"high"', "[[metric]] floor = 'high': should be a valid number"),
+    ],
+)
+def test_a_floor_of_a_metric_that_cannot_be_names_its_line(cli: Any, small: Any, floor: str, message: str) -> None:
+    """Before anything is paid for, with exit code 2."""
+    folder = with_metrics(small, f"floor = {floor}")
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    result = cli("train", folder)
+    assert result.exit_code == 2
+    assert f"config.toml:{config[: config.index('floor = ')].count(chr(10)) + 1}: " in result.stderr
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_floor_of_the_only_metric_is_refused(cli: Any, small: Any) -> None:
+    """No change is kept that scores less."""
+    result = cli("train", small(('name = "exact_match"\n', 'name = "exact_match"\nfloor = 0.5\n')))
+    assert result.exit_code == 2
+    assert "[metric] floor is for one of several metrics" in " ".join(result.stderr.split())
+
+
+def test_a_run_says_whether_a_metric_stays_above_its_floor(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Also one of folds, as every metric scores each validation set."""
+    folder = with_metrics(small, "floor = 0.75")
+    result = cli("train", folder, "--run-dir", tmp_path / "run")
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "he floor of 0.75 under the metric 'short:short' is reached: 1.000 -> 1.000" in said
+    assert cli("estimate", folder).exit_code == 0
+    assert cli("train", folder, "--folds", "2", "--run-dir", tmp_path / "folds", "--quiet").exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
 from textgrad_engine.train.estimate import estimate
+from textgrad_engine.train.guards import guarded_by
 
 from .shouting import improving
 
@@ -45,11 +47,21 @@ OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
 }
 
 
-def fit(make: Callable[[Any], Optimizer], guards: Guards | None) -> TrainResult:
+def quietness(answer: str) -> float:
+    return 1.0 if answer == answer.lower() else -1.0
+
+
+def both() -> nn.Weighted:
+    """Right answers count for more than quiet ones, and none but `KEPT` is both."""
+    quiet = nn.Metric(quietness, "is quiet", scale=(-1, 1))
+    return nn.Weighted({"right": nn.ExactMatch(), "quiet": quiet}, {"right": 4, "quiet": 1})
+
+
+def fit(make: Callable[[Any], Optimizer], guards: Guards | None, loss: Any = None) -> TrainResult:
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     with use_models(forward=FunctionModel(answer)):
         return Trainer(batch_size=6, max_steps=4, guards=guards).fit(
-            program, nn.ExactMatch(), make(program.parameters()), rows(*WORDS[:12]), rows(*WORDS[12:])
+            program, loss or nn.ExactMatch(), make(program.parameters()), rows(*WORDS[:12]), rows(*WORDS[12:])
         )
 
 
@@ -73,6 +85,7 @@ def test_guards_that_guard_nothing() -> None:
         ({"floors": {(1, 2): 0.5}}, r"names a slice by field and value, .*; got \(1, 2\): 0.5"),
         ({"floors": [0.5]}, r"floors maps slices to floors, such as .*; got list \[0.5\]"),
         ({"never_break": 3}, r"never_break is a sequence of ids, got int; write \[3\]"),
+        ({"metrics": ["safe"]}, r"metrics maps names to floors, such as \{'safe': 0.9\}; got \['safe'\]"),
     ],
 )
 def test_guards_of_a_wrong_shape_say_which_is_right(settings: Any, message: str) -> None:
@@ -89,7 +102,7 @@ def test_a_floor_that_no_score_can_have_is_refused(floor: float) -> None:
         DataError, match=rf"the floor of kind = 'loud' is {floor}, and scores run from 0 to 1; .*betwee"
     ):
         guards.on(rows("w1"), scale=(0.0, 1.0))
-    assert guards.on(rows("w1"), scale=(-1.0, 5.0)).slices == guards.on(rows("w1")).slices
+    assert [each.least for each in guards.on(rows("w1"), scale=(-1.0, 5.0)).floors] == [floor]
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     trainer, words = Trainer(guards=guards), rows(*WORDS)
     with pytest.raises(DataError, match="scores run from 0 to 1"), use_models(forward=FunctionModel(answer)):
@@ -108,6 +121,7 @@ def test_a_floor_that_no_score_can_have_is_refused(floor: float) -> None:
         (Guards(("w1",)), "never_break names 'w1', and no validation example has that id"),
         (Guards(floors={("kind", "lout"): 0.5}), "kind is 'loud', 'quiet'"),
         (Guards(floors={("knd", "loud"): 0.5}), "did you mean 'kind'"),
+        (Guards(metrics={"quiet": 0.5}), "metrics names 'quiet', and the score is made by one metric"),
     ],
 )
 def test_what_is_guarded_must_be_there(guards: Guards, message: str) -> None:
@@ -138,6 +152,50 @@ def test_a_floor_under_a_slice(name: str) -> None:
     assert result.best == result.seed
     assert any("kind = 'quiet' (1 example) has a floor of 0.8: 1.000 -> 0.000" in step.why for step in result.steps)
     assert "Shout" in fit(OPTIMIZERS[name], Guards(floors={("kind", "loud"): 1.0})).best["system"]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_floor_under_one_of_several_metrics(name: str) -> None:
+    """What gains on the whole is refused where one of them falls below it; below it before, it may stay there."""
+    assert "Shout" in fit(OPTIMIZERS[name], None, both()).best["system"]
+    result = fit(OPTIMIZERS[name], Guards(metrics={"quiet": 0.9}), both())
+    assert result.best == result.seed
+    assert any("the metric 'quiet' has a floor of 0.9: 1.000 -> -1.000" in step.why for step in result.steps)
+    assert result.terms == ("the floor of 0.9 under the metric 'quiet' is reached: 1.000 -> 1.000",)
+    rising = fit(OPTIMIZERS[name], Guards(metrics={"right": 1.0}), both())
+    assert "Shout" in rising.best["system"]
+    assert rising.terms == ("the floor of 1 under the metric 'right' is not reached: 0.083 -> 0.917",)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ({"quite": 0.5}, "the score is made of no such metric; did you mean 'quiet'?"),
+        ({"long": 0.5}, "the score is made of no such metric; they are right, quiet"),
+        ({"quiet": 2}, "the floor of the metric 'quiet' is 2, and scores run from -1 to 1"),
+        ({"right": -0.5}, "the floor of the metric 'right' is -0.5, and scores run from 0 to 1"),
+    ],
+)
+def test_a_floor_under_a_metric_is_on_its_own_scale(metrics: dict[str, float], message: str) -> None:
+    """What there is not, and what no mean can be, is told before anything is asked."""
+    with pytest.raises(DataError, match=re.escape(message)):
+        fit(optim.TGD, Guards(metrics=metrics), both())
+    with pytest.raises(ValueError, match="the floor of the metric 'quiet' must be a number, got nan"):
+        Guards(metrics={"quiet": float("nan")})
+
+
+def test_what_a_metric_could_not_score_counts_as_its_worst() -> None:
+    """On its own scale, and the examples that fell in it are those that edits are tried on."""
+    guarded = guarded_by(Guards(metrics={"quiet": 0.5}), rows(*WORDS[:4]), both())
+    assert guarded is not None
+    assert guarded.positions == (0, 1, 2, 3)
+    ones: dict[int, float | None] = dict.fromkeys(range(4), 1.0)
+    lost = ones | {2: None}
+    told = "the metric 'quiet' has a floor of 0.5: "
+    assert guarded.broken(ones, lost, [(ones, lost), (ones, lost)]) == ""
+    fell = lost | {1: 0.5}
+    assert guarded.broken(ones, ones, [(ones, ones), (ones, fell)]) == f"{told}1.000 -> 0.375, as 1 could not be run"
+    assert guarded.culprits(ones, ones, [(ones, ones), (ones, fell)]) == (1, 2)
 
 
 def test_the_result_says_how_the_best_texts_stand_to_the_guards() -> None:

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.contracts import check_shared, make_contracts
 from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import Metric as ConfigMetric
@@ -30,13 +31,13 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.llm.roles import use_models
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Parameter, Weighted
-from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.toml import toml_key
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.events import Callback
 from textgrad_engine.train.fields import refuse_unnamed
+from textgrad_engine.train.guards import guarded_by
 
 
 def make_program(config: Config) -> Module:
@@ -121,12 +122,26 @@ def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | No
     floors = {(column, value): floor for column, own in wanted.floors.items() for value, floor in own.items()}
     for (column, value), floor in floors.items():
         _check_guards(config, Guards(floors={(column, value): floor}), val, "floors", column, value)
-    return Guards(tuple(wanted.never_break), floors) if wanted.never_break or floors else None
+    metrics = _metric_floors(config, val)
+    return Guards(tuple(wanted.never_break), floors, metrics) if wanted.never_break or floors or metrics else None
+
+
+def _metric_floors(config: Config, val: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The floors of [[metric]] tables, by the metrics' names."""
+    loss, floors = make_metric(config), dict[str, float]()
+    for (where, metric), name in zip(config.metrics(), loss.weights if isinstance(loss, Weighted) else ()):
+        if metric.floor is not None:
+            floors[name] = metric.floor
+            try:
+                guarded_by(Guards(metrics={name: metric.floor}), val, loss)
+            except DataError as error:
+                config.fail(f"{table_of(where)} floor: {error}", *where, "floor")
+    return floors
 
 
 def _check_guards(config: Config, guards: Guards, val: Sequence[Mapping[str, Any]], *keys: str | int) -> None:
     try:
-        guards.on(val, scores_between(make_metric(config)))
+        guarded_by(guards, val, make_metric(config))
     except DataError as error:
         config.fail(f"[guards] {error}", "guards", *keys)
 

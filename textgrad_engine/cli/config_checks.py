@@ -104,7 +104,7 @@ _OF_KIND = {
     "function": ("purpose", "scale"),
     "exact_match": (),
 }
-"""The keys that mean something to a metric of a kind; all kinds have `field`, `default` and `weight`."""
+"""The keys that mean something to a metric of a kind; all kinds have `field`, `default`, `weight` and `floor`."""
 
 
 def _check_metric(config: Config) -> None:
@@ -131,6 +131,13 @@ def _check_metric(config: Config) -> None:
             )
         if metric.weight is not None and len(found) == 1:
             config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
+        if metric.floor is not None and len(found) == 1:
+            config.fail(
+                f"{table} floor is for one of several metrics, as no change is kept by which the score of one falls; "
+                "take it out, or write several [[metric]]; floors under slices of the examples are in [guards]",
+                *where,
+                "floor",
+            )
         if metric.target is not None and len(found) == 1:
             config.fail(
                 f"{table} target is for one of several metrics; write [data] target = {toml_value(metric.target)} "

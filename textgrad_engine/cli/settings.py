@@ -103,8 +103,9 @@ class Metric(Section):
     """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
 
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
-    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`, and
-    a `target`, the column of its own right answer. A judge is shown ``images`` of an example's images at most.
+    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`, a
+    `floor` under its mean, and a `target`, the column of its own right answer. A judge is shown ``images`` of an
+    example's images at most.
     """
 
     name: Literal["exact_match", "judge"] | None = None
@@ -116,6 +117,7 @@ class Metric(Section):
     default: Annotated[Any, AfterValidator(_text_or_number)] = None
     target: _Column | None = None
     weight: float | None = Field(default=None, gt=0)
+    floor: float | None = Field(default=None, allow_inf_nan=False)
     images: int | None = Field(default=None, ge=0)
 
     @property

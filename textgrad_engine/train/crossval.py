@@ -102,9 +102,10 @@ def cross_validate(
     every = check_examples(examples, "examples", "cross_validate")
     check(cross_validate, locals())
     trainer = Trainer() if trainer is None else trainer
-    if trainer.guards is not None:
+    if trainer.guards is not None and (trainer.guards.never_break or trainer.guards.floors):
         raise ValueError(
-            "the trainer has guards, which are about validation examples, and every fold has others; leave them out"
+            "the trainer has guards, which are about validation examples, and every fold has others; leave them out, "
+            "but for floors under metrics"
         )
     if any(hasattr(each, "earlier") for each in trainer.callbacks):
         raise ValueError(

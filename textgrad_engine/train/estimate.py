@@ -23,7 +23,6 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
-from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.choose import GLANCE as CHOSEN_ON
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
@@ -49,6 +48,7 @@ from textgrad_engine.train.estimated import (
     unit_of,
 )
 from textgrad_engine.train.fields import target_fields
+from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.trainer import Trainer, check_parts, sets_of
@@ -112,12 +112,11 @@ def estimate(
     check_parts(program, loss, optimizer, call="estimate")
     loader, val, test = sets_of(trainer, train, val, test, call="estimate")
     check(estimate, locals())
-    if trainer.guards is not None:
-        trainer.guards.on(val, scores_between(loss))
+    guarded = guarded_by(trainer.guards, val, loss)
     rows = loader.dataset
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
-    plan = _Plan.of(trainer, optimizer, loader, val, test)
+    plan = _Plan.of(trainer, optimizer, loader, val, test, 0 if guarded is None else len(guarded.positions))
     sample = min(SAMPLE, len(rows))
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, nobody)
@@ -207,6 +206,7 @@ class _Plan:
         loader: DataLoader[Any],
         val: Sequence[Any],
         test: Sequence[Any] | None,
+        guarded: int,
     ) -> _Plan:
         batch, an_epoch = min(loader.batch_size, loader.examples), len(loader)
         most = trainer.max_epochs * an_epoch
@@ -226,7 +226,6 @@ class _Plan:
         if edits > 1:  # a step is looked at, and run without each of its edits, before its race and after a lost one
             looked, changed = min(2 * GLANCE, len(val)), min(2 * MOST_LOOKED, len(val))
             trimmed = looked + edits * (looked + changed) + len(val)
-            guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
             if guarded:  # of a step that is refused the edits are run by themselves, and what is left is raced
                 trimmed += 2 * edits * guarded + len(val) + trimmed
             validated += most * trimmed

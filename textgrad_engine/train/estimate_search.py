@@ -36,6 +36,7 @@ from textgrad_engine.train.estimated import (
     unit_of,
 )
 from textgrad_engine.train.fields import target_fields
+from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.hearing import hearing
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.trainer import Trainer
@@ -65,8 +66,9 @@ def estimate_search(
         TypeError: the search does not say how much it will do, or says it in another form (`errors.ReturnError`).
     """
     variables = optimizer.variables()
-    guarded = 0 if trainer.guards is None else len(trainer.guards.on(val).positions)
-    sizes = Sizes(len(train), len(val), guarded, len(variables), trainer.max_steps, trainer.patience)
+    guarded = guarded_by(trainer.guards, val, loss)
+    guards = 0 if guarded is None else len(guarded.positions)
+    sizes = Sizes(len(train), len(val), guards, len(variables), trainer.max_steps, trainer.patience)
     volume = optimizer.volume(sizes)
     if not isinstance(volume, Volume):
         raise ReturnError(f"{type(optimizer).__name__}.volume() gave {volume!r:.80}; give an optim.Volume")

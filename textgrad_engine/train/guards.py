@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from textgrad_engine.data import examples_of, ids_of
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_number
+from textgrad_engine.nn.scores import scores_between
+from textgrad_engine.train.metric_scores import MetricScores
+from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.scores import ALIKE, apart
+
+Scores: TypeAlias = Mapping[int, float | None]
+"""Scores by the positions of the examples; None where no answer was to be had."""
 
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
@@ -21,22 +27,26 @@ _MOST_TOLD = 3
 
 @dataclass(frozen=True)
 class Guards:
-    """Validation examples that must never break, and floors under the scores of slices of the validation set.
+    """Validation examples that must never break, and floors under the scores of slices of the set and under metrics.
 
     A new text that won its race is kept only when no example of `never_break` scores less than it does with the texts
-    of now, and the mean score of each slice is at least its floor. A slice that is below its floor already must not get
-    worse. What could not be run with the new text counts as broken: an example of `never_break` in any case, and one of
-    a slice, where the texts of now had an answer, as the worst score that there can be (where nobody knows that, 0, or
-    the lowest of the slice). One run of an example decides: where scores vary
-    from time to time, a guard refuses now and then what is no worse.
+    of now, and the mean score of each slice, and of each metric, is at least its floor. One that is below its floor
+    already must not get worse. What could not be run with the new text counts as broken: an example of `never_break` in
+    any case, and any other, where the texts of now had an answer, as the worst score that there can be (where nobody
+    knows that, 0, or the lowest of the slice). One run of an example decides: where scores vary from time to time, a
+    guard refuses now and then what is no worse. Floors under metrics have each text that won run on all validation
+    examples.
 
     Attributes:
         never_break: ids of validation examples.
         floors: for slices, each a field and its value, the least mean score.
+        metrics: for metrics that the score is made of (`nn.Weighted`), by name, the least mean that they give the whole
+            validation set, each on its own scale: a brief answer is no gain where it is less safe.
 
     Raises:
         ValueError: there is nothing to guard, or a floor is no number.
-        TypeError: `never_break` is no sequence of ids or `floors` no mapping, or a slice is no field with its value.
+        TypeError: `never_break` is no sequence of ids, `floors` or `metrics` no mapping, or a slice is no field with a
+            value.
 
     Example:
         >>> guards = Guards(never_break=("a",), floors={("queue", "billing"): 0.5})
@@ -52,10 +62,16 @@ class Guards:
 
     never_break: tuple[str, ...] = ()
     floors: Mapping[tuple[str, Any], float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     if TYPE_CHECKING:  # any sequence of ids is one
 
-        def __init__(self, never_break: Iterable[str] = ..., floors: Mapping[tuple[str, Any], float] = ...) -> None: ...
+        def __init__(
+            self,
+            never_break: Iterable[str] = ...,
+            floors: Mapping[tuple[str, Any], float] = ...,
+            metrics: Mapping[str, float] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         given: object = self.never_break  # a text is a sequence of texts, too
@@ -72,18 +88,33 @@ class Guards:
                 raise TypeError(f"floors names a slice by field and value, {_EXAMPLE}; got {part!r:.80}: {floor!r:.80}")
             if not is_number(floor) or not math.isfinite(floor):
                 raise ValueError(f"the floor of {part[0]} = {part[1]!r} must be a number, got {floor!r}")
-        if not self.never_break and not self.floors:
-            raise ValueError("guards guard nothing: give never_break=(ids...) or floors={(field, value): score}")
+        metrics: object = self.metrics
+        if not isinstance(metrics, Mapping):
+            raise TypeError(f"metrics maps names to floors, such as {{'safe': 0.9}}; got {metrics!r:.80}")
+        for name, floor in metrics.items():
+            if not is_number(floor) or not math.isfinite(floor):
+                raise ValueError(f"the floor of the metric {name!r} must be a number, got {floor!r}")
+        if not self.never_break and not self.floors and not self.metrics:
+            raise ValueError(
+                "guards guard nothing: give never_break=(ids...), floors={(field, value): score} or "
+                "metrics={name: score}"
+            )
 
-    def on(self, rows: Sequence[Mapping[str, Any]], scale: tuple[float, float] | None = None) -> Guarded:
+    def on(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        scale: tuple[float, float] | None = None,
+        parts: Sequence[MetricScores] = (),
+    ) -> Guarded:
         """The guards by the positions of the examples.
 
         Args:
             rows: the validation examples.
             scale: the lowest and the highest score that there can be; None where nobody knows.
+            parts: the metrics that the score is made of; none where it is that of one.
 
         Raises:
-            DataError: there is no such example or slice, or a floor is not among the scores that there can be.
+            DataError: there is no such example, slice or metric, or a floor is not among the scores that there can be.
 
         Example:
             >>> Guards(floors={("queue", "billing"): 5}).on([{"id": "a", "queue": "billing"}], scale=(0, 1))
@@ -98,21 +129,92 @@ class Guards:
                     f"never_break names {name!r}, and no validation example has that id"
                     + (suggest(name, names) or f"; they are {names[0]} to {names[-1]}")
                 )
-        slices = []
-        for (column, value), floor in self.floors.items():
+        worst = None if scale is None else scale[0]
+        floors = []
+        for (column, value), least in self.floors.items():
             found = tuple(
                 n for n, row in enumerate(examples_of(rows)) if column in row and str(row[column]) == str(value)
             )
             if not found:
                 raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}")
-            if scale is not None and not scale[0] <= floor <= scale[1]:
-                raise DataError(
-                    f"the floor of {column} = {value!r} is {floor:g}, and scores run from {scale[0]:g} to {scale[1]:g};"
-                    " a floor is a mean score, so give one between these"
-                )
-            slices.append((column, value, float(floor), found))
-        worst = None if scale is None else scale[0]
-        return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(slices), worst)
+            _check_least(f"{column} = {value!r}", least, scale)
+            of = f"{column} = {value!r} ({len(found)} example{'' if len(found) == 1 else 's'})"
+            floors.append(Floor(of, float(least), found, worst))
+        every = tuple(range(len(names)))
+        known = [part.name for part in parts]
+        for name, least in self.metrics.items():
+            if name not in known:
+                raise DataError(f"metrics names {name!r}, " + _no_metric(name, known))
+            at = known.index(name)
+            _check_least(f"the metric {name!r}", least, parts[at].scale)
+            floors.append(Floor(f"the metric {name!r}", float(least), every, parts[at].scale[0], at))
+        return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(floors))
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A floor under the mean score of some validation examples.
+
+    Attributes:
+        of: what it is under, in words.
+        least: the floor.
+        positions: of the examples.
+        worst: the worst score that there can be; None where nobody knows.
+        metric: which of the metrics that a score is made of gives these scores; None where it is the score itself.
+    """
+
+    of: str
+    least: float
+    positions: tuple[int, ...]
+    worst: float | None = None
+    metric: int | None = None
+
+    def broken(self, before: Scores, after: Scores) -> str:
+        """How it is broken, in words; "" where it is not.
+
+        Args:
+            before: the scores with the texts of now.
+            after: those with the new texts.
+        """
+        pairs = [(before[n], after[n]) for n in self.positions]
+        told = f"{self.of} has a floor of {self.least:g}"
+        if all(new is None for _, new in pairs):
+            return f"{told}: none could be run"
+        lost = sum(new is None for old, new in pairs if old is not None)
+        worst = self._worst(pairs)
+        counted = [(old, worst if new is None else new) for old, new in pairs if (old, new) != (None, None)]
+        mean = sum(new for _, new in counted) / len(counted)
+        both = [(old, new) for old, new in counted if old is not None]
+        fell = not both or sum(new - old for old, new in both) < -ALIKE
+        if mean >= self.least - ALIKE or not fell:
+            return ""
+        was = f"{sum(old for old, _ in both) / len(both):.3f} -> " if both else ""
+        why = f", as {lost} could not be run" if lost else ""
+        return f"{told}: {was}{apart(mean, self.least)[0]}{why}"
+
+    def standing(self, seed: Scores, best: Scores) -> str:
+        """Whether the best texts reach it, in a sentence.
+
+        Args:
+            seed: the scores of the seed texts.
+            best: those of the best texts.
+        """
+        means = []
+        for scores in (seed, best):
+            known = [score for n in self.positions if (score := scores[n]) is not None]
+            means.append(sum(known) / len(known) if known else None)
+        reached = means[1] is not None and means[1] >= self.least - ALIKE
+        was, now = ("not measured" if mean is None else apart(mean, self.least)[0] for mean in means)
+        stands = "is reached" if reached else "is not reached"
+        lost = sum(best[n] is None for n in self.positions)
+        but = f", without {lost} that could not be run" if lost and means[1] is not None else ""
+        return f"the floor of {self.least:g} under {self.of} {stands}: {was} -> {now}{but}"
+
+    def _worst(self, pairs: Sequence[tuple[float | None, float | None]]) -> float:
+        """What an example counts for that could not be run."""
+        if self.worst is not None:
+            return self.worst
+        return min([0.0, *(score for pair in pairs for score in pair if score is not None)])
 
 
 @dataclass(frozen=True)
@@ -122,45 +224,49 @@ class Guarded:
     Attributes:
         names: the ids of its examples.
         never_break: the examples that must not get worse, by position.
-        slices: field, value, floor, and the positions of the examples.
-        worst: the worst score that there can be; None where nobody knows.
+        floors: the floors.
     """
 
     names: tuple[str, ...]
     never_break: tuple[int, ...]
-    slices: tuple[tuple[str, Any, float, tuple[int, ...]], ...]
-    worst: float | None = None
+    floors: tuple[Floor, ...]
 
     @property
     def positions(self) -> tuple[int, ...]:
         """The examples that must be run, each once."""
-        found = [*self.never_break, *(position for _, _, _, own in self.slices for position in own)]
+        found = [*self.never_break, *(position for floor in self.floors for position in floor.positions)]
         return tuple(dict.fromkeys(found))
 
-    def culprits(self, before: Mapping[int, float | None], after: Mapping[int, float | None]) -> tuple[int, ...]:
-        """The positions of the examples that `broken` speaks of: those that must not get worse, or of a slice, and did.
+    def culprits(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> tuple[int, ...]:
+        """The positions of the examples that `broken` speaks of: those that must not get worse, or of a floor, and did.
 
         Args:
             before: as for `broken`.
             after: likewise.
+            metrics: likewise.
         """
-        if not self.broken(before, after):
+        if not self.broken(before, after, metrics):
             return ()
 
-        def fell(position: int) -> bool:
+        def fell(position: int, before: Scores, after: Scores) -> bool:
             old, new = before[position], after[position]
             if old is None:
                 return new is None and position in self.never_break
             return new is None or new < old - ALIKE
 
-        return tuple(position for position in self.positions if fell(position))
+        found = {position for position in self.never_break if fell(position, before, after)}
+        for floor in self.floors:
+            pair = (before, after) if floor.metric is None else metrics[floor.metric]
+            found |= {position for position in floor.positions if fell(position, *pair)}
+        return tuple(position for position in self.positions if position in found)
 
-    def broken(self, before: Mapping[int, float | None], after: Mapping[int, float | None]) -> str:
+    def broken(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> str:
         """What is broken, in words; "" when nothing is.
 
         Args:
-            before: the scores with the texts of now, by position; None where no answer was to be had.
+            before: the scores with the texts of now.
             after: the scores with the new texts.
+            metrics: the same of each metric that the score is made of, on its own scale.
         """
         worse = []
         for position in self.never_break:
@@ -170,27 +276,14 @@ class Guarded:
             elif old is not None and new < old - ALIKE:
                 worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}")
         more = len(worse) - _MOST_TOLD
-        found = [*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else [])]
-        for column, value, floor, own in self.slices:
-            pairs = [(before[n], after[n]) for n in own]
-            told = f"{_slice(column, value, own)} has a floor of {floor:g}"
-            if all(new is None for _, new in pairs):
-                found.append(f"{told}: none could be run")
-                continue
-            lost = sum(new is None for old, new in pairs if old is not None)
-            worst = self._worst(pairs)
-            counted = [(old, worst if new is None else new) for old, new in pairs if (old, new) != (None, None)]
-            mean = sum(new for _, new in counted) / len(counted)
-            both = [(old, new) for old, new in counted if old is not None]
-            fell = not both or sum(new - old for old, new in both) < -ALIKE
-            if mean < floor - ALIKE and fell:
-                was = f"{sum(old for old, _ in both) / len(both):.3f} -> " if both else ""
-                why = f", as {lost} could not be run" if lost else ""
-                found.append(f"{told}: {was}{apart(mean, floor)[0]}{why}")
-        return "; ".join(found)
+        low = (
+            floor.broken(*((before, after) if floor.metric is None else metrics[floor.metric])) for floor in self.floors
+        )
+        found = [*worse[:_MOST_TOLD], f"and {more} more of them" if more > 0 else "", *low]
+        return "; ".join(filter(None, found))
 
     def standing(
-        self, seed: Mapping[int, float | None], best: Mapping[int, float | None], top: float | None = None
+        self, seed: Scores, best: Scores, top: float | None = None, metrics: Sequence[tuple[Scores, Scores]] = ()
     ) -> tuple[str, ...]:
         """How the best texts stand to the guards, a sentence for each floor, and one for examples that are not right.
 
@@ -198,27 +291,19 @@ class Guarded:
         fail may stay so.
 
         Args:
-            seed: the scores of the seed texts, by position; None where no answer was to be had.
+            seed: the scores of the seed texts.
             best: those of the best texts.
             top: the best score that there can be; None where nobody knows.
+            metrics: the scores of the seed and the best texts by each metric that the score is made of.
 
         Example:
             >>> guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"q": "y"}], scale=(0, 1))
             >>> guarded.standing({0: 0.0, 1: 1.0}, {0: 0.25, 1: 1.0})[0]
             "the floor of 0.5 under q = 'x' (1 example) is not reached: 0.000 -> 0.250"
         """
-        told = []
-        for column, value, floor, own in self.slices:
-            means = []
-            for scores in (seed, best):
-                known = [score for n in own if (score := scores[n]) is not None]
-                means.append(sum(known) / len(known) if known else None)
-            reached = means[1] is not None and means[1] >= floor - ALIKE
-            was, now = ("not measured" if mean is None else apart(mean, floor)[0] for mean in means)
-            stands = "is reached" if reached else "is not reached"
-            lost = sum(best[n] is None for n in own)
-            but = f", without {lost} that could not be run" if lost and means[1] is not None else ""
-            told.append(f"the floor of {floor:g} under {_slice(column, value, own)} {stands}: {was} -> {now}{but}")
+        told = [
+            floor.standing(*((seed, best) if floor.metric is None else metrics[floor.metric])) for floor in self.floors
+        ]
         if top is not None:
             wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
             named = [self.names[n] for n in wrong[:_MOST_TOLD]]
@@ -232,15 +317,33 @@ class Guarded:
                 )
         return tuple(told)
 
-    def _worst(self, pairs: Sequence[tuple[float | None, float | None]]) -> float:
-        """What an example counts for that could not be run."""
-        if self.worst is not None:
-            return self.worst
-        return min([0.0, *(score for pair in pairs for score in pair if score is not None)])
+
+def guarded_by(guards: Guards | None, rows: Sequence[Mapping[str, Any]], loss: Callable[..., Any]) -> Guarded | None:
+    """The guards on a validation set; None where there are none.
+
+    Args:
+        guards: the guards.
+        rows: the validation examples.
+        loss: what scores them.
+
+    Raises:
+        DataError: as for `Guards.on`.
+    """
+    return None if guards is None else guards.on(rows, scores_between(loss), parts_of(loss))
 
 
-def _slice(column: str, value: Any, own: Sequence[int]) -> str:
-    return f"{column} = {value!r} ({len(own)} example{'' if len(own) == 1 else 's'})"
+def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> None:
+    if scale is not None and not scale[0] <= least <= scale[1]:
+        raise DataError(
+            f"the floor of {of} is {least:g}, and scores run from {scale[0]:g} to {scale[1]:g}; a floor is a mean "
+            "score, so give one between these"
+        )
+
+
+def _no_metric(name: str, known: Sequence[str]) -> str:
+    if not known:
+        return "and the score is made by one metric; floors under several are for an nn.Weighted of them"
+    return "and the score is made of no such metric" + (suggest(name, known) or f"; they are {listed(known)}")
 
 
 def _instead(column: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -15,7 +15,6 @@ from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module, Weighted
-from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
@@ -24,7 +23,7 @@ from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost, scale_of
 from textgrad_engine.train.fields import check_examples, inputs_and_target, target_fields
 from textgrad_engine.train.grid import Row
-from textgrad_engine.train.guards import Guarded, Guards
+from textgrad_engine.train.guards import Guarded, Guards, Scores, guarded_by
 from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import check_texts, leaves_of, named_in
 from textgrad_engine.train.metric_scores import filled
@@ -39,6 +38,9 @@ Rows = Sequence[dict[str, Any]]
 
 Phases: TypeAlias = Callable[[int], contextlib.AbstractContextManager[None]]
 """Makes the context in which a proposal's calls are made, from its number."""
+
+
+_Pairs: TypeAlias = list[tuple[Scores, Scores]]
 
 
 class Objective:
@@ -120,7 +122,7 @@ class Objective:
             contents.append(list(examples_of(rows)))
             self._rows[split] = [(name, *read(row, name)) for row, name in zip(contents[-1], ids_of(rows))]
         self.digest = digest_of("\n".join(target_fields(loss, target)), *contents)
-        self.guarded = None if guards is None else guards.on(proven, scores_between(loss))
+        self.guarded = guarded_by(guards, proven, loss)
         self.clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
@@ -260,10 +262,7 @@ class Objective:
         """Whether the guards refuse texts by what is known of them; nothing is run."""
         if self.guarded is None or before is after:
             return False
-        known = (
-            {n: found[n].score if n in found else None for n in self.guarded.positions} for found in (before, after)
-        )
-        return bool(self.guarded.broken(*known))
+        return bool(self.guarded.broken(*self._of_guarded(self.guarded, before, after)))
 
     def texts_of(self, named: Mapping[str, str]) -> Texts:
         """The candidate that texts by dotted name make."""
@@ -389,12 +388,26 @@ class Objective:
                     "objective says how many with len(objective.train) and len(objective.val), an estimate takes a few"
                 )
 
-    def _on_guarded(
-        self, guarded: Guarded, before: Texts, after: Texts, number: int
-    ) -> tuple[dict[int, float | None], dict[int, float | None]]:
+    def _on_guarded(self, guarded: Guarded, before: Texts, after: Texts, number: int) -> tuple[Scores, Scores, _Pairs]:
+        keys: list[list[Key]] = [[(texts, "val", n, 0) for n in guarded.positions] for texts in (before, after)]
         with self._known.proposal(number, told_of_all=True):
-            old, new = self.matrix([before, after], guarded.positions)
-        return dict(zip(guarded.positions, old)), dict(zip(guarded.positions, new))
+            old, new = self._results(keys)
+        return self._of_guarded(guarded, dict(zip(guarded.positions, old)), dict(zip(guarded.positions, new)))
+
+    def _of_guarded(
+        self, guarded: Guarded, before: Mapping[int, Scored], after: Mapping[int, Scored]
+    ) -> tuple[Scores, Scores, _Pairs]:
+        """What `Guarded` asks for: the scores with two candidates, and the same of each metric they are made of."""
+
+        def by(found: Mapping[int, Scored], metric: int | None) -> Scores:
+            each = {n: found.get(n) for n in guarded.positions}
+            return {
+                n: None if one is None or one.score is None else one.score if metric is None else one.parts[metric]
+                for n, one in each.items()
+            }
+
+        pairs = [(by(before, metric), by(after, metric)) for metric in range(len(self._parts))]
+        return by(before, None), by(after, None), pairs
 
     def _results(
         self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False

@@ -37,4 +37,5 @@ def _guards(objective: Objective, seed: Evaluation | None, best: Evaluation | No
         return
     was, now = dict(enumerate(seed.scores)), dict(enumerate(best.scores))
     if len(was) == len(now) == len(objective.val):
-        yield from objective.guarded.standing(was, now, best.limits and best.limits[1])
+        by_metric = [(dict(enumerate(a.scores)), dict(enumerate(b.scores))) for a, b in zip(seed.parts, best.parts)]
+        yield from objective.guarded.standing(was, now, best.limits and best.limits[1], by_metric)

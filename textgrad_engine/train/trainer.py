@@ -22,7 +22,6 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.nn import Module, TextLoss
-from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.optim import Optimizer
@@ -34,7 +33,7 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.fields import check_examples, inputs_and_target
 from textgrad_engine.train.folders import run_folder
-from textgrad_engine.train.guards import Guards
+from textgrad_engine.train.guards import Guards, guarded_by
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Rows
@@ -228,8 +227,7 @@ class Trainer:
                 "score of the best texts so far, which each step tells"
             )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
-        if self.guards is not None:
-            self.guards.on(validated, scores_between(loss))
+        guarded_by(self.guards, validated, loss)
         if self.clusters is not None:
             for name, examples in (("val", validated), ("test", tested)):
                 if examples is not None and len(set(clusters_of(examples, self.clusters))) < 2:
