@@ -127,13 +127,13 @@ def largest(make: Callable[[int], str], fits: Callable[[str], bool], low: int, h
         low: the lowest number, which is taken where nothing fits.
         high: one that is too large.
     """
-    found = make(low)
+    found, doubling = make(low), True
     while high - low > 1:
-        middle = (low + high) // 2
+        middle = min(2 * low, high - 1) if doubling else (low + high) // 2  # what is far too large takes long to make
         if fits(made := make(middle)):
             low, found = middle, made
         else:
-            high = middle
+            high, doubling = middle, False
     return found
 
 
