@@ -206,3 +206,64 @@ def test_repr_shows_what_it_asks() -> None:
     plain = repr(nn.ChatCompletion("word " * 40, response_format=form))
     assert plain.startswith("ChatCompletion(user='word word")
     assert "… (200 characters), response_format='" in plain
+
+
+SAID = [
+    {"role": "user", "content": "Hello, my {what} is dark."},
+    {"role": "assistant", "content": "Since when?"},
+    {"role": "user", "content": "Since {day}."},
+]
+
+
+def test_a_conversation_stands_in_the_place_of_the_user_message() -> None:
+    """As it was said, whatever braces are in it; slots of the system prompt are filled as ever."""
+    model = ScriptedModel(["ok", "ok", "ok"])
+    chat = nn.ChatCompletion("{said}", system="Help with {what}.", model=model)
+    assert chat(said=SAID, what="lamps").data == "ok"
+    assert [message.model_dump(include={"role", "content"}) for message in model.requests[0].messages] == [
+        {"role": "system", "content": "Help with lamps."},
+        *SAID,
+    ]
+    assert chat(SAID[:1]).data == "ok"
+    assert [message.text for message in model.requests[1].messages] == ["Help with {what}.", SAID[0]["content"]]
+    own = [{"role": "system", "content": "Be kind."}, SAID[0]]
+    assert nn.ChatCompletion("{said}", model=model)(own).data == "ok"
+    assert [message.role for message in model.requests[2].messages] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("user", "said", "why"),
+    [
+        ("Chat: {said}", SAID, r"stands for whole messages, and the user template 'Chat: \{said\}' has more than"),
+        ("{said}", SAID[:2], "a conversation that ends with an answer"),
+        ("{said}", [{"role": "system", "content": "x"}, SAID[0]], "the program has a system prompt of its own"),
+        ("{said}", [SAID, SAID], "entry 0 .* is a conversation, of which one is answered at a time"),
+        ("{said}", ["Hello.", [*SAID]], "entry 1 .* is a conversation"),
+    ],
+)
+def test_a_conversation_that_cannot_be_answered_is_refused_before_anything_is_sent(
+    user: str, said: Any, why: str
+) -> None:
+    """With the repair."""
+    with pytest.raises(TypeError, match=why):
+        nn.ChatCompletion(user, system="Be kind.", model=ScriptedModel([]))(said=said)
+
+
+def test_conversations_of_all_lengths_share_a_feedback_call() -> None:
+    """The critic is shown each message by who said it."""
+
+    def critic(request: Request) -> Any:
+        assert request.config.response_format is not None
+        return {case: {"system": f"of {case}"} for case in request.config.response_format.json_schema["properties"]}
+
+    model = FunctionModel(lambda request: "no")
+    asked = FunctionModel(critic)
+    chat = nn.ChatCompletion("{said}", system=nn.Parameter("Be kind.", role="system prompt"), model=model)
+    with tg.use_models(backward=asked), tg.ops.feedback_batch_size(2):
+        tg.backward([nn.ExactMatch()(chat(said), "yes") for said in (SAID, SAID[2:])])
+    (request,) = asked.requests
+    first, second = request.messages[-1].text.split("## Case 2")
+    assert [first.count(f"\n{role} message:\n") for role in ("user", "assistant")] == [2, 1]
+    assert [second.count(f"\n{role} message:\n") for role in ("user", "assistant")] == [1, 0]
+    assert "Hello, my {what} is dark." in first
+    assert [item.data for item in chat.system.grad] == ["of case_1", "of case_2"]

@@ -16,6 +16,7 @@ from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.init_answers import answers_of, objects_read
+from textgrad_engine.cli.init_chats import chats_in
 from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
 from textgrad_engine.cli.init_files import Task, config_of, lines_of, made, parts_of, prompt_of
 from textgrad_engine.cli.init_images import image_columns, looks_like_images
@@ -99,6 +100,9 @@ def init(
 
     The parts are drawn at random. Examples with equal inputs are in one part, and so are those of one cluster. A table
     of fewer than 100 examples stays whole, for train --folds. No model is asked, and no file is replaced.
+
+    A column of chats, as in files for fine-tuning (messages with role and content), is shown as these messages. Where
+    no column holds the right answer, it is the last one of each chat. Their system message is the prompt.
     """
     inputs = [composed(name) for name in inputs or ()]
     targets = [composed(name) for name in target or ["target"]]
@@ -109,15 +113,17 @@ def init(
         if context.args:
             raise ConfigError(f"{typed(Path(context.args[0]))}: one folder is made, and the table is that of --data")
         table = load(data)
+        if (chats := chats_in(table, targets, has_prompt=prompt is not None)) is not None:
+            table, inputs = chats.table, inputs or [chats.column]
         check_named(table, data, targets, inputs, clusters)
         table = objects_read(table, targets)
         answers = answers_of(table, targets)
         leaks = leaking(table, answers, clusters)
         shown = shown_columns(table, data, answers, inputs, clusters, leaks)
         images = image_columns(table, data.parent, shown)
-        seen = load(data, images=images)
+        seen = table if chats is not None else load(data, images=images)
         check_values(seen, shown, clusters)
-        task = Task(table, data, shown, images, answers, clusters, seed)
+        task = Task(table, data, shown, images, answers, clusters, seed, chats, prompt is None)
         parts = parts_of(task, seen)
         files = {"prompt.txt": prompt_of(task, prompt)}
         files |= {f"{name}.jsonl": lines_of(task, positions, folder) for name, positions in parts.items()}
@@ -129,7 +135,14 @@ def init(
             folds = None
             if len(parts) == 1:
                 folds, shows = _folds_of(config, program, splits)
-    remarks = [*leaks_in_words(leaks, shown), *_of_images(task), *([shows] if shows else []), *answers.remarks()]
+    of_answers = () if task.is_judged else answers.remarks()
+    remarks = [
+        *leaks_in_words(leaks, shown),
+        *_of_images(task),
+        *_of_chats(task),
+        *([shows] if shows else []),
+        *of_answers,
+    ]
     write(_told(folder, data, {name: len(own) for name, own in parts.items()}, folds, remarks))
     raise typer.Exit(OK)
 
@@ -153,6 +166,19 @@ def _of_images(task: Task) -> Sequence[str]:
             for name in others
         ),
     ]
+
+
+def _of_chats(task: Task) -> Sequence[str]:
+    """What was made of chats."""
+    if (chats := task.chats) is None:
+        return []
+    said = [f"The column {chats.column!r} has chats, of which the model is shown the messages."]
+    if chats.answers:
+        judged = ", by which a judge scores: see [metric] in config.toml" if task.is_judged else ""
+        said.append(f"The last answer of each is the right one{judged}.")
+    if chats.prompt is not None and task.is_plain:
+        said.append("Their system message is the prompt.")
+    return [" ".join(said)]
 
 
 def _folds_of(config: Config, program: Module, splits: Sequence[Dataset | None]) -> tuple[int, str]:

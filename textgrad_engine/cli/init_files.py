@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.cli.init_answers import Answers
+from textgrad_engine.cli.init_chats import Chats
 from textgrad_engine.cli.init_images import moved
 from textgrad_engine.data import Dataset, random_split
 from textgrad_engine.data.dataset import ids_of
@@ -44,6 +45,8 @@ class Task:
         answers: the right answers.
         clusters: the column that says which examples belong together, if any do.
         seed: draws the parts.
+        chats: what was made of a column of chats; None where the table has none.
+        is_plain: whether the user has no prompt to begin with.
     """
 
     table: Dataset
@@ -53,6 +56,13 @@ class Task:
     answers: Answers
     clusters: str | None
     seed: int
+    chats: Chats | None = None
+    is_plain: bool = True
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a judge scores: answers of chats are seldom the same to the letter."""
+        return self.chats is not None and not self.answers.fields and self.answers.each[0].is_long
 
 
 def prompt_of(task: Task, given: Path | None) -> str:
@@ -69,6 +79,8 @@ def prompt_of(task: Task, given: Path | None) -> str:
         if not given.is_file():
             raise ConfigError(f"--prompt {given}: {missing_file(given)}")
         return read_text(given)
+    if task.chats is not None and task.chats.prompt is not None:
+        return f"{task.chats.prompt.rstrip()}\n"
     answers = task.answers
     fields = [{"name": each.name, "labels": each.labels} for each in answers.all if not slots_of(each.name)]
     labels = [] if answers.fields else answers.each[0].labels
@@ -78,6 +90,7 @@ def prompt_of(task: Task, given: Path | None) -> str:
         labels=labels,
         fields=fields if answers.fields and len(fields) == len(answers.all) else [],
         is_json=answers.fields,
+        is_chat=task.chats is not None,
     )
     return f"{rendered}\n"
 
@@ -139,7 +152,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
     return "\n".join(
         [
             f"seed = {task.seed}",
-            *_table("program", _USER, {"system_file": "prompt.txt", "user": user}),
+            *_table("program", _USER if task.chats is None else _CHAT, {"system_file": "prompt.txt", "user": user}),
             *(_form(answers.schema) if answers.fields else ()),
             *_table(
                 "data",
@@ -151,7 +164,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
                     "images": list(task.images) or None,
                 },
             ),
-            *_metrics(answers),
+            *(_judged() if task.is_judged else _metrics(answers)),
             *_table("models", _MODELS, {"forward": model, "base_url": base_url}),
             *_table("optimizer", _OPTIMIZER, {"name": "TGD", "max_edits": 4}),
             *_table("train", "", {"max_epochs": 3, "batch_size": 32}),
@@ -162,12 +175,14 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
 
 
 _USER = "# What is trained is in prompt.txt. In user, a column of the data fills each {slot}."
+_CHAT = "# What is trained is in prompt.txt. Behind it come the messages of a chat, which fill the slot in user."
 _FORM = "# The form of the answers, as a JSON schema."
 _IMAGES = "# images: columns with the paths or addresses of images."
 _ONE = '# Or name = "judge" with instructions = "..."; or function = "metric:score" with purpose = "...".'
 _EACH = (
     "# The score is the mean of the metrics; weight = 2 counts one twice. In the place of an exact match there may be"
 )
+_JUDGED = "# How the judge is to score; it is shown the chat, the right answer (data.target) and the model's."
 _ELSE = '# name = "judge" with instructions = "...", or function = "metric:score" with purpose = "...".'
 _MODELS = '# Critic and optimizer may be others: backward = "...", optimizer = "...".'
 _OPTIMIZER = '# Or name = "PatchSearch", which works on several patches at a time; then leave out what is in [train].'
@@ -185,6 +200,11 @@ def _form(schema: Mapping[str, Any]) -> Iterator[str]:
     rest = {key: value for key, value in schema.items() if key != "properties"}
     yield from _table("program.response_format", _FORM, rest)
     yield from _table("program.response_format.properties", "", schema["properties"])
+
+
+def _judged() -> Iterator[str]:
+    criteria = templates.load("first_criteria").render()
+    yield from _table("metric", _JUDGED, {"name": "judge", "instructions": criteria})
 
 
 def _metrics(answers: Answers) -> Iterator[str]:

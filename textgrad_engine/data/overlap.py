@@ -31,6 +31,7 @@ from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.dataset import Examples, by_position, examples_of, ids_of
 from textgrad_engine.data.sketch import Sketch
 from textgrad_engine.llm.attachments import in_names
+from textgrad_engine.llm.conversation import is_conversation, turns_of
 from textgrad_engine.llm.images import is_part
 
 NEAR = 0.8
@@ -211,10 +212,17 @@ def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
         names = [name for name in row if name != "id"] if fields is None else fields
         values = [row[name] for name in names if row.get(name) is not None]
         pictured = [each for each in values if is_part(each)]
-        written = [each if isinstance(each, str) else _as_json(each) for each in values if not is_part(each)]
+        written = [_written(each) for each in values if not is_part(each)]
         text = " ".join(folded(" ".join(written)).split())
         texts.append(f"{text} {_told_apart(pictured, len(text))}" if pictured else text)
     return texts
+
+
+def _written(value: Any) -> str:
+    """A value as a text; of a conversation what was said, as who says it is alike in all."""
+    if is_conversation(value):
+        return "\n".join([turn.text for turn in turns_of(value)])
+    return value if isinstance(value, str) else _as_json(value)
 
 
 def _told_apart(parts: Sequence[Any], length: int) -> str:

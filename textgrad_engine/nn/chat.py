@@ -9,10 +9,12 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role, excerpt
 from textgrad_engine.checks import check
+from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import config_from
 from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete
+from textgrad_engine.ops.conversations import plan_with
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.tools import tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of
@@ -21,7 +23,9 @@ from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots
 class ChatCompletion(OneVariable):
     """Asks a model: `system` and `user` are texts, Variables or Parameters with ``{slots}``; call it with their values.
 
-    Values have the names of their slots; where only one slot is left, its value may come without a name.
+    Values have the names of their slots; where only one slot is left, its value may come without a name. Where the user
+    template is one slot and nothing else, its value may be a conversation: a list of messages as in OpenAI's API, of
+    which the last one is to be answered.
 
     Args:
         user: the template of the user message.
@@ -35,7 +39,8 @@ class ChatCompletion(OneVariable):
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:
-        TypeError: `user`, `system` or `role` is no text. A call names a slot that neither template has, leaves one
+        TypeError: `user`, `system` or `role` is no text. A conversation is given to a template that has more than its
+            slot, ends with an answer, or has what is no text. A call names a slot that neither template has, leaves one
             out, or gives None for one; or values come without a name, and it is not plain which slots they are for.
         ValueError: a call gives a number that is none (NaN).
 
@@ -45,6 +50,10 @@ class ChatCompletion(OneVariable):
         >>> chat = ChatCompletion(system="Repeat what you hear.", user="I say {what}.", model=echo)
         >>> str(chat(what="hello")), str(chat("hello"))
         ('I say hello.', 'I say hello.')
+        >>> chat = ChatCompletion("{said}", system="Repeat what you hear.", model=echo)
+        >>> said = [("user", "Hi!"), ("assistant", "Hello, what is it?"), ("user", "My lamp is dark.")]
+        >>> str(chat([{"role": role, "content": text} for role, text in said]))
+        'My lamp is dark.'
     """
 
     def __init__(
@@ -110,11 +119,41 @@ class ChatCompletion(OneVariable):
         slots, values = self.slots, by_composed_name(values)
         if unnamed:
             values[self._only_left(slots, unnamed, values)] = unnamed[0]
+        for name, value in values.items():
+            if type(value) is list and is_conversation(value):
+                return self._continued(name, value, values)
         system, user, names = self.system, self.user, tuple(values)
         if names != slots:
             self._check(values, slots)
         texts = (user,) if system is None else (system, user)
         return complete(self.settings, _plan(system is not None, names), [*texts, *values.values()], "ChatCompletion")
+
+    def problem_with(self, slot: str, value: list[Mapping[str, Any]]) -> str:
+        """Why a conversation cannot be the value of a slot, with the repair; "" where it can.
+
+        Args:
+            slot: the name of the slot.
+            value: the messages.
+        """
+        user = _template(self.user) or ""
+        if user.strip() != f"{{{slot}}}":
+            return (
+                f"a conversation, which stands for whole messages, and the user template {excerpt(user)} has more than "
+                f"that slot; write user={f'{{{slot}}}'!r}"
+            )
+        return problem_of(value, own_system=self.system is not None)
+
+    def _continued(self, name: str, said: list[Mapping[str, Any]], values: Mapping[str, Any]) -> Variable:
+        """Have the model answer a conversation, which stands in the place of the user message."""
+        system, others = self.system, {slot: value for slot, value in values.items() if slot != name}
+        self._check(values, self.slots)
+        if why := self.problem_with(name, said):
+            raise TypeError(f"ChatCompletion: the value of {{{name}}} is {why}")
+        turns = turns_of(said)
+        plan = plan_with(system is not None, tuple(others), tuple([turn.role for turn in turns]))
+        texts = () if system is None else (system,)
+        given = [*texts, *others.values(), *[turn.text for turn in turns]]
+        return complete(self.settings, plan, given, "ChatCompletion")
 
     def _only_left(self, slots: tuple[str, ...], unnamed: tuple[Any, ...], values: Mapping[str, Any]) -> str:
         """The slot of the one value that has no name."""

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role
 from textgrad_engine.checks import check
+from textgrad_engine.llm.conversation import is_conversation
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Message, Purpose, config_from
 from textgrad_engine.ops.entries import each_entry, stacked
@@ -148,6 +149,8 @@ def _refuse_no_text(name: str, value: Any, call: str) -> None:
         where = f"entry {number} of the value of {{{name}}}" if isinstance(value, list) else f"the value of {{{name}}}"
         if entry is None:
             raise TypeError(f"{call}: {where} is None, and would be sent as that word; give it a text, '' for none")
+        if is_conversation(entry):
+            raise TypeError(f"{call}: {where} is a conversation, of which one is answered at a time; call it for each")
         if isinstance(entry, list) and isinstance(value, list):
             raise TypeError(f"{call}: {where} is a list, and a batch has one text for each call; join it to one")
         if is_nan(entry):

@@ -21,7 +21,7 @@ from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import Evaluator, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.material import as_text, refuse_parts, shown
+from textgrad_engine.ops.material import as_text, inputs_in_words, refuse_parts, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.parts import told_of_place
@@ -246,7 +246,8 @@ def judged_by(
     """As `judge`, with settings of `judge_settings`."""
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "judge")
-    names = list(inputs or {})
+    inputs = inputs_in_words(inputs)
+    names = list(inputs)
     prompt = templates.load("judge")
     plan = _judge_plan(prompt, tuple(names), *scale, checked_images(images, "images"))
 
@@ -257,7 +258,7 @@ def judged_by(
 
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
-    values = [prediction, instructions, target, *(inputs or {}).values()]
+    values = [prediction, instructions, target, *inputs.values()]
     size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "judge")
     if size is None:
         return one(values)
@@ -337,7 +338,7 @@ def lm_judge_evaluator(
     scale = as_scale(scale)
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
-    slots = {"prediction": prediction, **({} if target is None else {"target": target}), **(inputs or {})}
+    slots = {"prediction": prediction, **({} if target is None else {"target": target}), **inputs_in_words(inputs)}
     settings = ChatSettings(
         model=model,
         config=_verdict_form(*scale),

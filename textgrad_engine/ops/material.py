@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.kinds import told
+from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.images import ContentPart
@@ -32,6 +34,18 @@ def refuse_parts(instructions: Any, call: str) -> None:
             f"{wrong[0]!r:.60}; to show an image that the answer is about, give it as one of the inputs: "
             'inputs={"picture": image}'
         )
+
+
+def inputs_in_words(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a prediction was made from, with conversations as texts: a list is a batch, and its entries are apart.
+
+    Args:
+        inputs: by name; None for none.
+    """
+    return {
+        name: in_words(value) if type(value) is list and is_conversation(value) else value
+        for name, value in (inputs or {}).items()
+    }
 
 
 def as_text(name: str, value: Any) -> Any:

@@ -25,7 +25,7 @@ from textgrad_engine.ops.images import (
     not_shown,
 )
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.material import as_text, refuse_parts, shown
+from textgrad_engine.ops.material import as_text, inputs_in_words, refuse_parts, shown
 from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute
@@ -101,7 +101,8 @@ def text_loss(
     check(text_loss, {"inputs": inputs, "model": model})
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "text_loss")
-    names = tuple(inputs or ())
+    inputs = inputs_in_words(inputs)
+    names = tuple(inputs)
 
     def one(values: list[Any]) -> Variable:
         given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
@@ -114,7 +115,7 @@ def text_loss(
         result: Variable = _Criticism.apply(values[0], answer)
         return result
 
-    values = [prediction, instructions, target, *(inputs or {}).values()]
+    values = [prediction, instructions, target, *inputs.values()]
     size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "text_loss")
     return one(values) if size is None else stacked(each_entry(size, values, one, "text_loss"))
 

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.optim.words import grams, terms_of
@@ -381,4 +382,6 @@ def _likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]
 def _text(value: Any) -> str:
     if is_part(value):  # an image, say, which no demonstration can hold
         return not_shown(value)
+    if is_conversation(value):
+        return in_words(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -15,7 +15,8 @@ from textgrad_engine.data.dataset import as_columns, as_example, by_position, ex
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
-from textgrad_engine.nn import ExactMatch, Judge, Metric, Sequential
+from textgrad_engine.llm.conversation import is_conversation, problem_of
+from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import needs_target
 from textgrad_engine.nn.scores import OnField, Weighted, losses_in
 from textgrad_engine.ops.fillers import is_nan, unfit
@@ -81,6 +82,14 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     refuse_unnamed(program)
     required, optional = inputs_of(program)
     slots = _slots_of(program)
+    called, _ = _called_first(program)
+
+    def problem_with(field: str, value: Any) -> str:
+        if not is_conversation(value):
+            return ""
+        if not isinstance(called, ChatCompletion):
+            return "a conversation, and it is no ChatCompletion that takes it"
+        return called.problem_with(field, value)
 
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
         example = _composed(example, name)
@@ -89,7 +98,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
                 raise DataError(lacking(example, name, field, ", which the program's forward names"))
         given = [*required, *(field for field in optional if example.get(field) is not None)]
         for field in given:
-            if field in slots and (why := no_text(example[field])):
+            if field in slots and (why := no_text(example[field]) or problem_with(field, example[field])):
                 raise DataError(f"example {name!r}: the field {field!r} holds {why}")
         return {field: example[field] for field in given}
 
@@ -131,6 +140,8 @@ def no_text(value: Any) -> str:
         >>> no_text(["new", "vip"]), no_text("new, vip")
         ('a list, which would be a batch of calls; join it to one text', '')
     """
+    if is_conversation(value):
+        return problem_of(value)
     if isinstance(value, list):
         return "a list, which would be a batch of calls; join it to one text"
     if isinstance(value, str) and len(value) > MAX_TEXT:

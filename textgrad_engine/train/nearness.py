@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.optim.words import terms_of
 
@@ -62,4 +63,10 @@ class Nearness:
 
 
 def _words(fields: Mapping[str, Any]) -> set[str]:
-    return set[str]().union(*[terms_of(str(value)) for value in fields.values() if not is_part(value)])
+    return set[str]().union(
+        *[
+            terms_of(in_words(value) if is_conversation(value) else str(value))
+            for value in fields.values()
+            if not is_part(value)
+        ]
+    )

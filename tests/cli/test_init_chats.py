@@ -1,0 +1,137 @@
+"""``textgrad-engine init`` of chats, such as files for fine-tuning have."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..runner import Result, invoke
+
+Init = Callable[..., Result]
+
+FAKE = """
+import re
+from textgrad_engine.testing import FunctionModel
+
+
+def answer(request):
+    last = request.messages[-1].text
+    if request.purpose == "forward":
+        return "Please unplug it." if "unplug" in request.messages[0].text else "Sorry."
+    if request.purpose == "judge":
+        right = "unplug" in last.rpartition("The answer to judge:")[2]
+        return {"score": float(right), "explanation": "" if right else "It is dangerous."}
+    if request.purpose == "backward":
+        return dict.fromkeys(request.config.response_format.json_schema["properties"], {"system": "Have it unplugged."})
+    line = max(int(number) for number in re.findall(r"^(\\d+)\\|", last, re.MULTILINE))
+    edit = {"op": "add", "line": line, "text": "Have it unplugged.", "reason": "safe", "feedback": [1]}
+    return {"edits": [edit]}
+
+
+model = FunctionModel(answer)
+"""
+
+
+@pytest.fixture
+def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Init:
+    """Runs the command beside a table ``chats.jsonl`` of rows, with a folder ``task`` to make."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(rows: list[dict[str, Any]], *args: str) -> Result:
+        Path("chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return invoke("init", "task", "--data", "chats.jsonl", *args)
+
+    return run
+
+
+def chat(n: int, answer: str = "", system: str = "Be kind.") -> dict[str, Any]:
+    """A chat as files for fine-tuning have it."""
+    said = [{"role": "system", "content": system}] if system else []
+    said += [{"role": "user", "content": f"My lamp {n} is dark."}]
+    if n % 2:
+        said += [{"role": "assistant", "content": "Since when?"}, {"role": "user", "content": f"Since day {n}."}]
+    long = f"I am sorry to hear that. Please unplug lamp {n}, and we shall send a new one at once."
+    return {"messages": [*said, {"role": "assistant", "content": answer or long}]}
+
+
+def config() -> dict[str, Any]:
+    return tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))
+
+
+def rows_made() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("task/train.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_file_for_fine_tuning_is_trained_as_it_stands(init: Init) -> None:
+    """Prompt, answers and a judge come from it; the folder that is made needs no more than a model."""
+    Path("fake.py").write_text(FAKE, encoding="utf-8")
+    result = init([chat(n) for n in range(12)], "--model", "fake:model")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert "The column 'messages' has chats, of which the model is shown the messages." in said
+    assert "The last answer of each is the right one, by which a judge scores" in said
+    assert "Their system message is the prompt." in said
+    assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Be kind.\n"
+    assert (config()["program"]["user"], config()["metric"]["name"]) == ("{messages}", "judge")
+    made = rows_made()
+    assert made[1]["messages"] == chat(1)["messages"][1:-1]
+    assert made[1]["target"] == chat(1)["messages"][-1]["content"]
+    Path("task/fake.py").write_text(FAKE, encoding="utf-8")
+    trained = invoke("train", "task", "--folds", "2", "--run-dir", "folds", "--quiet")
+    assert trained.exit_code == 0, trained.output
+    best = Path("folds/final/best_prompt.txt").read_text(encoding="utf-8")
+    assert best.splitlines() == ["Be kind.", "Have it unplugged."]
+
+
+def test_short_answers_are_compared_to_the_letter(init: Init) -> None:
+    """A chat may end with a choice, and needs no judge."""
+    assert init([chat(n, ("billing", "returns")[n % 2], "") for n in range(12)]).exit_code == 0
+    assert config()["metric"]["name"] == "exact_match"
+    assert Path("task/prompt.txt").read_text(encoding="utf-8").splitlines() == [
+        "Read the conversation.",
+        "Give the target, which is one of: billing, returns.",
+        "Answer with the target and nothing else.",
+    ]
+
+
+def test_a_column_with_the_right_answer_leaves_the_chat_as_it_is(init: Init) -> None:
+    """The other columns are not shown, as a chat stands for whole messages."""
+    rows = [{**chat(n), "queue": ("billing", "returns")[n % 2], "who": f"user {n}"} for n in range(12)]
+    for row in rows:
+        row["messages"].pop()
+    assert init(rows, "--target", "queue").exit_code == 0
+    assert (config()["program"]["user"], config()["data"]["target"]) == ("{messages}", "queue")
+    assert rows_made()[1]["messages"] == rows[1]["messages"][1:]
+
+
+def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
+    """Nothing is made of them."""
+    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}
+    ends = [chat(0), {"messages": chat(1)["messages"][:-1]}]
+    tools = [chat(0), {"messages": [*chat(1)["messages"][:2], called, *chat(1)["messages"][2:]]}]
+    differ = [chat(0), chat(1), chat(2, system="Be brief.")]
+    kept = [{**chat(n), "target": "x"} for n in range(3)]
+    nothing = [chat(0), {"messages": [{"role": "assistant", "content": "Hello!"}]}]
+    for rows, line, why in (
+        (ends, 2, "the chat ends with a message of the user; the last answer of a chat is taken for the right one"),
+        (tools, 2, "holds a conversation with calls of tools (message 3)"),
+        (differ, 3, "has another system message than the first row, and one prompt is trained: name it by --prompt"),
+        (kept, 1, "column 'messages' holds a conversation that ends with an answer"),
+        (nothing, 2, "the chat has an answer to nothing"),
+    ):
+        result = init(rows)
+        assert result.exit_code == 2
+        assert f"chats.jsonl:{line}: " in result.stderr
+        assert why in " ".join(result.stderr.split())
+        assert not Path("task").exists()
+    Path("own.txt").write_text("Help.\n", encoding="utf-8")
+    result = init(differ, "--prompt", "own.txt")
+    assert result.exit_code == 0
+    assert "system message" not in result.stdout
+    assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Help.\n"
+    assert [row["messages"][0]["role"] for row in rows_made()] == ["user"] * 3

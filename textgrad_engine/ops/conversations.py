@@ -1,0 +1,28 @@
+"""The plan of a call that answers a conversation, which stands in the place of a user message."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from textgrad_engine.ops.messages import Hole, Plan, Rendered
+
+
+@functools.lru_cache(maxsize=256)
+def plan_with(has_system: bool, names: tuple[str, ...], roles: tuple[str, ...]) -> Plan:
+    """The plan of a call that answers a conversation: its values are the system prompt, those of slots, and the turns.
+
+    Args:
+        has_system: whether there is a system prompt.
+        names: of the slots in it that have a value.
+        roles: who says each turn.
+    """
+    first = has_system + len(names)
+    # Not holes: what people said may have slots in it, and is not scanned for them.
+    turns = [(role, (Rendered(_as_said, ((role, first + number),), whole=True),)) for number, role in enumerate(roles)]
+    system = [("system", (Hole(0),))] if has_system else []
+    return Plan((*system, *turns), tuple([(name, has_system + number) for number, name in enumerate(names)]))
+
+
+def _as_said(texts: list[Any]) -> str:
+    return str(texts[0])
