@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from textgrad_engine import templates
-from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd import Function, Source, Variable
 from textgrad_engine.autograd.gradient import Items, inherited, is_start
+from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.llm.images import is_part
+from textgrad_engine.ops.images import not_shown
+from textgrad_engine.ops.material import inputs_in_words, shown
 from textgrad_engine.ops.parts import place_in_words, without_repeat
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.roles import joined_role
 
+Inputs: TypeAlias = tuple[tuple[str, str], ...]
+"""What else the code was given: names and texts."""
+
 
 class StraightThrough(Function):
-    """`StraightThrough.apply(result, causes, role)`; see `straight_through`."""
+    """`StraightThrough.apply(result, causes, role, inputs)`; see `straight_through`."""
 
     deferrable = True
 
     @staticmethod
-    def forward(result: Any, causes: list[Variable], role: str) -> Variable:
+    def forward(result: Any, causes: list[Variable], role: str, inputs: Inputs) -> Variable:
         """The result, as it is."""
         data = data_of(result)
         if isinstance(data, list):
@@ -34,11 +41,11 @@ class StraightThrough(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save the result, which the causes are shown."""
-        ctx.count = len(inputs[1])
+        ctx.count, ctx.given = len(inputs[1]), inputs[3]
         ctx.save_for_backward(output)
 
     @staticmethod
-    def output_role(result: Any, causes: list[Variable], role: str) -> str:
+    def output_role(result: Any, causes: list[Variable], role: str, inputs: Inputs) -> str:
         """The role that was given, or that of the result, or one made of those of the causes."""
         return _role_of(result, causes, role)
 
@@ -48,12 +55,14 @@ class StraightThrough(Function):
         (output,) = ctx.saved_variables
         starts = [item for item in grad_out.grad if is_start(item)]
         said = [item for item in grad_out.grad if not is_start(item)]
-        items = starts if not said else [*starts, _told(said, output)]
-        to_result, to_causes, _ = ctx.needs_input_grad
-        return grad_out if to_result else None, [items] * ctx.count if to_causes else None, None
+        items = starts if not said else [*starts, _told(said, output, ctx.given)]
+        to_result, to_causes, *_ = ctx.needs_input_grad
+        return grad_out if to_result else None, [items] * ctx.count if to_causes else None, None, None
 
     @staticmethod
-    def jvp(ctx: Any, result: Variable | None, causes: list[Variable | None] | None, role: None) -> Variable | None:
+    def jvp(
+        ctx: Any, result: Variable | None, causes: list[Variable | None] | None, role: None, inputs: None
+    ) -> Variable | None:
         """An edit of the result passes as it is."""
         if any(edit is not None for edit in causes or ()):
             raise AutogradError(
@@ -68,27 +77,37 @@ def _role_of(result: Any, causes: list[Variable], role: str) -> str:
     return role or own or f"result of code with the {joined_role(causes) or 'text'}"
 
 
-def _told(said: Items, output: Variable) -> Variable:
+def _told(said: Items, output: Variable, given: Inputs) -> Variable:
     words = [place_in_words(item) for item in said]
     about: Variable = Compute.apply(
-        lambda data: _in_words(words, data[0], str(data[1]), output.role), [said, output], "feedback"
+        lambda data: _in_words(words, data[0], str(data[1]), output.role, given), [said, output], "feedback"
     )
     source = inherited(said)
-    about.source = source and replace(source, places=(), direct=False)
+    case = bool(given)  # what was given, what came of it, and what was said of that
+    about.source = replace(source or Source(), places=(), direct=False, case=case) if source or case else None
     return about
 
 
-def _in_words(places: Sequence[str], said: Sequence[Any], outcome: str, role: str) -> str:
+def _in_words(places: Sequence[str], said: Sequence[Any], outcome: str, role: str, given: Inputs) -> str:
     feedback = []
     for place, text in zip(places, said):
         if text:
             shown = without_repeat(str(text), outcome, "outcome")
             feedback.append(place + without_repeat(shown, outcome, "outcome", "message"))  # of a case
     prompt = templates.load("made_of_text")
-    return prompt.render(role=role, outcome=outcome, feedback=feedback) if feedback else ""
+    inputs = [{"name": name, "text": text} for name, text in given]
+    return prompt.render(role=role, inputs=inputs, outcome=outcome, feedback=feedback) if feedback else ""
 
 
-def straight_through(result: Variable | str | float, *causes: Variable, role: str = "") -> Variable:
+def _text(value: Any) -> str:
+    """An input of the code as text."""
+    data = value.data if isinstance(value, Variable) else value
+    return not_shown(data) if is_part(data) else shown(data)
+
+
+def straight_through(
+    result: Variable | str | float, *causes: Variable, role: str = "", inputs: Mapping[str, Any] | None = None
+) -> Variable:
     """`result`, joined in the graph to the texts that Python code came to it from, so that feedback reaches them.
 
     Code that reads ``.data`` cuts the graph: a search with the query that a model wrote, a branch that its answer
@@ -100,9 +119,11 @@ def straight_through(result: Variable | str | float, *causes: Variable, role: st
         result: what the code came to: a text, a number, or a Variable, which then hears its feedback as ever.
         causes: the Variables whose ``.data`` the code read.
         role: what the result is for; by default its own role.
+        inputs: what else the code was given, by name, such as the fields of the example: whoever hears of the result is
+            shown it. An image is named, and None left out.
 
     Raises:
-        TypeError: a cause is no Variable, there is none, or the result is a batch or no text.
+        TypeError: `inputs` is no mapping, a cause is no Variable, there is none, or the result is a batch or no text.
 
     Example:
         >>> from textgrad_engine import ops
@@ -112,6 +133,15 @@ def straight_through(result: Variable | str | float, *causes: Variable, role: st
         >>> passage.backward("It does not name the river.")
         >>> print(query.grad[0].data.split("<")[0].strip())
         Code of the program came from this text to the passage that was found:
+
+    A prompt of an app that asks models by itself, such as by another library, is trained like this:
+
+        >>> prompt = Variable("Answer.", role="system prompt", requires_grad=True)
+        >>> answer = ops.straight_through("Milan", prompt, role="answer", inputs={"question": "The capital of Italy?"})
+        >>> answer.backward("It is Rome.")
+        >>> print(prompt.grad[0].data.split("<")[0].strip())
+        Code of the program was given this text, and:
+        question:
     """
     if not isinstance(result, Variable | str | int | float):
         raise TypeError(
@@ -125,5 +155,7 @@ def straight_through(result: Variable | str | float, *causes: Variable, role: st
         )
     if not causes:
         raise TypeError("straight_through: there is no cause; name the Variables that the result was made of behind it")
-    joined: Variable = StraightThrough.apply(result, list(dict.fromkeys(causes)), role)
+    check(straight_through, {"inputs": inputs})
+    given = tuple([(name, _text(value)) for name, value in inputs_in_words(inputs).items() if value is not None])
+    joined: Variable = StraightThrough.apply(result, list(dict.fromkeys(causes)), role, given)
     return joined
