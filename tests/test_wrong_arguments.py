@@ -141,6 +141,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
     "llm.Budgeted": lambda: {"inner": MODEL},
     "llm.Cache": lambda: {"path": "cache", "max_bytes": 1000, "lease": 1.0},
     "llm.Cached": lambda: {"inner": MODEL, "cache": None},
+    "llm.CallableModel": lambda: {"fn": print, "name": "a", "price": llm.Price(1.0, 1.0), "cache_key": "a"},
     "llm.Check": lambda: {"inner": MODEL, "max_text": 100},
     "llm.Completion": lambda: {"text": "a", "finish_reason": "stop", "model": "m", "latency": 1.0, "attempts": 1},
     "llm.Deadline": lambda: {"inner": MODEL, "seconds": 1.0},

@@ -37,7 +37,7 @@ ELSEWHERE = {
     "functional": "ops",
     "Generator": "nn.ChatCompletion",
     "GEPA": "optim.ParetoSearch",
-    "GEPAAdapter": "train.Objective",
+    "GEPAAdapter": "llm.CallableModel",
     "get_engine": "llm.resolve",
     "grad": "autograd.grad",
     "GradComponent": "Function",

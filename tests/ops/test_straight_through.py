@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 
 import pytest
@@ -28,6 +29,28 @@ def test_the_text_hears_what_came_of_it_and_what_was_said_of_that() -> None:
     assert said.data.endswith("Got:\nthe outcome above")
     assert said.source is not None
     assert said.source.score == 0
+
+
+def test_what_else_the_code_was_given_is_shown() -> None:
+    """As one case, in an optimizer's request too, so that it is known which question came to what."""
+    code = variable("def iso(date): ...", "code")
+    picture = tg.data.image_part(b"\x89PNG\r\n\x1a\n")
+    given = {"date": variable("5.7.2026", "date"), "rows": [1, 2], "nothing": None, "picture": picture}
+    result = ops.straight_through("5-7", code, role="result", inputs=given)
+    ops.exact_match_evaluator(result, "2026-07-05")[0].backward()
+    (said,) = code.grad
+    text = re.sub(r"-[0-9a-f]{8}>", ">", said.data)
+    assert text.startswith(
+        "Code of the program was given this text, and:\ndate:\n<input>\n5.7.2026\n</input>\n"
+        "rows:\n<input>\n[1, 2]\n</input>\npicture:\n<input>\n"
+    )
+    assert "It came to the result:\n<outcome>\n5-7\n</outcome>\nSaid of that:" in text
+    assert "nothing" not in text
+    assert "PNG" not in text
+    assert said.source is not None
+    assert (said.source.case, said.source.score) == (True, 0)
+    with pytest.raises(TypeError, match="inputs"):
+        ops.straight_through("a", code, inputs=["date"])  # type: ignore[arg-type]
 
 
 def test_a_result_hears_its_own_feedback_as_it_is() -> None:

@@ -224,7 +224,7 @@ class Config(Section):
         if inspect.isclass(found) or not (named and callable(getattr(found, "complete", None))):
             raise TypeError(
                 f"that is no model but {told(found)}; a model has a name and `async def complete(self, request)`, such "
-                f"as testing.FunctionModel(function){user_code.instead_of(found, name)}"
+                f"as llm.CallableModel(function){user_code.instead_of(found, name)}"
             )
         return found
 

@@ -5,6 +5,7 @@ from textgrad_engine.llm.budget import Budgeted, budget
 from textgrad_engine.llm.cache import Cache, cache_folder
 from textgrad_engine.llm.cached import Cached, caching
 from textgrad_engine.llm.cachekey import repeat
+from textgrad_engine.llm.callable import CallableModel
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.fallback import DOWN, Fallback
 from textgrad_engine.llm.limits import Limit
@@ -32,6 +33,7 @@ __all__ = [
     "Cache",
     "Cached",
     "CallRecord",
+    "CallableModel",
     "Check",
     "Completion",
     "DOWN",

@@ -83,8 +83,9 @@ def _told(said: Items, output: Variable, given: Inputs) -> Variable:
         lambda data: _in_words(words, data[0], str(data[1]), output.role, given), [said, output], "feedback"
     )
     source = inherited(said)
-    case = bool(given)  # what was given, what came of it, and what was said of that
-    about.source = replace(source or Source(), places=(), direct=False, case=case) if source or case else None
+    if given:  # what was given, what came of it, and what was said of that
+        source = replace(source or Source(), case=True)
+    about.source = source and replace(source, places=(), direct=False)
     return about
 
 

@@ -1,0 +1,110 @@
+"""An app of one's own as a model."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import llm, nn, optim
+from textgrad_engine.errors import ConnectionFailed, ReturnError
+from textgrad_engine.testing import FunctionModel, feedback_for
+
+
+def chat(model: Any) -> nn.ChatCompletion:
+    return nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"), model=model)
+
+
+def test_it_is_given_the_messages_as_openai_has_them() -> None:
+    """Also where the app is `async`; what it used is counted where it says so."""
+    seen: list[Any] = []
+
+    async def app(messages: list[dict[str, Any]]) -> llm.Completion:
+        seen.extend(messages)
+        return llm.Completion(text="yes", usage=llm.Usage(input_tokens=7, output_tokens=1))
+
+    with llm.meter() as meter:
+        assert chat(llm.CallableModel(app))(q="Is it?").data == "yes"
+    assert seen == [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Is it?"}]
+    assert meter.by_purpose["forward"].total_tokens == 8
+    assert llm.CallableModel(app).name == "app"
+    assert llm.CallableModel(app, "mine").name == "mine"
+
+
+def test_calls_that_block_run_side_by_side() -> None:
+    """Each waits for the others, so one after the other would wait for ever."""
+    together = threading.Barrier(40, timeout=60)
+
+    def app(messages: list[dict[str, Any]]) -> str:
+        together.wait()
+        return str(messages[-1]["content"])
+
+    program = chat(llm.CallableModel(app))
+    found = tg.evaluate(program, [{"q": str(n), "target": str(n)} for n in range(40)], nn.ExactMatch())
+    assert found.mean == 1.0
+
+
+def test_errors_that_another_attempt_may_help_against_are_tried_again() -> None:
+    """Those that are named; any other one is the app's own, and is raised as it is."""
+    attempts: list[str] = []
+
+    def app(messages: list[dict[str, Any]]) -> str:
+        attempts.append(messages[-1]["content"])
+        if len(attempts) < 3:
+            raise TimeoutError("too slow")
+        return "yes"
+
+    quick = llm.RetryPolicy(base=0, cap=0)
+    model = llm.resolve(llm.CallableModel(app, retry=(TimeoutError, OSError)), policy=quick)
+    assert chat(model)(q="a").data == "yes"
+    assert len(attempts) == 3
+    attempts.clear()
+    with pytest.raises(TimeoutError, match="too slow"):
+        _ = chat(llm.resolve(llm.CallableModel(app), policy=quick))(q="b").data
+    assert len(attempts) == 1
+
+    def down(messages: list[dict[str, Any]]) -> str:
+        raise TimeoutError("too slow")
+
+    with pytest.raises(ConnectionFailed, match="down raised TimeoutError: too slow"):
+        _ = chat(llm.resolve(llm.CallableModel(down, retry=TimeoutError), policy=quick))(q="c").data
+
+
+def test_what_is_no_answer_is_told_by_name() -> None:
+    """With what it should be."""
+    with pytest.raises(ReturnError, match=r"app gave the dict with 'text'; an answer is a text or an llm\.Completion"):
+        _ = chat(llm.CallableModel(lambda messages: {"text": "yes"}, "app"))(q="a").data  # type: ignore[arg-type,return-value]
+    with pytest.raises(TypeError, match="retry names kinds of errors, such as TimeoutError"):
+        llm.CallableModel(print, retry="TimeoutError")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="fn"):
+        llm.CallableModel("app")  # type: ignore[arg-type]
+
+
+def test_an_app_is_trained_and_nothing_is_asked_again_on_resume(tmp_path: Path) -> None:
+    """Its answers are on record as those of any model."""
+    asked: list[str] = []
+
+    def app(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages[-1]["content"])
+        return "B" if "Say B." in messages[0]["content"] else "A"
+
+    def helpers(request: llm.Request) -> Any:
+        if request.purpose == "backward":
+            return feedback_for(request, "Say B.")
+        return {"edits": [{"op": "add", "line": 1, "text": "Say B.", "reason": "r", "feedback": [1]}]}
+
+    def run() -> Any:
+        program = chat(llm.CallableModel(app))
+        rows = [{"q": str(n), "target": "B"} for n in range(12)]
+        with tg.use_models(backward=FunctionModel(helpers), optimizer=FunctionModel(helpers)):
+            return tg.Trainer(batch_size=4, run_dir=tmp_path / "run", resume=True).fit(
+                program, nn.ExactMatch(), optim.TGD(program.parameters()), rows[:6], rows[6:]
+            )
+
+    assert run().best == {"system": "Answer.\nSay B."}
+    asked.clear()
+    assert run().best == {"system": "Answer.\nSay B."}
+    assert asked == []

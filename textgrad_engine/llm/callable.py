@@ -1,0 +1,99 @@
+"""An app of one's own as a model: whatever it asks, and however, its prompts are trained like any others."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from textgrad_engine import dispatch
+from textgrad_engine.checks import check
+from textgrad_engine.errors import ConnectionFailed, ReturnError
+from textgrad_engine.kinds import told
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response import Completion, Price
+
+Said: TypeAlias = str | Completion
+"""What an app answers: a text, or one with what it used."""
+
+
+class CallableModel:
+    """A model that is a function of yours: an app behind another library, another provider's SDK, a chain of calls.
+
+    The function is given the messages of a call as OpenAI's API has them, and returns the answer. With the prompt of
+    the app as system message and what it is asked as user message, the app is one call: its prompt is trained, its
+    answers are recorded, played back on `resume`, cached and counted, and all examples run at once.
+
+    Args:
+        fn: called with a list of dicts, each with ``"role"`` and ``"content"``; returns a text, or a `Completion` that
+            says what it used, too. It may be `async`; else it runs in a thread, of which there are as many as calls.
+        name: what the model is called in reports and settings; by default that of the function.
+        retry: kinds of errors that another attempt may help against, such as an SDK's rate limit or lost connection:
+            the call is tried again, and where that does not help its example has no answer. Any other error ends the
+            run, which can be resumed.
+        price: what its tokens cost, where its answers say how many they used; None where nobody knows, so that a limit
+            in dollars is refused.
+        cache_key: a text that changes whenever its answers could, so that a cache may keep them; None for none.
+
+    Raises:
+        TypeError: `fn` is no function, or `retry` is no kind of error.
+        ReturnError: (where an answer is read) it is neither a text nor a `Completion`.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> def app(messages):
+        ...     prompt, question = (message["content"] for message in messages)
+        ...     return f"{prompt} {question}"  # here it asks whom it likes
+        >>> prompt = nn.Parameter("Answer in one word.", role="system prompt of the app")
+        >>> program = nn.ChatCompletion("{question}", system=prompt, model=CallableModel(app))
+        >>> str(program(question="Why?"))
+        'Answer in one word. Why?'
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[list[dict[str, Any]]], Said | Awaitable[Said]],
+        name: str = "",
+        *,
+        retry: type[Exception] | tuple[type[Exception], ...] = (),
+        price: Price | None = None,
+        cache_key: str | None = None,
+    ) -> None:
+        check(CallableModel.__init__, {"fn": fn, "name": name, "price": price, "cache_key": cache_key})
+        kinds = retry if isinstance(retry, tuple) else (retry,)
+        if wrong := [kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, Exception))]:
+            raise TypeError(
+                f"CallableModel: retry names kinds of errors, such as TimeoutError or (TimeoutError, OSError); got "
+                f"{told(wrong[0])}"
+            )
+        self.name = name or getattr(fn, "__name__", type(fn).__name__)
+        self.price = price
+        self.cache_key = cache_key
+        self._fn, self._retry = fn, kinds
+
+    async def complete(self, request: Request) -> Completion:
+        """What the function says to the messages.
+
+        Raises:
+            ConnectionFailed: it raised one of the errors that another attempt may help against.
+            ReturnError: it gave neither a text nor a `Completion`.
+        """
+        messages = [message.model_dump(include={"role", "content"}) for message in request.messages]
+        try:
+            if inspect.iscoroutinefunction(self._fn):
+                answer: object = await self._fn(messages)
+            else:
+                answer = await dispatch.aside(lambda: self._fn(messages))
+                answer = await answer if inspect.isawaitable(answer) else answer
+        except self._retry as error:
+            raise ConnectionFailed(f"{self.name} raised {type(error).__name__}: {error}") from error
+        if isinstance(answer, Completion):
+            return answer
+        if not isinstance(answer, str):
+            raise ReturnError(
+                f"CallableModel: {self.name} gave {told(answer)}; an answer is a text or an llm.Completion"
+            )
+        return Completion(text=answer)
+
+    def __repr__(self) -> str:
+        return f"CallableModel({self.name})"
