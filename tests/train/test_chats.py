@@ -65,6 +65,9 @@ def test_a_chat_that_cannot_be_answered_is_named_before_anything_is_asked() -> N
         DataError, match=r"example 'c2': the field 'chat' holds a conversation that ends with an answer"
     ):
         Trainer().fit(chat, nn.ExactMatch(), optim.TGD(chat.parameters()), chats(7, 8), rows)
+    rows[1]["chat"] = [{"role": "user", "content": "half a smile \ud83d"}]
+    with pytest.raises(DataError, match=r"example 'c2': the field 'chat' holds .*surrogate"):
+        Trainer().fit(chat, nn.ExactMatch(), optim.TGD(chat.parameters()), chats(7, 8), rows)
     about = nn.ChatCompletion("About: {chat}", system=nn.Parameter("Help."))
     with pytest.raises(DataError, match=r"example 'c7': .* has more than that slot; write user='\{chat\}'"):
         Trainer().fit(about, nn.ExactMatch(), optim.TGD(about.parameters()), chats(7, 8), chats(1, 2))

@@ -15,7 +15,7 @@ from textgrad_engine.data.dataset import as_columns, as_example, by_position, ex
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
-from textgrad_engine.llm.conversation import is_conversation, problem_of
+from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import needs_target
 from textgrad_engine.nn.scores import OnField, Weighted, losses_in
@@ -141,7 +141,7 @@ def no_text(value: Any) -> str:
         ('a list, which would be a batch of calls; join it to one text', '')
     """
     if is_conversation(value):
-        return problem_of(value)
+        return problem_of(value) or next(filter(None, [no_text(turn.text) for turn in turns_of(value)]), "")
     if isinstance(value, list):
         return "a list, which would be a batch of calls; join it to one text"
     if isinstance(value, str) and len(value) > MAX_TEXT:
