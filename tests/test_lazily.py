@@ -56,14 +56,16 @@ assert {"TGD", "cells", "__doc__"} <= set(dir(optim))
     assert in_new_process(code, tmp_path) == "module 'textgrad_engine.optim' has no attribute 'Nothing'"
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, "autograd", "func", "nn"])
-def test_it_is_pickled_by_its_name(package: str, tmp_path: Path) -> None:
+def test_each_is_pickled_by_its_name(tmp_path: Path) -> None:
     """What pickles functions by value does that with modules of Python's own class, and goes by this for others."""
     code = f"""
-import copy, pickle, textgrad_engine.{package} as package
-print(pickle.loads(pickle.dumps(package)) is package, copy.deepcopy({{"of": package}})["of"] is package)
+import copy, importlib, pickle
+for name in {[*PACKAGES, "autograd", "func", "nn"]}:
+    package = importlib.import_module(f"textgrad_engine.{{name}}")
+    if pickle.loads(pickle.dumps(package)) is not package or copy.deepcopy({{"of": package}})["of"] is not package:
+        print(name)
 """
-    assert in_new_process(code, tmp_path) == "True True"
+    assert in_new_process(code, tmp_path) == ""
 
 
 def test_a_name_that_is_none_is_not_there(tmp_path: Path) -> None:
