@@ -1234,7 +1234,7 @@ class Parcels:
     """A search on a simulated task, which can be saved and taken up again with a new optimizer."""
 
     def __init__(self, **settings: Any) -> None:
-        self.task = simulated_task(rules=8, interactions=2, seed=5, train=64, val=64)
+        self.task = simulated_task(rules=8, interactions=2, seed=5, train=48, val=48)
         self.program = self.task.program()
         self.settings = settings
         self.search = PatchSearch(self.program.parameters(), **settings)

@@ -110,19 +110,20 @@ def cuts(tmp_path_factory: pytest.TempPathFactory, fit: Any) -> list[Path]:
 def test_killed_at_any_line_it_resumes(tmp_path: Path, fit: Any, cuts: list[Path]) -> None:
     """In the middle of a line, too, and while the test set is open: the folder is the same, nothing is paid twice.
 
-    What is the same to the byte gives the same result when it is read, which is looked at for every sixth.
+    Every second line; at the others what is gone is bought again below. What is the same to the byte gives the same
+    result when it is read, which is looked at for every sixth.
     """
     whole = tmp_path / "whole"
     every = Counting()
     fit(RunFolder(whole, config={"seed": 0}), model=every)
-    for cut in cuts:
+    for cut in cuts[1::2]:
         path = shutil.copytree(cut, tmp_path / cut.name)
         second = Counting()
         kept = sum("text" in paid.entry for paid in paid_for(path))
         result = fit(RunFolder(path, resume=True), model=second)
         assert second.asked == every.asked - kept
         assert timeless(path) == timeless(whole)
-        if int(cut.name) % 6 == 1:
+        if int(cut.name) % 6 == 2:
             assert fit(None, run_dir=path, resume=True, model=unasked) == result
     assert len(cuts) > 30
 
@@ -495,7 +496,7 @@ def test_killed_when_it_has_ended_nothing_is_lost(tmp_path: Path, fit: Any, monk
     with tg.budget(calls=12):
         fit(RunFolder(cut))
     finished = set()
-    for number in itertools.count(1):
+    for number in itertools.count(1, 2):
         path = tmp_path / str(number)
         shutil.copytree(cut, path)
         with monkeypatch.context() as patch:
