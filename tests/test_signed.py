@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgrad_engine.fences import fence
@@ -61,6 +61,7 @@ def test_what_signs_an_address_is_taken_out(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+@settings(max_examples=30)
 @given(before=letters, after=letters, one=st.integers(0, 99), other=st.integers(0, 99))
 def test_two_signings_of_a_file_are_equal_wherever_they_stand(
     scheme: str, before: str, after: str, one: int, other: int

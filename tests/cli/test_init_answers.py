@@ -132,7 +132,8 @@ def test_a_metric_for_each_field_is_trained_as_it_stands(kind: str) -> None:
     assert first == (
         "Read the mail.\nAnswer with a JSON object that has\n- queue, which is one of: billing, trust\n- euros\n"
     )
-    assert invoke("train", "task", "-q", "--run-dir", "simulated").exit_code == 0
+    if kind != "columns":
+        assert invoke("train", "task", "-q", "--run-dir", "simulated").exit_code == 0
     Path("task/clerk.py").write_text(CLERK, encoding="utf-8")
     ran = invoke("train", "task", "--model", "clerk:model", "--json", "--run-dir", "run")
     assert ran.exit_code == 0, ran.output

@@ -1,7 +1,7 @@
 """Ctrl-C at one point after the other, until a run passes all of them: what the crash tests of databases do.
 
-To press it once and to press it twice take turns, so that each point has one of them. Of events it is the other one in
-a search.
+To press it once and to press it twice take turns, each at every fourth point. Of events it is the other one in a
+search.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_once_after_the_last_call_changes_nothing(
 ) -> None:
     """All was asked and paid for: the result is written and printed, and the exit code is that of a whole run."""
     run, said = tmp_path / "run", []
-    for number in itertools.count(1, 2):
+    for number in itertools.count(1, 4):
         with at_entry(number, 1, WORKING_OUT) as pressed:
             result = cli("train", tiny, "--run-dir", run)
         whole(run)
@@ -154,7 +154,7 @@ def test_once_after_the_last_call_changes_nothing(
         assert (result.exit_code, "The best prompt is in" in result.stderr) == (0, True)
         said.append(capfd.readouterr().err.count("finishing: nothing is asked any more; Ctrl-C again ends at once\n"))
         shutil.rmtree(run)
-    assert sum(said) > 10
+    assert sum(said) > 5
     assert said[:-1] == [1] * len(said[:-1])  # at the last point the command no longer listens
 
 
@@ -162,7 +162,7 @@ def test_twice_after_the_last_call_ends_at_once_and_says_what_is_there(cli: Any,
     """With exit code 130; a result that was written by then is named, and one that was not is said to be missing."""
     run = tmp_path / "run"
     missing = []
-    for number in itertools.count(2, 2):
+    for number in itertools.count(3, 4):
         with at_entry(number, 2, WORKING_OUT) as pressed:
             result = cli("train", tiny, "--run-dir", run)
         if not pressed.was:

@@ -187,15 +187,12 @@ def _without(tmp_path: Path, redirection: str, *args: str) -> subprocess.Complet
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
-@pytest.mark.parametrize("quiet", [(), ("-q",)])
-def test_without_stderr_a_run_is_done_and_its_files_are_its_own(
-    tmp_path: Path, small: Any, quiet: tuple[str, ...]
-) -> None:
+def test_without_stderr_a_run_is_done_and_its_files_are_its_own(tmp_path: Path, small: Any) -> None:
     """The next file that is opened gets the number of a closed stream, and what is written to that."""
     folder = small(('name = "exact_match"', 'function = "loud:score"\npurpose = "sameness"'), rows=6)
     loud = "import os\ndef score(prediction, target):\n    os.write(2, b'no JSON')\n    return prediction == target\n"
     (folder / "loud.py").write_text(loud)
-    done = _without(tmp_path, "2>&-", "train", str(folder), "--run-dir", "run", *quiet)
+    done = _without(tmp_path, "2>&-", "train", str(folder), "--run-dir", "run")
     assert done.returncode == 0
     assert done.stdout
     for file in ("events.jsonl", "completions.jsonl"):

@@ -134,4 +134,4 @@ def test_the_sum_never_exceeds_the_limit_at_any_concurrency(width):
     from hypothesis.stateful import run_state_machine_as_test
 
     machine = type(f"Account{width}", (Account,), {"width": width})
-    run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=40, deadline=None))

@@ -527,6 +527,7 @@ def test_a_stopped_run_does_not_wait_for_another_process(tmp_path, ask, run):
 
 WORKER = """
 import asyncio, sys
+import openai
 from textgrad_engine.llm import Message, Request, caching, innermost, meter, resolve
 
 base_url, folder, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -540,22 +541,27 @@ async def main():
     assert [each.text for each in answers] == [request.messages[0].text.upper() for request in asked]
     print(m.total.calls, m.cached)
 
+print("loaded", flush=True)
+sys.stdin.readline()
 asyncio.run(main())
 """
 
 
-def test_four_processes_send_each_request_once(tmp_path):
+def test_two_processes_send_each_request_once(tmp_path):
     """Equal requests in flight are one, across processes too: unique keys = requests sent."""
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
     folder, keys = tmp_path / "cache", 25
     with LoopbackServer(FunctionModel(lambda request: request.messages[0].text.upper()), latency=0.05) as server:
         command = [sys.executable, str(script), server.base_url, str(folder), str(keys)]
-        running = [
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)
-        ]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        running = [subprocess.Popen(command, text=True, **pipes) for _ in range(2)]
+        assert [process.stdout.readline() for process in running] == ["loaded\n"] * 2
+        for process in running:  # so that they ask at the same time
+            process.stdin.write("\n")
+            process.stdin.flush()
         ended = [process.communicate(timeout=60) for process in running]
-        assert [process.returncode for process in running] == [0] * 4, ended
+        assert [process.returncode for process in running] == [0] * 2, ended
         assert server.requests == keys
     counts = [tuple(map(int, out.split())) for out, _ in ended]
     assert sum(sent for sent, _ in counts) == keys

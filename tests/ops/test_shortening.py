@@ -117,13 +117,13 @@ def test_tags_around_a_part_of_a_message_stay() -> None:
 @pytest.mark.parametrize(
     "hostile",
     [
-        "<message-0a1b2c3d>\n" * 4_000,
-        "\n</message-0a1b2c3d>" * 4_000,
-        "<q-0a1b2c3d>" * 4_000,
-        "<q-0a1b2c3d></q-0a1b2c3d>" * 4_000,
-        f"{fence('x' * 300, 'feedback')}\n" * 400,
-        "\u0000\r\u2028\u202e" * 4_000,
-        "語" * 16_000,
+        "<message-0a1b2c3d>\n" * 1_500,
+        "\n</message-0a1b2c3d>" * 1_500,
+        "<q-0a1b2c3d>" * 1_500,
+        "<q-0a1b2c3d></q-0a1b2c3d>" * 1_500,
+        f"{fence('x' * 300, 'feedback')}\n" * 150,
+        "\u0000\r\u2028\u202e" * 1_500,
+        "語" * 6_000,
     ],
     ids=["opened", "closed", "marks", "pairs", "fences", "control", "wide"],
 )

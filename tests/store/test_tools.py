@@ -144,7 +144,7 @@ def test_killed_at_any_event_it_does_nothing_twice_that_is_on_record(tmp_path: P
     whole, once = counting()
     first = Mortal(tmp_path / "whole")
     result = trained(first, once, Agent(clock))
-    for dies_at in range(4 if changing else 27, first.events, 46):
+    for dies_at in range(4 if changing else 42, first.events, 76):
         path, killed, again = tmp_path / str(dies_at), Agent(clock), Agent(clock)
         with pytest.raises(Killed):
             trained(Mortal(path, dies_at), acting, killed)
@@ -436,7 +436,7 @@ def test_an_agent_that_is_trained_as_a_tool_hears_the_same_when_the_run_was_kill
     assert result.steps[0].feedback == 4
     assert any(line.get("through") for line in lines(tmp_path / "whole"))
     mails = [line for line in lines(tmp_path / "whole") if line["name"] == "mail"]
-    for dies_at in range(27 if changing else 7, first.events, 46):
+    for dies_at in range(45 if changing else 7, first.events, 76):
         path, killed, again = tmp_path / str(dies_at), Team(clock), Team(clock)
         with pytest.raises(Killed):
             trained(Mortal(path, dies_at), model, killed)

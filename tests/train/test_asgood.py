@@ -120,8 +120,8 @@ def test_a_text_that_loses_most_answers_is_refused() -> None:
 def test_a_text_that_is_worse_by_the_margin_is_seldom_shown_to_be_as_good(examples: int, noise: float) -> None:
     """Law: in 5% of the runs at most, also where few examples lose much, and some of these sets show none."""
     margin = Case(0.0, noise, 0, examples=examples).margin
-    passed = sum(Case(margin, noise, seed, examples=examples, task=seed % 4).shown for seed in range(40))
-    assert passed <= 6  # of 40 at 5%, more come in 4 of 1,000 such tests
+    passed = sum(Case(margin, noise, seed, examples=examples, task=seed % 4).shown for seed in range(24))
+    assert passed <= 4  # of 24 at 5%, more come in 6 of 1,000 such tests
 
 
 def test_a_text_that_is_as_good_is_mostly_shown_to_be_so() -> None:

@@ -154,7 +154,7 @@ def draw(source: random.Random, groups: int, size: Callable[[], int], shared: fl
 def test_clustered_intervals_cover_the_truth_where_others_do_not(groups: int, least: int, most: int) -> None:
     """By t and by bootstrap 95 of 100 hold the true mean; taking the examples for independent, far fewer do."""
     source = random.Random(groups)
-    trials = 400
+    trials = 250
     held, drawn, naive = 0, 0, 0
     for trial in range(trials):
         values, clusters = draw(source, groups, lambda: source.randint(least, most), 0.4)
@@ -197,7 +197,7 @@ def test_the_difference_in_clusters_is_that_of_the_pairs() -> None:
 def test_the_bootstrap_covers_the_mean_of_skewed_scores(n: int) -> None:
     """Exponential values, mean 1."""
     source = random.Random(n)
-    trials = 300
+    trials = 200
     held = 0
     for trial in range(trials):
         low, high = bootstrap_interval([source.expovariate(1) for _ in range(n)], resamples=600, seed=trial)

@@ -192,7 +192,7 @@ def test_few_examples_with_other_scores_need_the_signs_to_agree() -> None:
 def test_equal_programs_are_rarely_told_apart(n: int, draw: Callable[[random.Random], float]) -> None:
     """False claims, of better or worse: at most 5 in 100, whatever the scores look like."""
     source = random.Random(n)
-    trials = 600
+    trials = 300
     claims = 0
     for trial in range(trials):
         before, after = (scored(*[draw(source) for _ in range(n)]) for _ in range(2))

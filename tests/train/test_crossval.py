@@ -111,16 +111,16 @@ def test_a_gain_that_a_test_set_of_fifteen_cannot_show_is_shown_with_fifty(task:
 
 
 def test_nothing_is_claimed_where_nothing_is_to_be_had() -> None:
-    """On a flat task of 50 examples, of three tries none is called better or worse, though folds take other texts."""
+    """On a flat task of 50 examples, of two tries none is called better or worse, though folds take other texts."""
     changed = 0
-    for seed in (0, 2, 3):
+    for seed in (0, 2):
         flat = simulated_task(rules=4, seed=seed, train=50, val=1, test=1, flat=True)
         with tg.use_models(forward=flat.model):
             found = cross_validate(start_of(flat), flat.loss, flat.train, folds=3, final=False)
         assert found.comparison is not None
         assert found.comparison.verdict == "not shown"
         changed += any(each.best != each.seed for each in found.runs)
-    assert changed >= 2
+    assert changed == 2
 
 
 def test_the_interval_holds_the_mean_gain_of_the_folds_prompts() -> None:
@@ -314,7 +314,7 @@ def test_the_final_texts_are_to_be_used_only_where_folds_are_better(task: Simula
 def test_controls_are_pooled_over_the_folds(task: SimulatedTask) -> None:
     """What feedback is worth shows on all examples, each control's texts tested by what they have not seen."""
     with tg.use_models(forward=task.model):
-        found = cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=Trainer(3, controls=True))
+        found = cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=Trainer(2, controls=True))
     assert [each.name for each in found.controls] == list(CONTROLS)
     for each in found.controls:
         assert (each.comparison.n, each.folds, len(each.test)) == (50, 3, 50)

@@ -32,7 +32,9 @@ def test_the_digest_of_examples_is_that_of_their_content(made: Callable[[], Any]
     assert digest("ant", "bee") != digest("ant", "cat")
 
 
-def test_the_digest_of_examples_is_the_same_in_every_process(tmp_path: Path) -> None:
+def test_the_digest_of_examples_is_the_same_in_every_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A search that was saved goes on in another one; a set has another order there."""
     code = (
         "from textgrad_engine import nn; from textgrad_engine.testing import ScriptedModel\n"
@@ -41,11 +43,7 @@ def test_the_digest_of_examples_is_the_same_in_every_process(tmp_path: Path) -> 
         "rows = [{'q': 'a', 'target': 'b', 'tags': set('abcdefgh')}]\n"
         "print(Objective(program, nn.ExactMatch(), rows, rows).digest)"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True, cwd=tmp_path,
-        ).stdout
-        for seed in "12"
-    }  # fmt: skip
-    assert len(found) == 1
+    monkeypatch.setenv("PYTHONHASHSEED", "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    exec(code)
+    assert capsys.readouterr().out == done.stdout != ""

@@ -47,7 +47,7 @@ def fit(task: SimulatedTask, optimizer: str = "PatchSearch", model: Any = None, 
 @pytest.mark.parametrize("optimizer", ["PatchSearch", "TGD", "ParetoSearch", "OPRO"])
 def test_a_search_that_spends_its_budget_is_tested_all_the_same(task: SimulatedTask, optimizer: str) -> None:
     """Both prompts are run on the whole test set, and the limit holds."""
-    for calls in (120, 170, 230):
+    for calls in (120, 230) if optimizer in ("PatchSearch", "OPRO") else (170,):
         with tg.budget(calls=calls) as spent:
             result = fit(task, optimizer, max_epochs=50)
         assert (result.status, result.compared_on, result.openings) == ("budget", "test", 1)
@@ -567,7 +567,10 @@ def test_a_run_that_is_killed_behind_a_larger_budget_is_what_it_would_have_been(
 def test_a_budget_that_is_raised_in_turns_takes_nothing_back(
     small: SimulatedTask, optimizer: str, tmp_path: Any
 ) -> None:
-    """Neither a step nor a test is lost, no limit is passed, and in the end it is the result of a whole run."""
+    """Neither a step nor a test is lost, no limit is passed, and in the end it is the result of a whole run.
+
+    They take turns: every second one has each second budget.
+    """
     length: dict[str, Any] = {"max_epochs": 2} if optimizer == "TGD" else {"max_steps": 8}
     whole = fit(small, optimizer, **length)
     every = whole.total.calls
@@ -580,7 +583,7 @@ def test_a_budget_that_is_raised_in_turns_takes_nothing_back(
 
     model = tg.testing.FunctionModel(answer, name=small.model.name)
     steps, tested, found = 0, False, None
-    shares = (0.0, 0.5, 0.51, 0.56, 0.7, 0.8, 3.0)
+    shares = (0.0, 0.51, 0.7, 3.0) if optimizer in ("TGD", "ParetoSearch") else (0.5, 0.56, 0.8, 3.0)
     for calls in [round(share * every) + 10 for share in shares]:
         with tg.budget(calls=calls) as spent:
             found = fit(small, optimizer, model, **length, run_dir=tmp_path, resume=True)

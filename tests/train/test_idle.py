@@ -84,7 +84,9 @@ def test_nothing_of_use_ends_it(name: str, answers: Answers) -> None:
 def test_what_is_of_use_now_and_then_goes_on(name: str) -> None:
     """One in seven is enough."""
     result, _ = fit(
-        name, lambda number: breaking(number) if number % 7 else {"text": f"Repeat {number}.", "reason": ""}
+        name,
+        lambda number: breaking(number) if number % 7 else {"text": f"Repeat {number}.", "reason": ""},
+        max_steps=MOST_VAIN + MOST_REFUSED,
     )
     assert result.idle == ""
 

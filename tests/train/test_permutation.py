@@ -155,7 +155,7 @@ def test_the_order_of_candidates_does_not_matter(rows: list[list[float]], order:
 def test_the_best_of_many_equal_candidates_is_rarely_called_better(candidates: int, n: int, binary: bool) -> None:
     """The chance of any claim at all is 5%, where testing each by itself gives several times that."""
     source = random.Random(n)
-    trials = 250
+    trials = 150
     claimed, naive = 0, 0
     for trial in range(trials):
         hard = [source.uniform(0.1, 0.9) for _ in range(n)]

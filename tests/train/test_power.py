@@ -141,7 +141,7 @@ def test_a_comparison_finds_what_it_says_it_would(n: int, sd: float, largest: fl
     effect = minimum_detectable_effect(n, sd=sd, largest=largest)
     source = random.Random(3)
     names = tuple(str(each) for each in range(n))
-    trials = 400
+    trials = 250
     found = 0
     for trial in range(trials):
         changes = [source.gauss(effect, sd) for _ in range(n)]
@@ -172,7 +172,7 @@ def test_so_many_examples_that_change_alike_show_their_gain(changes: list[float]
 
     def found(n: int) -> float:
         names = tuple(str(each) for each in range(n))
-        trials = 200
+        trials = 120
         better = 0
         for trial in range(trials):
             drawn = source.choices(changes, k=n)

@@ -224,10 +224,9 @@ def test_the_estimate_holds() -> None:
     assert len(WORDS) + 39 < sum(map(len, here.ran.values())) <= most
 
 
-@pytest.mark.parametrize("seed", [0, 4])
-def test_what_won_its_race_is_taken_back_where_all_of_the_validation_set_says_worse(seed: int) -> None:
+def test_what_won_its_race_is_taken_back_where_all_of_the_validation_set_says_worse() -> None:
     """Of 200 examples 20 fail, and come out right with any other words: races that these begin may say "better"."""
-    task = simulated_task(rules=4, seed=seed, train=48, val=200, test=1, noise=0.1)
+    task = simulated_task(rules=4, seed=4, train=48, val=200, test=1, noise=0.1)
     program = task.program()
     with use_models(forward=task.model):
         result = Trainer(max_epochs=4, batch_size=16).fit(

@@ -387,10 +387,10 @@ def test_a_frozen_parameter_is_refused_before_anything_is_paid(task: SimulatedTa
 def test_where_nothing_is_to_be_had_it_claims_nothing() -> None:
     """Tasks in which answers are right or wrong by chance: one may be called better, which 1 in 20 should be.
 
-    Nine in which the search takes other texts than the seed's all the same; in others there is no claim to make.
+    Six in which the search takes other texts than the seed's all the same; in others there is no claim to make.
     """
     better, changed = [], []
-    for seed in (0, 1, 2, 4, 11, 16, 20, 23, 24):
+    for seed in (0, 1, 2, 4, 11, 16):
         task = simulated_task(flat=True, seed=seed, train=16, val=16, test=48)
         result, _, _ = fit(task, search={"seed": seed, "lanes": 1})
         assert result.comparison is not None
@@ -398,7 +398,7 @@ def test_where_nothing_is_to_be_had_it_claims_nothing() -> None:
         better.append(result.comparison.verdict == "better")
         changed.append(result.best != result.seed)
     assert sum(better) <= 1
-    assert sum(changed) >= 7  # as many as of twelve seeds taken as they come
+    assert sum(changed) >= 5  # more than of as many seeds taken as they come
 
 
 def test_where_something_is_to_be_had_it_finds_it() -> None:

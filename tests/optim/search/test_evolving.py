@@ -20,16 +20,16 @@ from textgrad_engine.train import Objective
 Make = Callable[[Any], Searcher]
 
 SEARCHES: dict[str, Make] = {
-    "ParetoSearch": lambda params: optim.ParetoSearch(params, proposals=12, seed=1),
-    "ParetoSearch by patches": lambda params: optim.ParetoSearch(params, proposer=Patch(), proposals=12, seed=1),
-    "BeamSearch": lambda params: optim.BeamSearch(params, beam=2, rounds=2, batch_size=12, successors=3, seed=1),
+    "ParetoSearch": lambda params: optim.ParetoSearch(params, proposals=8, seed=1),
+    "ParetoSearch by patches": lambda params: optim.ParetoSearch(params, proposer=Patch(), proposals=8, seed=1),
+    "BeamSearch": lambda params: optim.BeamSearch(params, beam=2, rounds=2, batch_size=8, successors=3, seed=1),
     "BeamSearch by UCB": lambda params: optim.BeamSearch(
-        params, beam=2, rounds=2, batch_size=12, successors=3, selection="ucb", seed=1
+        params, beam=2, rounds=2, batch_size=8, successors=3, selection="ucb", seed=1
     ),
-    "OPRO": lambda params: optim.OPRO(params, rounds=4, per_round=3, seed=1),
-    "OPRO on val": lambda params: optim.OPRO(params, rounds=4, per_round=3, score_on="val", sample=None, seed=1),
+    "OPRO": lambda params: optim.OPRO(params, rounds=3, per_round=3, seed=1),
+    "OPRO on val": lambda params: optim.OPRO(params, rounds=3, per_round=3, score_on="val", sample=None, seed=1),
     "BootstrapDemos": lambda params: optim.BootstrapDemos(params, sets=4, bootstrapped=2, labelled=4, seed=1),
-    "RandomSearch": lambda params: optim.RandomSearch(params, optim.RandomEdits(1), proposals=12, seed=1),
+    "RandomSearch": lambda params: optim.RandomSearch(params, optim.RandomEdits(1), proposals=8, seed=1),
     "RandomSearch by a model": lambda params: optim.RandomSearch(params, Patch(), proposals=6, seed=1),
 }
 

@@ -424,7 +424,7 @@ def rate(
     up: float,
     down: float,
     size: int,
-    runs: int = 120,
+    runs: int = 60,
     at_the_end: float | None = None,
 ) -> float:
     """How often simulated races come to a result.
@@ -484,7 +484,7 @@ def slipping(
     gain: float,
     size: int,
     measured: bool,
-    runs: int = 100,
+    runs: int = 60,
     at_the_end: float | None = None,
 ) -> float:
     """How often a candidate wins where each answer comes out wrong by itself, old and new ones alike.
