@@ -22,7 +22,8 @@ class CallableModel:
 
     The function is given the messages of a call as OpenAI's API has them, and returns the answer. With the prompt of
     the app as system message and what it is asked as user message, the app is one call: its prompt is trained, its
-    answers are recorded, played back on `resume`, cached and counted, and all examples run at once.
+    answers are recorded, played back on `resume`, cached and counted, and all examples run at once. It counts as one
+    call, however often it asks others.
 
     Args:
         fn: called with a list of dicts, each with ``"role"`` and ``"content"``; returns a text, or a `Completion` that
