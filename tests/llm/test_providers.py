@@ -95,7 +95,7 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
         ("gemini", 429, plain(json.dumps(gemini("Quota exceeded. Please retry in 45.5s.")[0])),
          errors.RateLimited, 45.5, "Quota exceeded"),
         ("gemini", 400, gemini("The input token count (9) exceeds the maximum number of tokens allowed (8).", code=400),
-         errors.ContextOverflow, None, "context=..."),
+         errors.ContextOverflow, None, "a longer context"),
         ("anthropic", 529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
          errors.ServerFailed, None, "Overloaded"),
         ("anthropic", 400, plain("Your credit balance is too low to access the Anthropic API."),

@@ -11,7 +11,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
-from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.statuses import error_of, reported, retry_after
 
 
@@ -176,3 +176,20 @@ def test_a_model_without_eyes_is_not_asked_again() -> None:
     error = error_of(500, body, {}, "m", "w", Request(messages=[{"role": "user", "content": "?"}]))
     assert type(error) is BadRequest
     assert "the model reads no images" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "repair"),
+    [
+        ("forward", "it is a request of the program, of which nothing is left out"),
+        ("judge", "it is a request to a judge, which is shown all that it judges"),
+        ("backward", "state it with context=..."),
+        ("optimizer", "state it with context=..."),
+    ],
+)
+def test_of_a_request_that_was_too_long_the_repair_is_for_who_was_asked(purpose: Purpose, repair: str) -> None:
+    """To state the context of a program's model would cut nothing; and a report has to tell a judge from a program."""
+    asked = Request(messages=[{"role": "user", "content": "?"}], purpose=purpose)
+    told = str(error_of(400, '{"message": "maximum context length is 9"}', {}, "m", "w", asked))
+    assert repair in told
+    assert told.count("; send less, or use a model with a longer context; ") == 1

@@ -376,6 +376,16 @@ def test_examples_share_a_call_and_the_shared_messages() -> None:
     assert said(asker.system) == ["system of case_1", "system of case_2", "system of case_1"]
 
 
+@pytest.mark.parametrize(("length", "calls"), [(100, 1), (20_000, 2), (60_000, 4)])
+def test_long_documents_share_a_call_as_far_as_they_are_short_together(length: int, calls: int) -> None:
+    """Four of 60 kB: a refusal of 240 kB would lose what is said of all. A long prompt of all does not count."""
+    model = FunctionModel(lambda request: answering(request) if request.purpose == "backward" else "wrong")
+    asker = program(nn.Parameter("Be right. " * 9000, role="system prompt"))
+    requests = run(asker, model, [f"{n}" + "word " * (length // 5) for n in range(4)], size=4)
+    assert [request.count("## Case") for request in requests] == [4 // calls] * calls
+    assert len(asker.system.grad) == 4
+
+
 def test_calls_deeper_in_a_chain_share_a_call_too() -> None:
     """The second call of a program gets another draft for each example, and still is one place with one prompt."""
     model = FunctionModel(answering)

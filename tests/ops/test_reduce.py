@@ -261,7 +261,16 @@ def test_cases_are_to_be_explained_and_words_are_not() -> None:
     assert not one.source.case
 
 
-def test_cases_longer_than_the_context_are_merged_in_parts() -> None:
+def logs(*texts: str) -> list[Variable]:
+    """What evaluators said of a text itself, such as what its tests printed."""
+    code = nn.Parameter("def f(): ...", role="a module")
+    for text in texts:
+        nn.Metric(lambda answer, said=text: (0.0, said), "its tests")(code).backward()
+    return list(code.grad)
+
+
+@pytest.mark.parametrize("said", [cases, logs])
+def test_cases_and_logs_longer_than_the_context_are_merged_in_parts(said: Any) -> None:
     """Each alone is too long; four go into one request, and what is left out of them is said."""
 
     def model(request: Request) -> dict[str, Any]:
@@ -271,7 +280,7 @@ def test_cases_longer_than_the_context_are_merged_in_parts() -> None:
 
     merger = FunctionModel(model)
     merger.context = 4096  # type: ignore[attr-defined]
-    (one,) = ops.reduce(cases(*[f"{n} {'word ' * 9000} end {n}" for n in range(6)]), max_items=1, model=merger)
+    (one,) = ops.reduce(said(*[f"{n} {'word ' * 9000} end {n}" for n in range(6)]), max_items=1, model=merger)
     assert one.data == "Read to the end."
     assert one.source is not None
     assert len(one.source.because) == 6

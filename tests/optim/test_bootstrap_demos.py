@@ -67,6 +67,18 @@ def test_a_contract_against_copying_leaves_no_set_to_try() -> None:
     assert text == "Repeat."
 
 
+def test_sets_are_drawn_of_examples_that_a_prompt_has_room_for() -> None:
+    """Of 20 pages and four words no set is spent on pages alone; where there are pages alone, it is told why."""
+    pages = [{"id": f"p{n}", "word": f"page {n} " * 1200, "target": "no"} for n in range(20)]
+    decided, text, _ = run([*pages, *TRAIN[:4]], sets=4)
+    assert [each.why for each in decided if "drop" in each.why] == []
+    assert decided[0].examples == ("ant", "bee", "cat")
+    assert shown(text)
+    decided, text, _ = run(pages)
+    assert all("raise max_tokens" in each.why for each in decided)
+    assert text == "Repeat."
+
+
 def test_the_first_set_is_labelled_examples_in_order() -> None:
     """Their right answers come from the data."""
     decided, _, _ = run()

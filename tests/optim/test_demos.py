@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from textgrad_engine.llm.tokens import count
 from textgrad_engine.optim.demos import (
     Asked,
     Demo,
@@ -14,6 +15,7 @@ from textgrad_engine.optim.demos import (
     by_likeness,
     demo_of,
     demos_and_queries,
+    fitted_demo,
     solved,
 )
 
@@ -225,3 +227,13 @@ def test_a_text_that_is_asked_where_nobody_sees_it_is_unseen() -> None:
     assert Steps.of([run], 2).unseen == (0,)
     hidden = Run(Examples.whole(0, "x"), (Asked((), (("mail", "?"),), "x"),))
     assert Steps.of([hidden], 2).unseen == ()
+
+
+def test_a_long_demonstration_is_fitted_by_its_long_texts_alone() -> None:
+    """Short ones stay whole, and so does all of it where there is room."""
+    demo = demo_of("t1", {"page": "abcd " * 2000, "question": "Who pays?"}, "the tenant", "the tenant")
+    fitted = fitted_demo(demo, 200)
+    assert count(" ".join([*(text for _, text in fitted.inputs), fitted.answer])) <= 201
+    assert fitted.inputs[1:] == (("question", "Who pays?"),)
+    assert (fitted.answer, fitted.label) == ("the tenant", "the tenant")
+    assert fitted_demo(demo, 3000) == demo

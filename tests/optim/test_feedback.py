@@ -49,3 +49,16 @@ def test_equal_cases_are_a_case_and_words_for_them_are_none() -> None:
     for items in ([one], [one, one]):
         merged = joined(items, "Name the capital.")
         assert (merged.case, merged.evidence.text) == (False, "Name the capital.")
+
+
+def test_of_a_long_log_a_line_remembers_the_ends() -> None:
+    """A run folder had 250 kB for each edit, and `show --line` printed them; what a critic says is short, and whole."""
+    log = "FAILED test_a\n" + "assert 1 == 2\n" * 4000 + "1 failed"
+    for item in (
+        FeedbackItem(log, 1, "", ("e1",), direct=True),
+        FeedbackItem("a case", 1, "", ("e1",), case=True, said=log),
+    ):
+        told = item.evidence.text
+        assert (told[:13], told[-8:], len(told) < 2100) == ("FAILED test_a", "1 failed", True)
+        assert "more characters …]" in told
+    assert FeedbackItem(log, 1, "", ("e1",)).evidence.text == log

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import nn, optim, use_models
+from textgrad_engine import llm, nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.demos import Demo
@@ -82,6 +82,31 @@ def test_each_proposal_of_a_round_sees_other_tasks(world: Any) -> None:
     here = world("Repeat. HALF")
     here.steps(search(here, per_round=4))
     assert len({request.messages[-1].text for request in here.asked("optimizer")}) > 1
+
+
+def test_long_tasks_are_shown_without_their_middle_and_leave_room_for_the_texts() -> None:
+    """Three contracts of 100 kB took all of the room, so one text was shown, or the request did not fit."""
+    asked: list[str] = []
+
+    def model(request: Request) -> Any:
+        if request.purpose != "optimizer":
+            return "no"
+        asked.append(request.messages[-1].text)
+        return {"text": f"Repeat {len(asked)}.", "reason": ""}
+
+    program = nn.ChatCompletion("{page}", system=nn.Parameter("Repeat.", role="system prompt"))
+    rows = [{"page": f"Begin {n}. " + "word " * 20_000 + f" End {n}.", "target": f"T{n}"} for n in range(4)]
+    optimizer = optim.OPRO(program.parameters(), rounds=2, per_round=2)
+    small = llm.resolve(FunctionModel(model), context=8192)
+    with use_models(forward=FunctionModel(model), optimizer=small):
+        objective = Objective(program, nn.ExactMatch(), rows)
+        while optimizer.step(objective) is not None:
+            pass
+    assert len(asked) == 4
+    assert asked[-1].count("<tried-") == 3
+    assert all(text.count("more characters …]") == 3 for text in asked)
+    assert max(map(llm.tokens.count, asked)) < 3500
+    assert re.search(r"Begin (\d)\..*End \1\..*T\1", asked[-1], re.DOTALL)
 
 
 def test_only_so_many_of_the_best_are_shown(world: Any) -> None:

@@ -360,7 +360,7 @@ def test_words_of_another_version_make_no_other_run(tmp_path: Path) -> None:
     (step,) = body["steps"]
     assert body.pop("terms")
     assert step["race"].pop("handicap")
-    body["steps"] = [{**step, "why": "in other words"}]
+    body["steps"] = [{**step, "why": "in other words", "problems": ["told otherwise"], "lost": ["named otherwise"]}]
     file.write_text(json.dumps({**body, "idle": "nothing was proposed"}), encoding="utf-8")
     assert run(unasked) == first
 

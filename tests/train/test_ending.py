@@ -21,7 +21,7 @@ from textgrad_engine.report import tables, view
 from textgrad_engine.report.lineage import lineage_of
 from textgrad_engine.testing import SimulatedTask, feedback_for, simulated_task
 from textgrad_engine.train import Trainer, TrainResult
-from textgrad_engine.train.ending import Ending
+from textgrad_engine.train.ending import Ending, _in_words
 from textgrad_engine.train.settings import NESTED
 
 
@@ -240,6 +240,13 @@ def test_what_a_budget_has_left_that_no_call_fits_into_is_told(
     assert "The budget allowed no further call" in said
     assert f"{words} {limit} of the budget are left" in said
     assert "spent" not in tables.one_line(result)
+
+
+def test_millions_of_tokens_are_told_in_figures() -> None:
+    """Documents take them, and 3.46448e+06 is no number for people."""
+    told = _in_words(Amount(tokens=3_464_480), Amount(tokens=1_000_000))
+    assert told.startswith("3,464,480 tokens, more than half of what was left")
+    assert _in_words(Amount(pico=PICO // 8), Amount()).startswith("0.125 dollars")
 
 
 def test_a_budget_that_is_spent_to_the_last_call_is_not_said_to_be_left(task: SimulatedTask) -> None:

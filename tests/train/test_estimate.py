@@ -35,6 +35,19 @@ def test_a_field_that_lacks_is_an_error_as_in_fit() -> None:
         estimate(tg.Trainer(), program, loss, optimizer, [{"target": "x"}], ROWS)
 
 
+@pytest.mark.parametrize("search", [optim.TGD, optim.PatchSearch])
+def test_tables_that_are_sorted_by_length_are_estimated_as_they_are(search: Any) -> None:
+    """Of 60 contracts the first are ten times as long as the last, or the other way round: the run is the same."""
+    program, loss, _ = parts()
+    rows = [{"word": "word " * (1000 if n < 10 else 100), "target": "yes"} for n in range(60)]
+    first, last = (
+        estimate(tg.Trainer(), program, loss, search(program.parameters()), each, each[::3]).input_tokens
+        for each in (rows, rows[::-1])
+    )
+    for purpose in ("forward", "backward"):
+        assert last[purpose].usual == pytest.approx(first[purpose].usual, rel=0.1)
+
+
 def test_what_is_no_set_is_refused_as_in_fit() -> None:
     """In the words of the call that was made; an empty set has none to be put through."""
     program, loss, optimizer = parts()

@@ -129,6 +129,17 @@ def test_what_is_usual_is_of_the_right_size() -> None:
     assert usual / 3 < result.total.calls < 3 * usual
 
 
+def test_long_documents_are_asked_about_one_by_one() -> None:
+    """As they share no feedback call; short ones share one by eight."""
+    program, loss = parts()
+    calls = []
+    for length in (1, 20_000):
+        rows = [{"word": "word " * length, "target": "yes"} for _ in range(20)]
+        found = estimate(Trainer(max_steps=2), program, loss, optim.PatchSearch(program.parameters()), rows, rows)
+        calls.append(found.calls["backward"].usual)
+    assert calls[1] == pytest.approx(8 * calls[0])
+
+
 def test_the_most_is_a_bound_only_where_something_limits_the_search() -> None:
     """Elsewhere it says what it rests on."""
     program, loss = parts()

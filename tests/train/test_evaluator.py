@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import re
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,12 +20,13 @@ from textgrad_engine.errors import (
     BadRequest,
     BudgetExceeded,
     ContentFiltered,
+    ContextOverflow,
     DataError,
     Stopped,
 )
 from textgrad_engine.llm import Completion, Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
-from textgrad_engine.train import Evaluation, aevaluate, compare, evaluate
+from textgrad_engine.train import Evaluation, Objective, aevaluate, compare, evaluate
 from textgrad_engine.train.evaluator import attempt
 
 PATIENCE = 60.0
@@ -569,3 +572,26 @@ def test_an_aevaluate_whose_wait_is_cancelled_sends_nothing_more() -> None:
 
     asyncio.run(main())
     assert len(model.requests) == 1
+
+
+def test_a_failure_that_is_kept_holds_no_request() -> None:
+    """A document that is too long fails with each text of a search: each time 1 MB stayed in memory until its end."""
+
+    class Document(str):
+        __slots__ = ("__weakref__",)
+
+    held = []
+
+    def refuse(request: Request) -> str:
+        document = Document(word(request))
+        held.append(weakref.ref(document))
+        if document == "0":
+            raise ContextOverflow("too long")
+        return document
+
+    objective = Objective(nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.")), nn.ExactMatch(), rows(4))
+    model = FunctionModel(refuse)
+    with tg.use_models(forward=model):
+        assert objective.scores(("Repeat.",), [0, 1, 2, 3], "train") == [None, 1.0, 1.0, 1.0]
+    gc.collect()  # what is left is held by the objective
+    assert [ref() for ref in held] == [None] * 4

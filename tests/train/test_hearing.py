@@ -183,8 +183,10 @@ def test_a_page_that_is_longer_than_the_critics_context_ends_no_run() -> None:
         )
     assert result.best["system"] == "Answer.\nAlways say B."
     (step,) = result.steps
-    assert problems_of(step) == (
-        "the critic's context had no room for 2 messages or pieces of feedback, named in the log",
+    (problem,) = problems_of(step)
+    assert problem == (
+        "the critic's context had no room for 2 messages or pieces of feedback, or for the middle of such, named in "
+        "the log"
     )
     assert sum("more characters …]" in text for text in asked) == 2
     assert all(llm.tokens.count(text) < 2048 for text in asked)

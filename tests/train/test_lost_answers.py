@@ -55,6 +55,24 @@ def test_one_lost_feedback_is_noted_and_the_step_goes_on() -> None:
     assert "filtered" in problems[0]
 
 
+def test_a_search_names_the_examples_that_had_no_answer() -> None:
+    """Which contract is too long is wanted to be known, whatever optimizes."""
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == "forward" and request.messages[-1].text == "two":
+            raise BadRequest("too long", status=400)
+        return answer(request)
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    with tg.use_models(forward=FunctionModel(respond)):
+        result = tg.Trainer(max_steps=4).fit(
+            program, nn.ExactMatch(), optim.PatchSearch(program.parameters()), ROWS, ROWS
+        )
+    lost = [step.lost for step in result.steps if step.unanswered]
+    assert lost
+    assert set(lost) == {("two",)}
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(("one", "three", "four"))))
 def test_lost_feedback_is_noted_in_the_order_of_the_examples(order: tuple[str, ...]) -> None:
     """Whichever was lost first: events are the same in every run."""

@@ -6,6 +6,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn
+from textgrad_engine.autograd import example
 from textgrad_engine.errors import (
     ConnectionFailed,
     ContentFiltered,
@@ -14,6 +15,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.passes import go_backward, none_reached
 
@@ -48,3 +50,20 @@ def test_a_request_that_was_too_long_for_the_critic_names_what_has_it_fitted() -
     long, filtered = found
     assert "ContextOverflow: 4,096 tokens at most; state its context (context under [models]" in long
     assert filtered.endswith("ContentFiltered: no")
+
+
+def test_failures_that_differ_in_numbers_alone_are_told_once_with_their_examples() -> None:
+    """Of twelve contracts that are too long a report needs no twelve times the same six lines, and names them."""
+
+    def refuse(request: Request) -> str:
+        raise ContextOverflow(f"{len(request.messages[-1].text)} tokens are more than 90; state it with context=...")
+
+    chat = nn.ChatCompletion("{text}", system=nn.Parameter("Be kind."), model=FunctionModel(lambda request: "no"))
+    losses = []
+    for n in range(3):
+        with example(f"c{n}"):
+            losses.append(nn.ExactMatch()(chat(text="long " * 10**n), "yes"))
+    with tg.use_models(backward=FunctionModel(refuse)):
+        (told,) = go_backward(losses)
+    assert told.startswith("no feedback from ChatCompletionBackward (c0 and 2 more): ContextOverflow: ")
+    assert told.count("context=") == 1  # the endpoint's error names the repair itself

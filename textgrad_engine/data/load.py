@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -253,7 +254,7 @@ def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
     header: list[str] | None = None
     line = first + 1
     try:
-        for fields in reader:
+        for fields in _with_long_fields(reader, len(raw)):
             if not any(fields):  # a blank line, or the ",,," that spreadsheets leave below a table
                 line = first + reader.line_num + 1
                 continue
@@ -274,10 +275,29 @@ def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
                 yield dict(zip(header, fields)), line
             line = first + reader.line_num + 1
     except csv.Error as error:
-        hint = "put the field in a .jsonl file" if "limit" in str(error) else 'inside of a quoted field, write " as ""'
+        hint = 'inside of a quoted field, write " as ""'
         raise DataError(f"{path}:{line}: not CSV: {error}; {hint}") from error
 
 
+def _with_long_fields(rows: Iterator[list[str]], most: int) -> Iterator[list[str]]:
+    """The rows of a table in which a field, such as a contract, may have more than the 131,072 characters of `csv`.
+
+    Its limit is the whole process's, so it is raised for one table after the other, and only while a row is read.
+    """
+    while True:
+        with _limit:
+            before = csv.field_size_limit()
+            csv.field_size_limit(max(before, most))
+            try:
+                fields = next(rows, None)
+            finally:
+                csv.field_size_limit(before)
+        if fields is None:
+            return
+        yield fields
+
+
+_limit = threading.Lock()
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _MOST_OF_A_HEADER = 100
 

@@ -28,9 +28,14 @@ from textgrad_engine.llm.refusals import Refusal
 from textgrad_engine.llm.request import Request
 
 _NO_IMAGES = re.compile(r"image input is not supported")
-_TOO_LONG = (
-    "send less, or use a model with a longer context; what a critic or an optimizer is shown is fitted to the size of "
-    "the context where it is known: state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
+_SEND_LESS = "send less, or use a model with a longer context"
+_TOO_LONG = {
+    "forward": f"{_SEND_LESS}; it is a request of the program, of which nothing is left out",
+    "judge": f"{_SEND_LESS}; it is a request to a judge, which is shown all that it judges",
+}
+_TOO_LONG_TO_BE_FITTED = (
+    f"{_SEND_LESS}; what a critic or an optimizer is shown is fitted to the size of the context where it is known: "
+    "state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
 )
 
 _TOO_LARGE_FOR_A_MINUTE = (
@@ -210,7 +215,7 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
     if status == 402:  # OpenRouter says when it will have settled what is under way
         return (QuotaExhausted, _NO_MONEY_LEFT) if wait is None else (RateLimited, _TOO_OFTEN)
     if status == 403 and _OVERFLOW.search(low):  # Together's documented status for it
-        return ContextOverflow, _TOO_LONG
+        return ContextOverflow, _too_long(asked)
     if status in (401, 403) or (status == 400 and _says(low, _KEY_REFUSED, asked)):
         return AuthenticationFailed, _KEY
     if status == 404:
@@ -218,11 +223,11 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
     if status in (413, 429) and _FOR_A_MINUTE.search(low):
         return ContextOverflow, _TOO_LARGE_FOR_A_MINUTE
     if status == 413 or (status in (400, 422) and _OVERFLOW.search(low)):
-        return ContextOverflow, _TOO_LONG
+        return ContextOverflow, _too_long(asked)
     if status == 500 and _says(low, _NO_IMAGES, asked):  # llama.cpp's, of a model without a projector
         return BadRequest, "the model reads no images"
     if status == 500 and _says(low, _EXCEEDED, asked):  # llama.cpp until September 2025, and what is in front of others
-        return ContextOverflow, _TOO_LONG
+        return ContextOverflow, _too_long(asked)
     if status == 429 and _A_DAY.search(low) and not _A_MINUTE.search(low):
         return QuotaExhausted, _of_a_day(_until_back(refusal, wait))
     if status == 429 or (status == 498 and "capacity" in low):  # 498 is Groq's for its flex tier
@@ -235,6 +240,10 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
         return APIError, ""
     setting = refused_setting(refusal) if status in (400, 422) else ""
     return BadRequest, _left_out(setting) if setting else ""
+
+
+def _too_long(asked: Request | None) -> str:
+    return _TOO_LONG_TO_BE_FITTED if asked is None else _TOO_LONG.get(asked.purpose, _TOO_LONG_TO_BE_FITTED)
 
 
 def _says(said: str, signs: re.Pattern[str], asked: Request | None) -> bool:

@@ -29,6 +29,11 @@ from textgrad_engine.ops.images import FEEDBACK_IMAGES, ContentPart, Gallery, Sh
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.scoped import setting
 
+MOST_SHARED = 64_000
+"""Characters that cases which share a request may have of their own: documents are looked at less closely there, nearly
+nothing is saved, and a request that is refused loses the feedback on all of them.
+"""
+
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
 
 
@@ -36,7 +41,8 @@ FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batc
 def feedback_batch_size(size: int) -> Iterator[None]:
     """Inside the block, up to `size` examples share one feedback call.
 
-    Fewer calls and tokens (the prompt is shown once), against some attention for each example.
+    Fewer calls and tokens (the prompt is shown once), against some attention for each example. Long ones, such as
+    documents, share one only as far as they have some 16,000 tokens together.
 
     Raises:
         ValueError: size is below 1.
@@ -104,9 +110,9 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
 
     Where no critic is wanted, that is what the calls were themselves (`as_it_was`).
 
-    What does not fit the critic's context together is asked about in several requests, and of one case as much is left
-    out as NOTE [What is left out] in `llm.context` says. Images go along as NOTE [Images beside a text] in `ops.images`
-    says.
+    What is long together, or does not fit the critic's context, is asked about in several requests, and of one case as
+    much is left out as NOTE [What is left out] in `llm.context` says. Images go along as NOTE [Images beside a text] in
+    `ops.images` says.
 
     Args:
         shares: the calls that feedback is wanted on; those of one list are asked about together.
@@ -155,13 +161,25 @@ def feedback_on(shares: list[list[Case]], ask: Callable[..., tuple[Variable, ...
 
 
 def _that_fit(cases: list[Case], prompt: templates.Prompt, room: Room | None, beside: int) -> list[list[Case]]:
-    """The cases in parts that fit the critic's context and what it is shown of images, one by one at the least."""
+    """The cases in parts that are short, and fit the critic's context and what it is shown of images, one by one at the
+    least.
+    """
     if len(cases) == 1 or (
-        _are_all_pictured(cases, room) and (room is None or _fit_together(cases, prompt, room, beside))
+        _own_characters(cases) <= MOST_SHARED
+        and _are_all_pictured(cases, room)
+        and (room is None or _fit_together(cases, prompt, room, beside))
     ):
         return [cases]
     half = len(cases) // 2
     return [*_that_fit(cases[:half], prompt, room, beside), *_that_fit(cases[half:], prompt, room, beside)]
+
+
+def _own_characters(cases: list[Case]) -> int:
+    """The characters of what is in some cases and not in all of them."""
+    every = [[_plain(value) for value in (*case.values, case.answer, *case.feedback)] for case in cases]
+    texts = [[text for text in values if isinstance(text, str)] for values in every]
+    common = set(texts[0]).intersection(*texts[1:])
+    return sum([len(text) for each in texts for text in each if text not in common])
 
 
 def _gallery_of(cases: list[Case], room: Room | None, what: str) -> Gallery | None:

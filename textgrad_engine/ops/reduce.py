@@ -24,7 +24,7 @@ from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, edit_of_parts
-from textgrad_engine.ops.shortening import CASES_AT_LEAST, fitted_case
+from textgrad_engine.ops.shortening import CASES_AT_LEAST, fitted_case, fitted_text
 
 MERGE_ATTEMPTS = 2
 """How often the model is asked: a second time with what was wrong with the first answer."""
@@ -36,12 +36,15 @@ _FORM = answer_form("reduce", MERGE_SCHEMA)
 
 
 class Piece(NamedTuple):
-    """A piece of feedback: its role and its text, how often it was said, and whether it is a call as it was."""
+    """A piece of feedback: its role and its text, how often it was said, whether it is a call as it was, and whether
+    an evaluator said it of the text itself, as a log of its tests is.
+    """
 
     role: str
     text: str
     times: int = 1
     case: bool = False
+    direct: bool = False
 
 
 Merged: TypeAlias = tuple[str, list[int]]
@@ -75,7 +78,8 @@ def reduce(
     Raises:
         ValueError: max_items is below 1.
         TypeError: a piece is a batch.
-        ContextOverflow: two pieces together are longer than the context of the model.
+        ContextOverflow: two pieces together are longer than the context of the model, also without the middles of cases
+            and of what evaluators said of a text itself, such as long logs.
         MalformedResponse: twice the model named a number that there is not, left one out, or gave too many pieces.
 
     Example:
@@ -94,7 +98,7 @@ def reduce(
     if len(pieces) <= max_items:
         return pieces
     work = in_rounds(
-        [Piece(piece.role, f"{place_in_words(piece)}{piece.data}", case=_is_case(piece)) for piece in pieces],
+        [_piece(piece) for piece in pieces],
         max_items,
         model_for(purpose, model),
     )
@@ -135,8 +139,8 @@ def in_rounds(
     """What a model is to be asked so that many pieces become few: in one request where its context has room for all.
 
     Where it has not, neighbours that fit together are merged first, each group into half as many, and what comes of
-    that is merged again. Nothing is left out, but for the middles of cases that are long (`fitted_case`): a group holds
-    several of them.
+    that is merged again. Nothing is left out, but for the middles of cases and logs that are long (`ops.shortening`): a
+    group holds several of them.
 
     Args:
         pieces: the pieces.
@@ -190,8 +194,9 @@ def in_rounds(
             return [(piece.text, numbers) for piece, numbers in current]
 
 
-def _is_case(piece: Variable) -> bool:
-    return piece.source is not None and piece.source.case
+def _piece(said: Variable) -> Piece:
+    text, source = f"{place_in_words(said)}{said.data}", said.source
+    return Piece(said.role, text, case=source is not None and source.case, direct=source is not None and source.direct)
 
 
 def _cost(piece: Piece) -> int:
@@ -199,14 +204,17 @@ def _cost(piece: Piece) -> int:
 
 
 def _shortened(pieces: Sequence[Piece], room: int) -> list[Piece]:
-    """Where there is no room for all, cases that would take that of several others, without their middles."""
+    """Where there is no room for all, cases and logs that would take that of several others, without their middles."""
     if sum(map(_cost, pieces)) <= room:
         return list(pieces)
     share = room // min(CASES_AT_LEAST, len(pieces)) - _AROUND
-    return [
-        piece._replace(text=fitted_case(piece.text, max(1, share - count(piece.role)))) if piece.case else piece
-        for piece in pieces
-    ]
+    return [_fitted(piece, max(1, share - count(piece.role))) for piece in pieces]
+
+
+def _fitted(piece: Piece, most: int) -> Piece:
+    if not (piece.case or piece.direct):
+        return piece
+    return piece._replace(text=(fitted_case if piece.case else fitted_text)(piece.text, most))
 
 
 def _neighbours(costs: list[int], room: int) -> list[list[int]]:

@@ -25,6 +25,7 @@ Where it departs:
 - Of a call with tools the last answer is shown, not the turns before it.
 - The demonstrations are lines of the prompt's own text (`proposers.Demonstrations`), so contracts hold for them: that
   of the length, and `NoCopying`, which leaves no set to try.
+- Examples that are longer than a prompt may be are in no set, unless all are.
 - What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's, so
   that all searches end by one rule.
 """
@@ -47,6 +48,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import Demo, Run, Steps, note_unshown
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
+from textgrad_engine.optim.proposers.demonstrations import is_too_long
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.objective import Objective
@@ -74,8 +76,9 @@ class BootstrapDemos(PopulationSearcher):
             ``Demonstrations(4, "nearest")`` those nearest to training examples that the teacher gets wrong. None shows
             the whole set. With a large `bootstrapped`, the second step chooses from all that was solved.
         constraints: contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter; examples that do not fit are left out. None stands for
-            2,000, or for half as many again as the longest of its group has in the beginning where that is more.
+        max_tokens: at most so many tokens in a parameter; examples that do not fit are left out, and those that are
+            longer by themselves are in no set. None stands for 2,000, or for half as many again as the longest of its
+            group has in the beginning where that is more.
         seed: of the sets.
 
     Raises:
@@ -233,12 +236,17 @@ class BootstrapDemos(PopulationSearcher):
         """The training examples that have a right answer, with it, as a prompt may show them."""
         found = objective.demos(range(len(objective.train)))
         shown = {n: self._program.labelled(demo, text) for n, demo in enumerate(found) if demo is not None}
-        return {position: demo for position, demo in shown.items() if demo is not None}
+        return self._short({position: demo for position, demo in shown.items() if demo is not None}, text)
 
     def _bootstrapped(self, text: int) -> dict[int, Demo]:
         """What a prompt's calls were given and answered in the runs of the teacher that were right."""
         found = {n: run.of_text(text) for n, run in (self._runs or {}).items() if n in self._right}
-        return {position: demo for position, demo in found.items() if demo is not None}
+        return self._short({position: demo for position, demo in found.items() if demo is not None}, text)
+
+    def _short(self, demos: dict[int, Demo], text: int) -> dict[int, Demo]:
+        """Those that a prompt may be long enough for; all where there are none, which the proposer tells of."""
+        contracts = self._desk.contracts(text)
+        return {position: demo for position, demo in demos.items() if not is_too_long(demo, contracts)} or demos
 
     def _failed(self, text: int) -> tuple[str, ...]:
         """What a prompt's calls were given in the runs of the teacher that were not right."""

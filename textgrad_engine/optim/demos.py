@@ -30,7 +30,9 @@ from typing import Any, Protocol
 
 from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
+from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.images import not_shown
+from textgrad_engine.ops.shortening import LEAST, largest, without_middle
 from textgrad_engine.optim.words import grams, terms_of
 
 _log = logging.getLogger("textgrad_engine.optim.demos")
@@ -262,6 +264,31 @@ def demo_of(example: str, inputs: Mapping[str, Any], answer: Any, label: Any = N
     shown = tuple((field, _text(value)) for field, value in inputs.items())
     unshown = tuple([field for field, value in inputs.items() if is_part(value)])
     return Demo(shown, _text(answer), "" if label is None else _text(label), example, unshown)
+
+
+def fitted_demo(demo: Demo, most: int) -> Demo:
+    """A demonstration in about so many tokens, for who is to see what tasks are like: long texts without their middle.
+
+    Args:
+        demo: the demonstration.
+        most: the tokens, as `llm.tokens.count` estimates them; a few hundred characters of each text stay in any case.
+
+    Example:
+        >>> fitted_demo(demo_of("c1", {"contract": "abcd" * 1000}, "lease"), 60).inputs[0][1][101:128]
+        '[… 3,800 more characters …]'
+    """
+    made: dict[str, Demo] = {}
+
+    def make(characters: int) -> str:
+        inputs = tuple([(name, without_middle(text, characters)) for name, text in demo.inputs])
+        cut = replace(demo, inputs=inputs, answer=without_middle(demo.answer, characters))
+        made[text := "\n".join([text for _, text in cut.inputs] + [cut.answer])] = cut
+        return text
+
+    longest = max(len(text) for text in (demo.answer, *[text for _, text in demo.inputs]))
+    if count(make(longest)) <= most:
+        return demo
+    return made[largest(make, lambda text: count(text) <= most, LEAST, longest + 1)]
 
 
 class _Examples(Protocol):

@@ -8,10 +8,16 @@ from dataclasses import dataclass, field, replace
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.fences import unfenced
 from textgrad_engine.ops.parts import said_of_in_words
+from textgrad_engine.ops.shortening import without_middle
 from textgrad_engine.optim.cells import Evidence
 
 ANSWER_LENGTH = 400
 """Characters of an answer that are shown beside the feedback on it."""
+
+MOST_OF_EVIDENCE = 2_000
+"""Characters that a line's origin keeps of what was said of an answer, or of the text itself: each line of a step has
+it for each example, so logs of 50 kB would make megabytes of a step. What a critic says stays whole.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,9 @@ class FeedbackItem:
 
     @property
     def evidence(self) -> Evidence:
-        """What a line's origin keeps of it."""
-        return Evidence(self.said or self.text, self.examples)
+        """What a line's origin keeps of it; of long logs not the middle."""
+        said = self.said or self.text
+        return Evidence(without_middle(said, MOST_OF_EVIDENCE) if self.said or self.direct else said, self.examples)
 
 
 def item_of(feedback: Variable) -> FeedbackItem:

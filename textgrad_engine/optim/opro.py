@@ -15,6 +15,7 @@ What is not:
   reports that scores on the training set flatter. The best is the best of those that guards do not refuse. The test set
   stays sealed, and the final choice is the Trainer's.
 - Where tokens or seconds have a price, the scores that are shown and ranked by are those that are left when it is paid.
+- Of tasks that are long, such as contracts, the middle is left out: pages would leave no room for the texts.
 - Scores of any scale are shown as the paper shows accuracies, from 0 to 100, where the loss names its scale.
 """
 
@@ -30,13 +31,16 @@ from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.demos import note_unshown
+from textgrad_engine.optim.demos import fitted_demo, note_unshown
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost, unanswered
 from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
+
+MOST_OF_TASK = 1000
+"""Tokens of a task that are shown at most; its middle is left out beyond that."""
 
 
 class OPRO(PopulationSearcher):
@@ -51,7 +55,8 @@ class OPRO(PopulationSearcher):
         rounds: so many rounds.
         per_round: so many new texts are asked for at once.
         shown: so many texts with their scores are shown, the best there are.
-        examples: so many tasks with their answers are shown.
+        examples: so many tasks with their answers are shown, long ones without their middle: each takes 1,000 tokens at
+            most, and all of them half of the room that there is for feedback.
         score_on: ``"train"`` as in the paper, or ``"val"``, where every score also counts for the choice.
         sample: scores are means over so many examples, drawn once; None for all.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
@@ -133,7 +138,7 @@ class OPRO(PopulationSearcher):
             asked=Range(0, 2 * texts, usual * self.per_round),
             waits=(Range(0, 3 * rounds + 1, usual + 3), Range(), Range(0, 2 * rounds, usual)),
             growth=Range(0, self.room_to_grow(), 100),
-            told=Range(0, max(tried, self.most_told()) + self.examples * 1000, 0.5 * self.shown * 200),
+            told=Range(0, max(tried, self.most_told()) + self.examples * MOST_OF_TASK, 0.5 * self.shown * 200),
         )
 
     def _memory(self) -> dict[str, Any]:
@@ -208,7 +213,9 @@ class OPRO(PopulationSearcher):
             parameter = number % len(candidate.texts)
             size = len(objective.train)
             positions = tuple(sorted(rng.sample(range(size), min(self.examples, size))))
-            demos = tuple(demo for demo in objective.demos(positions) if demo is not None and not demo.unshown)
+            tasks = [demo for demo in objective.demos(positions) if demo is not None and not demo.unshown]
+            most = min(MOST_OF_TASK, self._desk.room(parameter, ()) // (2 * max(1, len(tasks))))
+            demos = tuple(fitted_demo(demo, most) for demo in tasks)
             brief = self._desk.brief(candidate, parameter, step=number, others=self._tried(parameter), demos=demos)
             shown = [text for demo in demos for _, text in demo.inputs]
             proposer = ByScores(self._desk.room(parameter, shown), self.population.limits)

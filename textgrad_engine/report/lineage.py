@@ -195,8 +195,8 @@ def problems_of(step: StepEnded) -> tuple[str, ...]:
         such = f", e.g. {step.lost[0]}" if step.lost else ""
         found.append(f"{plural(step.unanswered, 'example')} of the minibatch had no answer{such}")
     if step.left_out:
-        pieces = plural(step.left_out, "message or piece", "messages or pieces")
-        found.append(f"the critic's context had no room for {pieces} of feedback, named in the log")
+        pieces = plural(step.left_out, "message or piece of feedback", "messages or pieces of feedback")
+        found.append(f"the critic's context had no room for {pieces}, or for the middle of such, named in the log")
     found += [f"the proposal for {each.name} was dropped: {each.problem}" for each in step.changes if each.problem]
     found += [each + (f" ({count} times)" if count > 1 else "") for each, count in Counter(step.problems).items()]
     return tuple(found)

@@ -167,8 +167,8 @@ class Ending(Reserve):
             if part < first:
                 word, unit = _SORTS[name]
                 self._leave_controls_out(
-                    f"shared with them it would have left the search {max(0, part) / unit:,.6g} {word}, and the first "
-                    f"validation alone took {first / unit:,.6g}"
+                    f"shared with them it would have left the search {_figure(max(0, part) / unit)} {word}, and the "
+                    f"first validation alone took {_figure(first / unit)}"
                 )
                 return
             setattr(share, name, first + part)
@@ -178,7 +178,7 @@ class Ending(Reserve):
     @property
     def no_step(self) -> str:
         """Where a search came to no step beside controls, why, in words; "" where none are kept for."""
-        most = [f"{getattr(self.share, name) / unit:,.6g} {word}" for name, (word, unit) in _SORTS.items()]
+        most = [f"{_figure(getattr(self.share, name) / unit)} {word}" for name, (word, unit) in _SORTS.items()]
         limits = [said for said, each in zip(most, vars(self.share).values()) if each < UNLIMITED]
         if not self.controls or not limits:
             return ""
@@ -198,8 +198,9 @@ class Ending(Reserve):
             word, unit = _SORTS[name]
             if left < UNLIMITED and left * 9 >= spent:
                 return (
-                    f"{left / unit:,.6g} {word} of the budget are left: a call is sent where its longest answer fits, "
-                    f"too, and one may need {most / unit:,.6g}; a lower max_tokens makes that less"
+                    f"{_figure(left / unit)} {word} of the budget are left: a call is sent where its longest answer "
+                    f"fits, too, and one may need {_figure(most / unit)}; a lower max_tokens, or shorter examples, "
+                    "make that less"
                 )
         return ""
 
@@ -252,10 +253,14 @@ def _beside(amount: Amount) -> Amount:
     return Amount(amount.calls, math.ceil(amount.tokens * _BESIDE), math.ceil(amount.pico * _BESIDE))
 
 
+def _figure(amount: float) -> str:
+    return f"{round(amount):,}" if amount >= 1e6 else f"{amount:,.6g}"
+
+
 def _in_words(amount: Amount, half: Amount) -> str:
     """The first sort of which an amount is more than half of what is left, in words."""
     for name, (word, unit) in _SORTS.items():
         wanted, most = getattr(amount, name), getattr(half, name)
         if wanted > most:
-            return f"{wanted / unit:,.6g} {word}, more than half of what was left after the first validation"
+            return f"{_figure(wanted / unit)} {word}, more than half of what was left after the first validation"
     raise AssertionError("it fits")

@@ -16,7 +16,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
-from textgrad_engine.data import DataLoader, examples_of
+from textgrad_engine.data import DataLoader
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
@@ -45,6 +45,7 @@ from textgrad_engine.train.estimated import (
     mean_tokens,
     rehearsing,
     summed,
+    typical,
     unit_of,
 )
 from textgrad_engine.train.fields import target_fields
@@ -121,7 +122,7 @@ def estimate(
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, nobody)
     seen = sample + min(SAMPLE, len(val))  # examples that went forward in the rehearsal
-    answers = list(examples_of(rows))[:SAMPLE]
+    answers = typical(rows, SAMPLE)
     target = sum(mean_tokens([row.get(name) for row in answers]) for name in target_fields(loss, trainer.target))
     share = trainer.feedback_batch_size
     factors = {
@@ -157,7 +158,7 @@ def estimate(
             rewritten = _rewritten(optimizer)
             most += rewritten
             usual += min(rewritten, plan.texts)
-        unit = unit_of(purpose, usage.calls / seen, target, list(examples_of(rows))[:SAMPLE])
+        unit = unit_of(purpose, usage.calls / seen, target, answers)
         outputs[purpose] = Range(
             calls[purpose].low * fewest * unit.low, calls[purpose].high * most * unit.high, asked * usual * unit.usual
         )
@@ -337,8 +338,8 @@ def _rehearsal(
             if "transforms" in group:
                 group["transforms"] = None  # what they ask is counted by `_merging`
         with rehearsing(nobody, optimizer), meter() as used:
-            rows = list(examples_of(train))[:sample]
-            rehearsal.fit(program, loss, optimizer, rows, rows if val is train else list(examples_of(val))[:SAMPLE])
+            rows = typical(train, sample)
+            rehearsal.fit(program, loss, optimizer, rows, rows if val is train else typical(val, SAMPLE))
     finally:
         optimizer.load_state_dict(held)
     return used.by_purpose

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.data import examples_of
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
+from textgrad_engine.ops.feedback import MOST_SHARED
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.texts import texts_now, write_texts
@@ -33,6 +33,7 @@ from textgrad_engine.train.estimated import (
     dollars_of,
     mean_tokens,
     rehearsing,
+    typical,
     unit_of,
 )
 from textgrad_engine.train.fields import target_fields
@@ -78,11 +79,11 @@ def estimate_search(
     tests = 0 if test is None else len(test)
     examples = volume.examples + Range(len(val) + tests, 2 * len(val) + 2 * tests, 1.25 * len(val) + 2 * tests)
     now = sum(tokens.count(str(variable.data)) for variable in variables)
-    answers = list(examples_of(train))[:SAMPLE]
+    answers = typical(train, SAMPLE)
     target = sum(mean_tokens([row.get(name) for row in answers]) for name in target_fields(loss, trainer.target))
     calls, inputs, outputs = {}, {}, {}
     for purpose, usage in used.items():
-        part = _Part.of(purpose, usage, seen, examples, volume)
+        part = _Part.of(purpose, usage, seen, examples, volume, now)
         if not part.calls.high:
             continue
         mean = usage.input_tokens / max(1, usage.calls)
@@ -105,7 +106,7 @@ def estimate_search(
         if purpose == "optimizer" and volume.rewrites:
             most += round(now + growth.high)
             usual += now + growth.usual
-        unit = unit_of(purpose, usage.calls / seen, target, list(examples_of(train))[:SAMPLE])
+        unit = unit_of(purpose, usage.calls / seen, target, answers)
         outputs[purpose] = Range(
             part.calls.low * fewest * unit.low, part.calls.high * most * unit.high, part.cases * usual * unit.usual
         )
@@ -127,14 +128,17 @@ class _Part:
     each: float = 1.0
 
     @classmethod
-    def of(cls, purpose: str, usage: Usage, seen: int, examples: Range, volume: Volume) -> _Part:
+    def of(cls, purpose: str, usage: Usage, seen: int, examples: Range, volume: Volume, now: int) -> _Part:
         an_example = usage.calls / seen
         if purpose == "optimizer":
             return cls(volume.asked, volume.asked.usual)
         if purpose == "backward":
             cases = volume.feedback.usual * USUALLY_WRONG * an_example
-            shared = 1.0 if volume.shared == 1 else SHARED_INPUT
-            return cls(Range(0, volume.feedback.high * an_example, cases / volume.shared), cases, shared)
+            own = usage.input_tokens / max(1, usage.calls) - now
+            alone = volume.shared == 1 or 4 * own * volume.shared > MOST_SHARED  # so documents are asked about
+            together = 1 if alone else volume.shared
+            high = volume.feedback.high * an_example
+            return cls(Range(0, high, cases / together), cases, 1.0 if alone else SHARED_INPUT)
         calls = examples * an_example
         return cls(calls, calls.usual)
 
@@ -173,7 +177,7 @@ def _rehearsal(
 
     def objective() -> Objective:
         # A new one each time: what was scored once is not asked for again.
-        rows = list(examples_of(train))[:SAMPLE], list(examples_of(val))[:SAMPLE]
+        rows = typical(train, SAMPLE), typical(val, SAMPLE)
         return Objective(program, loss, *rows, target=trainer.target, parameters=variables)
 
     found: dict[str, Usage] = {}

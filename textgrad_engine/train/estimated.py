@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from textgrad_engine.data import examples_of
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.images import is_part
@@ -230,6 +231,41 @@ def summed(each: Sequence[Estimate]) -> Estimate:
         together([one.waits for one in each]),
         each[0].assumed,
     )
+
+
+_ALIKE = 1.25
+"""The first rows are taken as they are where they are as long as all are on the average, within this factor."""
+
+
+def typical(dataset: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """So many rows, or all, that are about as long as all are on the average, for a rehearsal: the first, mostly.
+
+    A table may be sorted by length, or begin with one that is ten times as long as the others.
+
+    Args:
+        dataset: the rows.
+        count: how many.
+
+    Example:
+        >>> rows = [{"page": "word " * length} for length in (900, 3, 2, 3, 4, 3, 2, 3)]
+        >>> [len(row["page"]) for row in typical(rows, 2)]
+        [10, 20]
+    """
+    rows = list(examples_of(dataset))
+    first = rows[:count]
+    if len(rows) <= count:
+        return first
+    lengths = [sum([len(value) for value in row.values() if isinstance(value, str)]) for row in rows]
+    mean, of_first = sum(lengths) / len(rows), sum(lengths[:count]) / count
+    if mean <= of_first * _ALIKE and of_first <= mean * _ALIKE:
+        return first
+    order = sorted(range(len(rows)), key=lambda n: lengths[n])
+    chosen = []
+    for part in range(count):
+        group = order[part * len(rows) // count : (part + 1) * len(rows) // count]
+        middle = sum([lengths[n] for n in group]) / len(group)
+        chosen.append(min(group, key=lambda n: abs(lengths[n] - middle)))
+    return [rows[n] for n in sorted(chosen)]
 
 
 def mean_tokens(targets: Sequence[Any]) -> float:

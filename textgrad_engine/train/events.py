@@ -190,7 +190,7 @@ class StepEnded:
         why: in a few words why it was kept or not.
         race: the paired race that decided; None when there was none.
         ablated: the ids of the edits that an ablation was about.
-        lost: the examples of the minibatch that had no answer, each with the reason; empty in a search.
+        lost: the examples of the minibatch that had no answer, each with the reason; in a search their ids alone.
     """
 
     step: int

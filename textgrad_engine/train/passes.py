@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from textgrad_engine.autograd import Node, Variable, backward
 from textgrad_engine.autograd.forgiving import forgiving
@@ -24,7 +25,8 @@ def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = N
         inputs: the texts that feedback is wanted on; None for all leaves.
 
     Returns:
-        The answers of the critic that were not to be had, in words and in the order of the losses.
+        The answers of the critic that were not to be had, in words and in the order of the losses. Failures whose words
+        differ in numbers alone are told once, with their examples.
 
     Raises:
         ModelError: the models cannot be asked at all, or the budget is spent.
@@ -33,17 +35,33 @@ def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = N
         return []
     with forgiving(_is_lost) as lost:
         backward(roots, inputs=inputs)
-    return [
-        f"no feedback from {node.name()}: {type(error).__name__}: {error}{_repair(error)}"
+    return _in_words(
+        (node, error)
         for node, error in lost
         if node.call is None
         or not node.call.failed  # of an example whose own answer was lost there is no score, either
-    ]
+    )
+
+
+def _in_words(lost: Iterable[tuple[Node, BaseException]]) -> list[str]:
+    alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for node, error in lost:
+        said = f"{type(error).__name__}: {error}{_repair(error)}"
+        alike.setdefault((node.name(), _NUMBER.sub("0", said)), []).append((getattr(node, "example", ""), said))
+    found = []
+    for (name, _), each in alike.items():
+        examples = list(dict.fromkeys([example for example, _ in each if example]))
+        about = f" ({examples[0]}{f' and {len(examples) - 1} more' if examples[1:] else ''})" if examples else ""
+        found += [f"no feedback from {name}{about}: {each[0][1]}"] * (1 if examples else len(each))
+    return found
+
+
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 
 def _repair(error: BaseException) -> str:
-    """What helps against requests that are too long for a critic."""
-    if not isinstance(error, ContextOverflow):
+    """What helps against requests that are too long for a critic, where the error does not say so itself."""
+    if not isinstance(error, ContextOverflow) or "context=" in str(error):
         return ""
     return (
         "; state its context (context under [models], llm.resolve(..., context=N)), and its requests are fitted to it"

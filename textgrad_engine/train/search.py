@@ -140,6 +140,7 @@ class SearchRun(Run):
             examples=decided.examples,
             train_mean=sum(scores) / len(scores) if scores else None,
             unanswered=len(decided.scores) - len(scores),
+            lost=tuple(name for name, score in zip(decided.examples, decided.scores) if score is None),
             feedback=decided.feedback,
             changes=self.changes(),
             val_mean=val_mean,

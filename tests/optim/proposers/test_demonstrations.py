@@ -104,6 +104,16 @@ def test_examples_that_break_a_contract_are_passed_over() -> None:
     assert found.problem.startswith("not one solved example fits: ")
 
 
+def test_examples_that_are_longer_than_the_text_may_be_are_told_with_the_repair() -> None:
+    """Contracts of a page each: nobody is to try them one by one, or to guess which setting it is."""
+    pages = tuple(demo("word " * n) for n in (900, 500))
+    found = made(replace(BRIEF, demos=pages, contracts=(MaxTokens(300),)))
+    assert found.problem.startswith(
+        "not one solved example fits: the shortest has 627 tokens, and the text may have 300"
+    )
+    assert "raise max_tokens" in found.problem
+
+
 @pytest.mark.parametrize("text", ["Use {name}.", "Mail: {mail}"])
 def test_examples_with_placeholders_are_left_out(text: str) -> None:
     """A template would fill them, and the example would say something else at every call."""

@@ -107,3 +107,15 @@ def test_items_that_the_context_has_no_room_for_together_are_merged_in_rounds() 
     assert len(merger.requests) > 1
     sizes = [sum(tokens.count(message.text) for message in request.messages) for request in merger.requests]
     assert max(sizes) <= 1024
+
+
+def test_long_logs_lose_their_middles_not_the_step() -> None:
+    """Two logs of tests were longer than the context, so nothing was merged and nothing proposed."""
+    merger = FunctionModel(lambda request: merged(("It divides by nought.", [1, 2, 3])))
+    merger.context = 4096
+    items = [
+        FeedbackItem(f"test {n} " + "word " * 9000 + "ZeroDivisionError", 1, "", (), direct=True) for n in range(3)
+    ]
+    (only,) = run(merger, *items, max_items=1).items
+    assert (only.times, only.text) == (3, "It divides by nought.")
+    assert merger.requests[0].messages[-1].text.count("ZeroDivisionError") == 3

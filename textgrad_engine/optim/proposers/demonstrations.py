@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -11,8 +11,9 @@ from textgrad_engine import fences, templates
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.tokens import count
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.contracts import broken
+from textgrad_engine.optim.contracts import Contract, MaxTokens, broken
 from textgrad_engine.optim.demos import Demo, by_label, by_likeness
 from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
 from textgrad_engine.slots import slots_of
@@ -66,8 +67,15 @@ class Demonstrations:
         Raises:
             ContractError: there are no examples, or not one with which the text keeps its contracts.
         """
-        usable = [demo for demo in brief.demos if not slots_of(_block([demo]))]
+        short = [demo for demo in brief.demos if not is_too_long(demo, brief.contracts)]
+        usable = [demo for demo in short if not slots_of(_block([demo]))]
         if not usable:
+            if brief.demos and not short:
+                least, most = min(map(_tokens, brief.demos)), _limit(brief.contracts)
+                raise ContractError(
+                    f"not one solved example fits: the shortest has {least:,} tokens, and the text may have {most:,}; "
+                    "raise max_tokens, or take an optimizer that shows none"
+                )
             if brief.demos:
                 raise ContractError("there are no solved examples to show that hold no placeholder")
             raise ContractError(f"there are no solved examples to show; {_REPAIR}")
@@ -97,6 +105,21 @@ class Demonstrations:
         return by_likeness(demos, queries)
 
 
+def is_too_long(demo: Demo, contracts: Iterable[Contract]) -> bool:
+    """Whether a solved example alone has more tokens than a text may have by its contracts.
+
+    Args:
+        demo: the example.
+        contracts: of the text that would show it.
+
+    Example:
+        >>> is_too_long(Demo((("mail", "Where is my parcel? " * 100),), "shipping"), [MaxTokens(200)])
+        True
+    """
+    most = _limit(contracts)
+    return most is not None and _tokens(demo) > most
+
+
 def refuse_demonstrations(proposer: object, optimizer: str) -> None:
     """Say at once that an optimizer has no examples to show, where it would drop one proposal after the other.
 
@@ -109,6 +132,14 @@ def refuse_demonstrations(proposer: object, optimizer: str) -> None:
     """
     if isinstance(proposer, Demonstrations):
         raise ConfigError(f"{optimizer} knows no solved examples, so {proposer!r} has nothing to show; {_REPAIR}")
+
+
+def _limit(contracts: Iterable[Contract]) -> int | None:
+    return min([contract.limit for contract in contracts if isinstance(contract, MaxTokens)], default=None)
+
+
+def _tokens(demo: Demo) -> int:
+    return sum([count(text) for _, text in demo.inputs]) + count(demo.answer)
 
 
 def _block(demos: Sequence[Demo]) -> str:

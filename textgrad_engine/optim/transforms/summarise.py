@@ -50,7 +50,9 @@ class Summarise(FeedbackTransform):
         if len(items) <= self.max_items:
             return gathered, state
         model = model_for("optimizer", context.model)
-        work = in_rounds([Piece("", item.text, item.times, item.case) for item in items], self.max_items, model)
+        work = in_rounds(
+            [Piece("", item.text, item.times, item.case, item.direct) for item in items], self.max_items, model
+        )
         groups = next(work)
         while True:
             found = await asyncio.gather(*(_merged(model, group, most) for group, most in groups))
