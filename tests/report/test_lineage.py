@@ -314,6 +314,15 @@ def test_a_step_that_wrote_a_text_anew_is_told_by_the_lines_that_differ(result: 
     assert step_of(run, 1, "system").edits == found
 
 
+def test_a_step_says_what_its_optimizer_was_not_shown(result: TrainResult) -> None:
+    """The report does not, as in runs without a critic it is so in most steps."""
+    change = ParameterChange("system", "a", "b", (), (), left_out=3)
+    run = replace(result, steps=(replace(step(1, "a", "b"), changes=(change,)),))
+    assert "had no room for 3 items of feedback" in " ".join(render_step(step_of(run, 1)).split())
+    assert step_of(run, 1, "system").problems == step_of(run, 1).problems
+    assert "no room" not in render(run)
+
+
 def test_a_step_that_changed_nothing_says_so(result: TrainResult) -> None:
     """Its proposal was dropped, and why; what was not answered is named, too, each only once."""
     told = "  1 example of the minibatch had no answer\n"

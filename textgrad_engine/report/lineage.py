@@ -109,7 +109,7 @@ class StepLineage:
     Attributes:
         trial: the step, with its race.
         edits: what it did to the texts, whether it was kept or not.
-        problems: what did not go well, see `problems_of`.
+        problems: what did not go well, see `problems_of`, and what an optimizer was not shown.
     """
 
     trial: Trial
@@ -185,7 +185,12 @@ def step_of(result: TrainResult, number: int, parameter: str | None = None) -> S
         raise RunError(f"the run has {known}, so there is no step {number}")
     changes = [change for change in step.changes if parameter in (None, change.name)]
     edits = tuple(edit for change in changes for edit in _edits_of(result, step, change))
-    return StepLineage(_trial(step), edits, problems_of(step))
+    no_room = [
+        f"the request to the optimizer about {each.name} had no room for {plural(each.left_out, 'item')} of feedback"
+        for each in changes
+        if each.left_out
+    ]
+    return StepLineage(_trial(step), edits, (*problems_of(step), *no_room))
 
 
 def problems_of(step: StepEnded) -> tuple[str, ...]:
