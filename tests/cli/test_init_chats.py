@@ -88,6 +88,19 @@ def test_a_file_for_fine_tuning_is_trained_as_it_stands(init: Init) -> None:
     assert best.splitlines() == ["Be kind.", "Have it unplugged."]
 
 
+def test_chats_as_sharegpt_has_them_are_written_as_openai_has_them(init: Init) -> None:
+    """So that the program takes them."""
+    names = {"user": "human", "assistant": "gpt", "system": "system"}
+    rows = [
+        {"conversations": [{"from": names[each["role"]], "value": each["content"]} for each in chat(n)["messages"]]}
+        for n in range(12)
+    ]
+    assert init(rows).exit_code == 0
+    assert config()["program"]["user"] == "{conversations}"
+    assert rows_made()[1]["conversations"] == chat(1)["messages"][1:-1]
+    assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Be kind.\n"
+
+
 def test_short_answers_are_compared_to_the_letter(init: Init) -> None:
     """A chat may end with a choice, and needs no judge."""
     assert init([chat(n, ("billing", "returns")[n % 2], "") for n in range(12)]).exit_code == 0

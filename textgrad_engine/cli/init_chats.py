@@ -1,12 +1,13 @@
 """Chats as examples, for ``textgrad-engine init``: what was said, and the last answer as the right one.
 
 Files for fine-tuning have a chat a line, with its system message and all answers:
-``{"messages": [{"role": "system", ...}, {"role": "user", ...}, {"role": "assistant", ...}]}``.
+``{"messages": [{"role": "system", ...}, {"role": "user", ...}, {"role": "assistant", ...}]}``, or as ShareGPT has them:
+``{"conversations": [{"from": "human", "value": ...}, {"from": "gpt", "value": ...}]}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.conversation import Turn, is_conversation, problem_of, turns_of
 
 _SYSTEM = ("system", "developer")
+_ROLES = {"human": "user", "gpt": "assistant"}
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,11 @@ def chats_in(table: Dataset, targets: Sequence[str], *, has_prompt: bool) -> Cha
         ConfigError: the system messages differ, and nobody says what prompt to begin with.
         DataError: a chat does not end with an answer that is text, and no column holds the right one.
     """
-    columns = [name for name in table.columns if all(is_conversation(row.get(name)) for row in table)]
+    columns = [name for name in table.columns if all(is_conversation(_with_roles(row.get(name))) for row in table)]
     if len(columns) != 1:
         return None
     (column,) = columns
+    table = Dataset([{**row, column: _with_roles(row[column])} for row in table], path=table.path, lines=table._lines)
     takes_answers = list(targets) == ["target"] and "target" not in table.columns
     prompts: list[str | None] = []
     rows = []
@@ -77,6 +80,14 @@ def chats_in(table: Dataset, targets: Sequence[str], *, has_prompt: bool) -> Cha
         )
     prompt = prompts[0] if len(known) == 1 else None
     return Chats(Dataset(rows, path=table.path, lines=table._lines), column, prompt, takes_answers)
+
+
+def _with_roles(value: Any) -> Any:
+    """A chat as OpenAI's API has it, of one as ShareGPT has it; anything else as it is."""
+    entries = value if isinstance(value, list) else []
+    if not entries or not all(isinstance(each, Mapping) and {"from", "value"} <= each.keys() for each in entries):
+        return value
+    return [{"role": _ROLES.get(str(each["from"]), each["from"]), "content": each["value"]} for each in entries]
 
 
 def _without_system(said: Sequence[Any]) -> tuple[list[Any], str | None]:
