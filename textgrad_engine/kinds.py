@@ -336,6 +336,8 @@ def _instances(cls: type) -> Kind | None:
         return bool(methods) and _has(value, *methods)
 
     def repair(value: Any) -> str:
+        if cls.__name__ == "Model" and inspect.isroutine(value):
+            return f"; llm.CallableModel({_named(value)}) makes one of a function of messages"
         if (
             isinstance(value, dict) and value and value.keys() <= getattr(cls, "__annotations__", {}).keys()
         ):  # of a record

@@ -103,3 +103,5 @@ def test_a_run_says_whether_a_metric_stays_above_its_floor(cli: Any, small: Any,
     assert "he floor of 0.75 under the metric 'short:short' is reached: 1.000 -> 1.000" in said
     assert cli("estimate", folder).exit_code == 0
     assert cli("train", folder, "--folds", "2", "--run-dir", tmp_path / "folds", "--quiet").exit_code == 0
+    of_fold = " ".join(cli("show", tmp_path / "folds" / "fold-1").stdout.split())
+    assert "he floor of 0.75 under the metric 'short:short' is reached" in of_fold

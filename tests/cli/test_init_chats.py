@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import tomllib
 from collections.abc import Callable
@@ -122,6 +123,33 @@ def test_a_column_with_the_right_answer_leaves_the_chat_as_it_is(init: Init) -> 
     assert rows_made()[1]["messages"] == rows[1]["messages"][1:]
 
 
+def test_the_chats_of_a_csv_are_read(init: Init) -> None:
+    """A cell holds them as JSON."""
+    with Path("chats.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["messages"], *([json.dumps(chat(n)["messages"])] for n in range(12))])
+    result = invoke("init", "task", "--data", "chats.csv")
+    assert result.exit_code == 0, result.output
+    assert rows_made()[1]["messages"] == chat(1)["messages"][1:-1]
+    assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Be kind.\n"
+
+
+def test_a_right_answer_may_be_a_message_of_its_own(init: Init) -> None:
+    """As in files that have prompt and completion apart."""
+    rows = [{"prompt": chat(n)["messages"][:-1], "completion": chat(n)["messages"][-1:]} for n in range(12)]
+    result = init(rows, "--target", "completion")
+    assert result.exit_code == 0, result.output
+    assert rows_made()[1]["prompt"] == rows[1]["prompt"][1:]
+    assert rows_made()[1]["completion"] == chat(1)["messages"][-1]["content"]
+
+
+def test_chats_that_are_not_to_be_shown_are_not_looked_at(init: Init) -> None:
+    """Nor need they be such as can be answered."""
+    rows = [{**chat(n), "lamp": f"lamp {n}", "queue": ("billing", "returns")[n % 2]} for n in range(12)]
+    result = init(rows, "--target", "queue", "--input", "lamp")
+    assert result.exit_code == 0, result.output
+    assert config()["program"]["user"] == "{lamp}"
+
+
 def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
     """Nothing is made of them."""
     called = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}
@@ -136,6 +164,12 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
         (differ, 3, "has another system message than the first row, and one prompt is trained: name it by --prompt"),
         (kept, 1, "column 'messages' holds a conversation that ends with an answer"),
         (nothing, 2, "the chat has an answer to nothing"),
+        ([chat(0), {"messages": []}], 2, "column 'messages' holds no chat in this row: a list with one message"),
+        (
+            [{"said": [{"from": "human", "value": "a"}, {"text": "b"}]}] * 3,
+            1,
+            "column 'said' holds a chat whose message 1 has no 'role'",
+        ),
     ):
         result = init(rows)
         assert result.exit_code == 2

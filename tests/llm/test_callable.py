@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,49 @@ def test_what_is_no_answer_is_told_by_name() -> None:
         llm.CallableModel(print, retry="TimeoutError")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="fn"):
         llm.CallableModel("app")  # type: ignore[arg-type]
+
+
+def test_a_function_in_the_place_of_a_model_is_told_how_it_is_one() -> None:
+    """It lacks a name and `complete`."""
+
+    def app(messages: list[dict[str, Any]]) -> str:
+        return "yes"
+
+    for give in (chat, lambda model: tg.set_models(forward=model)):
+        with pytest.raises(TypeError, match=r"got the function app\(\); llm\.CallableModel\(app\) makes one"):
+            give(app)
+
+
+def test_what_cannot_be_called_with_messages_is_told_before_a_run() -> None:
+    """It would be told after the first call, and with a traceback that ends in it."""
+
+    def app(messages: Any, model: str) -> str:
+        return model
+
+    class App:
+        def __call__(self, messages: Any) -> str:
+            return "yes"
+
+    with pytest.raises(TypeError, match=r"app\(\) is called with a list of messages, and takes \(messages, model\): "):
+        llm.CallableModel(app)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"class App is called with a list of messages.* or an object of the class$"):
+        llm.CallableModel(App)
+    settled = llm.CallableModel(functools.partial(app, model="yes"))
+    assert settled.name == "app"
+    assert llm.CallableModel(App()).name == "App"
+    assert chat(settled)(q="Is it?").data == chat(llm.CallableModel(App()))(q="Is it?").data == "yes"
+
+
+def test_tools_that_an_app_would_not_hear_of_are_refused() -> None:
+    """It would answer as if there were none."""
+
+    def find(text: str) -> str:
+        """Finds."""
+        return text
+
+    program = nn.ChatCompletion("{q}", model=llm.CallableModel(lambda messages: "yes", "app"), tools=[find])
+    with pytest.raises(TypeError, match=r"app is given messages alone, and the call has tools.*call them itself"):
+        _ = program(q="Is it?").data
 
 
 def test_an_app_is_trained_and_nothing_is_asked_again_on_resume(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine.llm.conversation import in_words, is_conversation, problem_of, turns_of
+from textgrad_engine.llm.conversation import in_words, is_conversation, near_miss, problem_of, turns_of
 
 HELLO: dict[str, Any] = {"role": "user", "content": "Hello."}
 ANSWER: dict[str, Any] = {"role": "assistant", "content": "Hi!"}
@@ -39,6 +39,25 @@ def test_other_values_are_no_conversations(value: object) -> None:
 def test_what_cannot_be_answered_says_which_message_it_is(said: list[Any], why: str) -> None:
     """With the repair."""
     assert re.search(why, problem_of(said))
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            [{"from": "human", "value": "Hello."}],
+            'message 1 has no \'role\'; write .*"user" for human, "assistant" for gpt',
+        ),
+        ([HELLO, {"content": "Hi!"}], r'message 2 has no \'role\'; write \{"role": "user", "content": "..."\}$'),
+        ([HELLO, "Hi!"], "message 2 is no object; write"),
+        ([HELLO], "^$"),
+        ([{"name": "lamp"}], "^$"),
+        ([{"type": "image_url", "image_url": {"url": "https://x/y.png"}}], "^$"),
+    ],
+)
+def test_a_chat_in_another_form_is_told_how_it_is_one(said: list[Any], why: str) -> None:
+    """Such as that of ShareGPT; a list of other objects is none."""
+    assert re.search(why, near_miss(said))
 
 
 def test_one_system_message_is_enough() -> None:

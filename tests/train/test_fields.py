@@ -45,6 +45,8 @@ def test_a_missing_field_names_example_and_fields() -> None:
         ),
         ("x" * 5_000_001, "5,000,001 characters, and a request has 5,000,000"),
         (["a"], "a list, which would be a batch"),
+        ([], "a list, which has nothing in it; write a text, or, of a chat, at least one message"),
+        ([{"from": "human", "value": "a"}], "a chat whose message 1 has no 'role'; write"),
     ],
 )
 def test_what_no_request_can_hold_is_refused_before_the_first_one(value: Any, why: str) -> None:

@@ -86,6 +86,7 @@ def test_guards_that_guard_nothing() -> None:
         ({"floors": [0.5]}, r"floors maps slices to floors, such as .*; got list \[0.5\]"),
         ({"never_break": 3}, r"never_break is a sequence of ids, got int; write \[3\]"),
         ({"metrics": ["safe"]}, r"metrics maps names to floors, such as \{'safe': 0.9\}; got \['safe'\]"),
+        ({"metrics": {3: 0.5}}, r"metrics names a metric by a text, such as \{'safe': 0.9\}; got 3"),
     ],
 )
 def test_guards_of_a_wrong_shape_say_which_is_right(settings: Any, message: str) -> None:

@@ -221,7 +221,7 @@ def carry_out_folds(
                 else _folder_of(config, path / part.name, part, way, before, begun, anyway)
             )
         with progress_for(quiet, told) as progress, refusing_changes(folder):
-            trainer = build.make_trainer(config, None, controls=way.controls, callbacks=(folder, *progress))
+            trainer = build.make_trainer(config, job.guards, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
     with shares, build.surroundings(config, job.models, cache=cache):

@@ -16,7 +16,7 @@ from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.init_answers import answers_of, objects_read
-from textgrad_engine.cli.init_chats import chats_in
+from textgrad_engine.cli.init_chats import answers_read, chats_in, chats_read
 from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
 from textgrad_engine.cli.init_files import Task, config_of, lines_of, made, parts_of, prompt_of
 from textgrad_engine.cli.init_images import image_columns, looks_like_images
@@ -112,8 +112,8 @@ def init(
             raise ConfigError(_no_data(folder, *context.args[:1]))
         if context.args:
             raise ConfigError(f"{typed(Path(context.args[0]))}: one folder is made, and the table is that of --data")
-        table = load(data)
-        if (chats := chats_in(table, targets, has_prompt=prompt is not None)) is not None:
+        table = answers_read(chats_read(load(data)), targets)
+        if (chats := chats_in(table, targets, inputs, has_prompt=prompt is not None)) is not None:
             table, inputs = chats.table, inputs or [chats.column]
         check_named(table, data, targets, inputs, clusters)
         table = objects_read(table, targets)

@@ -7,13 +7,14 @@ Files for fine-tuning have a chat a line, with its system message and all answer
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.llm.conversation import Turn, is_conversation, problem_of, turns_of
+from textgrad_engine.llm.conversation import Turn, is_conversation, near_miss, problem_of, turns_of
 
 _SYSTEM = ("system", "developer")
 _ROLES = {"human": "user", "gpt": "assistant"}
@@ -36,24 +37,69 @@ class Chats:
     answers: bool
 
 
-def chats_in(table: Dataset, targets: Sequence[str], *, has_prompt: bool) -> Chats | None:
+def chats_read(table: Dataset) -> Dataset:
+    """A table whose chats are as OpenAI's API has them, where it has them as JSON (as in a CSV), or as ShareGPT does.
+
+    Example:
+        >>> table = Dataset([{"chat": '[{"role": "user", "content": "Hello."}]', "target": "[]"}])
+        >>> chats_read(table)[0]
+        {'chat': [{'role': 'user', 'content': 'Hello.'}], 'target': '[]'}
+    """
+    read = {name: [_with_roles(_list_in(row.get(name))) for row in table] for name in table.columns}
+    chats = {name: values for name, values in read.items() if values and all(map(is_conversation, values))}
+    if not chats:
+        return table
+    rows = [{**row, **{name: values[index] for name, values in chats.items()}} for index, row in enumerate(table)]
+    return Dataset(rows, path=table.path, lines=table._lines)
+
+
+def _list_in(value: Any) -> Any:
+    """The list that a text is as JSON; any other value as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def answers_read(table: Dataset, targets: Sequence[str]) -> Dataset:
+    """A table whose right answer is a text where it has it as a chat of that one message.
+
+    Example:
+        >>> table = Dataset([{"reply": [{"role": "assistant", "content": "Hi!"}]}])
+        >>> answers_read(table, ["reply"])[0]
+        {'reply': 'Hi!'}
+    """
+    for name in targets:
+        values = [row.get(name) for row in table]
+        turns = [turns_of(value) if is_conversation(value) else [] for value in values]
+        if values and all(len(said) == 1 and said[0].role == "assistant" and said[0].text for said in turns):
+            rows = [{**row, name: said[0].text} for row, said in zip(table, turns)]
+            table = Dataset(rows, path=table.path, lines=table._lines)
+    return table
+
+
+def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (), *, has_prompt: bool) -> Chats | None:
     """The chats of a table; None where not one column, and one alone, has them in all rows.
 
     Args:
         table: the table.
         targets: the columns that hold the right answer, by the options.
+        inputs: the columns that are to be shown, by the options; none for all others.
         has_prompt: whether the user has a prompt to begin with: system messages are passed over then.
 
     Raises:
         ConfigError: the system messages differ, and nobody says what prompt to begin with.
-        DataError: a chat does not end with an answer that is text, and no column holds the right one.
+        DataError: a chat does not end with an answer that is text, and no column holds the right one; or a row has
+            none, or messages in another form.
     """
-    columns = [name for name in table.columns if all(is_conversation(_with_roles(row.get(name))) for row in table)]
+    shown = inputs or [name for name in table.columns if name not in targets]
+    columns = [name for name in shown if all(is_conversation(row.get(name)) for row in table)]
+    takes_answers = list(targets) == ["target"] and "target" not in table.columns
+    if not columns and takes_answers:
+        _refuse_broken(table, shown)
     if len(columns) != 1:
         return None
     (column,) = columns
-    table = Dataset([{**row, column: _with_roles(row[column])} for row in table], path=table.path, lines=table._lines)
-    takes_answers = list(targets) == ["target"] and "target" not in table.columns
     prompts: list[str | None] = []
     rows = []
     for index, row in enumerate(table):
@@ -88,6 +134,20 @@ def _with_roles(value: Any) -> Any:
     if not entries or not all(isinstance(each, Mapping) and {"from", "value"} <= each.keys() for each in entries):
         return value
     return [{"role": _ROLES.get(str(each["from"]), each["from"]), "content": each["value"]} for each in entries]
+
+
+def _refuse_broken(table: Dataset, shown: Sequence[str]) -> None:
+    """Refuse a column of chats of which some are none: as the last answers are wanted, nothing can be made of it.
+
+    Raises:
+        DataError: it is one, or its chats have another form.
+    """
+    for name in shown:
+        values = [row.get(name) for row in table]
+        if any(is_conversation(value) or near_miss(value) for value in values):
+            index = next(index for index, value in enumerate(values) if not is_conversation(value))
+            why = near_miss(values[index]) or "no chat in this row: a list with one message at least"
+            raise DataError(f"{table.where(index)}: column {name!r} holds {why}")
 
 
 def _without_system(said: Sequence[Any]) -> tuple[list[Any], str | None]:

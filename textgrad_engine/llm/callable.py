@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from textgrad_engine import dispatch
+from textgrad_engine.callables import name_of, signature_of
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ConnectionFailed, ReturnError
 from textgrad_engine.kinds import told
@@ -23,12 +24,14 @@ class CallableModel:
     The function is given the messages of a call as OpenAI's API has them, and returns the answer. With the prompt of
     the app as system message and what it is asked as user message, the app is one call: its prompt is trained, its
     answers are recorded, played back on `resume`, cached and counted, and all examples run at once. It counts as one
-    call, however often it asks others.
+    call, however often it asks others. It is given nothing else: sampling settings do not reach it, and a call with
+    tools is refused.
 
     Args:
         fn: called with a list of dicts, each with ``"role"`` and ``"content"``; returns a text, or a `Completion` that
             says what it used, too. It may be `async`; else it runs in a thread, of which there are as many as calls.
-        name: what the model is called in reports and settings; by default that of the function.
+        name: what the model is called in reports and settings; by default what the function is called, of a partial its
+            function, of an object that can be called its class.
         retry: kinds of errors that another attempt may help against, such as an SDK's rate limit or lost connection:
             the call is tried again, and where that does not help its example has no answer. Any other error ends the
             run, which can be resumed.
@@ -37,7 +40,8 @@ class CallableModel:
         cache_key: a text that changes whenever its answers could, so that a cache may keep them; None for none.
 
     Raises:
-        TypeError: `fn` is no function, or `retry` is no kind of error.
+        TypeError: `fn` is no function of the messages alone, or `retry` is no kind of error; or (where an answer is
+            read) the call has tools.
         ReturnError: (where an answer is read) it is neither a text nor a `Completion`.
 
     Example:
@@ -67,7 +71,8 @@ class CallableModel:
                 f"CallableModel: retry names kinds of errors, such as TimeoutError or (TimeoutError, OSError); got "
                 f"{told(wrong[0])}"
             )
-        self.name = name or getattr(fn, "__name__", type(fn).__name__)
+        _check_takes_messages(fn)
+        self.name = name or name_of(fn)
         self.price = price
         self.cache_key = cache_key
         self._fn, self._retry = fn, kinds
@@ -78,7 +83,13 @@ class CallableModel:
         Raises:
             ConnectionFailed: it raised one of the errors that another attempt may help against.
             ReturnError: it gave neither a text nor a `Completion`.
+            TypeError: the call has tools, of which it would not hear.
         """
+        if request.config.tools:
+            raise TypeError(
+                f"CallableModel: {self.name} is given messages alone, and the call has tools, of which it would not "
+                "hear; have the function call them itself"
+            )
         messages = [message.model_dump(include={"role", "content"}) for message in request.messages]
         try:
             if inspect.iscoroutinefunction(self._fn):
@@ -98,3 +109,25 @@ class CallableModel:
 
     def __repr__(self) -> str:
         return f"CallableModel({self.name})"
+
+
+def _check_takes_messages(fn: Callable[..., Any]) -> None:
+    """Refuse what cannot be called with messages alone, before a run begins.
+
+    Raises:
+        TypeError: it takes something else.
+    """
+    try:
+        signature = signature_of(fn)
+    except (TypeError, ValueError):  # a callable that does not say how it is called
+        return
+    try:
+        signature.bind([])
+    except TypeError as error:
+        bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+        takes = signature.replace(parameters=bare, return_annotation=signature.empty)
+        raise TypeError(
+            f"CallableModel: {told(fn)} is called with a list of messages, and takes {takes}: {error}; give a function "
+            "of (messages), such as a functools.partial that settles the others by name"
+            + (", or an object of the class" if isinstance(fn, type) else "")
+        ) from None

@@ -29,6 +29,34 @@ def is_conversation(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
     )
 
 
+def near_miss(value: object) -> str:
+    """What a list is that is a chat and yet no conversation, with the repair; "" for any other value.
+
+    Example:
+        >>> near_miss([{"from": "human", "value": "Hello."}]).partition(";")[0]
+        "a chat whose message 1 has no 'role'"
+        >>> near_miss([{"role": "user", "content": "Hello."}]), near_miss(["Hello."]), near_miss([{"name": "a"}])
+        ('', '', '')
+    """
+    if not isinstance(value, list) or not any(isinstance(each, Mapping) and _is_said(each) for each in value):
+        return ""
+    for number, entry in enumerate(value, 1):
+        if not isinstance(entry, Mapping):
+            return f"a chat whose message {number} is no object; write {_MESSAGE}"
+        if "role" not in entry:
+            renamed = ', with "user" for human, "assistant" for gpt, and what \'value\' has as the content'
+            return f"a chat whose message {number} has no 'role'; write {_MESSAGE}{renamed if 'from' in entry else ''}"
+    return ""
+
+
+_MESSAGE = '{"role": "user", "content": "..."}'
+
+
+def _is_said(message: Mapping[str, Any]) -> bool:
+    """Whether it says who says something, as ShareGPT has it, too."""
+    return "role" in message or ("from" in message and "value" in message)
+
+
 def problem_of(value: Sequence[Mapping[str, Any]], *, own_system: bool = False) -> str:
     """Why a conversation cannot be sent to be answered, with the repair; "" where it can.
 

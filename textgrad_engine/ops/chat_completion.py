@@ -8,7 +8,7 @@ from typing import Any, get_args
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role
 from textgrad_engine.checks import check
-from textgrad_engine.llm.conversation import is_conversation
+from textgrad_engine.llm.conversation import is_conversation, near_miss
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Message, Purpose, config_from
 from textgrad_engine.ops.entries import each_entry, stacked
@@ -156,4 +156,6 @@ def _refuse_no_text(name: str, value: Any, call: str) -> None:
         if is_nan(entry):
             raise ValueError(f"{call}: {where} is nan, and would be sent as that word; give it a text, '' for none")
         if why := unfit(entry):
+            if near := near_miss(value):
+                raise TypeError(f"{call}: the value of {{{name}}} is {near}")
             raise TypeError(f"{call}: {where} is {why}")

@@ -15,7 +15,7 @@ from textgrad_engine.data.dataset import as_columns, as_example, by_position, ex
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
-from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
+from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Sequential
 from textgrad_engine.nn.loss import needs_target
 from textgrad_engine.nn.scores import OnField, Weighted, losses_in
@@ -143,7 +143,9 @@ def no_text(value: Any) -> str:
     if is_conversation(value):
         return problem_of(value) or next(filter(None, [no_text(turn.text) for turn in turns_of(value)]), "")
     if isinstance(value, list):
-        return "a list, which would be a batch of calls; join it to one text"
+        if not value:
+            return "a list, which has nothing in it; write a text, or, of a chat, at least one message"
+        return near_miss(value) or "a list, which would be a batch of calls; join it to one text"
     if isinstance(value, str) and len(value) > MAX_TEXT:
         return (
             f"{len(value):,} characters, and a request has {MAX_TEXT:,} at most; shorten it, or leave the example out"

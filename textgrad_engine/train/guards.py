@@ -92,6 +92,8 @@ class Guards:
         if not isinstance(metrics, Mapping):
             raise TypeError(f"metrics maps names to floors, such as {{'safe': 0.9}}; got {metrics!r:.80}")
         for name, floor in metrics.items():
+            if not isinstance(name, str):
+                raise TypeError(f"metrics names a metric by a text, such as {{'safe': 0.9}}; got {name!r:.80}")
             if not is_number(floor) or not math.isfinite(floor):
                 raise ValueError(f"the floor of the metric {name!r} must be a number, got {floor!r}")
         if not self.never_break and not self.floors and not self.metrics:
