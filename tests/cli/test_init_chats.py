@@ -118,7 +118,9 @@ def test_a_column_with_the_right_answer_leaves_the_chat_as_it_is(init: Init) -> 
     rows = [{**chat(n), "queue": ("billing", "returns")[n % 2], "who": f"user {n}"} for n in range(12)]
     for row in rows:
         row["messages"].pop()
-    assert init(rows, "--target", "queue").exit_code == 0
+    result = init(rows, "--target", "queue")
+    assert result.exit_code == 0
+    assert "Not shown: who, as a chat stands for whole messages." in " ".join(result.stdout.split())
     assert (config()["program"]["user"], config()["data"]["target"]) == ("{messages}", "queue")
     assert rows_made()[1]["messages"] == rows[1]["messages"][1:]
 

@@ -244,6 +244,16 @@ def test_what_a_judge_is_shown_has_tags_that_are_not_its_own(model: FunctionMode
     assert fences.mark("Be kind.", "criteria_input") in model.requests[-1].messages[-1].text
 
 
+@pytest.mark.parametrize("judge", evaluators())
+def test_a_chat_as_the_right_answer_is_one_text(judge: Any, model: FunctionModel) -> None:
+    """Its messages are no batch of targets, of which each would be scored by itself, and the scores be added up."""
+    chat = [{"role": "assistant", "content": "Unplug it."}, {"role": "user", "content": "Done."}]
+    score, _ = judge(wanting("good", "answer"), target=chat)
+    assert score.data == 1
+    (request,) = model.requests
+    assert "assistant:\n<message" in request.messages[-1].text
+
+
 def test_a_judge_may_be_shown_what_is_no_text(model: FunctionModel) -> None:
     """Objects of a data set, with Variables in them, as JSON."""
     name = wanting("Ann", "name")

@@ -11,7 +11,7 @@ from textgrad_engine.data import DataLoader
 from textgrad_engine.nn import Parameter
 from textgrad_engine.optim import OPRO, TGD, BeamSearch, BootstrapDemos, Optimizer, ParetoSearch, PatchSearch
 from textgrad_engine.optim.proposers import Rewrite
-from textgrad_engine.train import Trainer
+from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.settings import Setting, settings_of
 
 LOADER = DataLoader([{"word": "ant"}], batch_size=1)
@@ -64,6 +64,18 @@ def test_a_key_that_an_optimizer_of_ones_own_takes_is_none() -> None:
 def test_the_lanes_of_a_search_are_told() -> None:
     """As many proposals are asked for before the first one is settled, so they hear other things."""
     assert settings(PatchSearch([Parameter("x")], lanes=2))["PatchSearch.lanes"] == 2
+
+
+def test_guards_are_told_in_whatever_order_they_were_named() -> None:
+    """What they refuse is not what the next proposal is made of, so a run would go on with other requests."""
+
+    def told(**guards: Any) -> Setting:
+        return settings(TGD([Parameter("x")]), guards=Guards(**guards))["guards"]
+
+    assert settings(TGD([Parameter("x")]))["guards"] is None
+    assert told(never_break=["b", "a"], floors={("kind", 1): 1}) == "never_break a, b; floors kind=1: 1"
+    assert told(metrics={"b": 0.5, "a": 1}) == told(metrics={"a": 1.0, "b": 0.5}) == "metrics a: 1, b: 0.5"
+    assert told(metrics={"a": 0.5}) != told(metrics={"a": 0.75})
 
 
 def test_what_only_says_how_far_or_how_fast_is_left_out() -> None:

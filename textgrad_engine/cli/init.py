@@ -23,6 +23,7 @@ from textgrad_engine.cli.init_images import image_columns, looks_like_images
 from textgrad_engine.cli.leaks import leaking, leaks_in_words
 from textgrad_engine.cli.output import OK, checking, command, width, write
 from textgrad_engine.data import Dataset, load
+from textgrad_engine.data.dataset import listed
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
@@ -178,6 +179,9 @@ def _of_chats(task: Task) -> Sequence[str]:
         said.append(f"The last answer of each is the right one{judged}.")
     if chats.prompt is not None and task.is_plain:
         said.append("Their system message is the prompt.")
+    aside = (*task.shown, *task.answers.columns, task.clusters, "id")
+    if others := [name for name in task.table.columns if name not in aside]:
+        said.append(f"Not shown: {listed(others)}, as a chat stands for whole messages.")
     return [" ".join(said)]
 
 

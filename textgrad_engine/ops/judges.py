@@ -21,7 +21,7 @@ from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import Evaluator, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.material import as_text, inputs_in_words, refuse_parts, shown
+from textgrad_engine.ops.material import as_text, chat_in_words, inputs_in_words, refuse_parts, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.parts import told_of_place
@@ -246,7 +246,7 @@ def judged_by(
     """As `judge`, with settings of `judge_settings`."""
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "judge")
-    inputs = inputs_in_words(inputs)
+    inputs, target = inputs_in_words(inputs), chat_in_words(target)
     names = list(inputs)
     prompt = templates.load("judge")
     plan = _judge_plan(prompt, tuple(names), *scale, checked_images(images, "images"))
@@ -335,7 +335,7 @@ def lm_judge_evaluator(
     refuse_several_outputs(prediction)
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
     check(lm_judge_evaluator, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
-    scale = as_scale(scale)
+    scale, target = as_scale(scale), chat_in_words(target)
     if not eval_mode:
         prediction, target = _cut_off(prediction), _cut_off(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **inputs_in_words(inputs)}

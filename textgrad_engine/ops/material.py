@@ -42,10 +42,17 @@ def inputs_in_words(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
     Args:
         inputs: by name; None for none.
     """
-    return {
-        name: in_words(value) if type(value) is list and is_conversation(value) else value
-        for name, value in (inputs or {}).items()
-    }
+    return {name: chat_in_words(value) for name, value in (inputs or {}).items()}
+
+
+def chat_in_words(value: Any) -> Any:
+    """A conversation as a text, as its messages are no entries of a batch; any other value as it is.
+
+    Example:
+        >>> chat_in_words(["a", "b"]), chat_in_words([{"role": "user", "content": "Hello."}])[:5]
+        (['a', 'b'], 'user:')
+    """
+    return in_words(value) if type(value) is list and is_conversation(value) else value
 
 
 def as_text(name: str, value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textgrad_engine.data.dataloader import DataLoader
     from textgrad_engine.optim.optimizer import Optimizer
+    from textgrad_engine.train.guards import Guards
     from textgrad_engine.train.trainer import Trainer
 
 Setting = str | int | float | bool | None
@@ -38,6 +39,7 @@ def settings_of(trainer: Trainer, optimizer: Optimizer, loader: DataLoader[Any])
     kind = type(optimizer)
     found: dict[str, Any] = {"optimizer": kind.__name__, "batch_size": loader.batch_size}
     found |= {name: getattr(trainer, name) for name in _OF_TRAINER}
+    found["guards"] = None if trainer.guards is None else _in_words(trainer.guards)
     ours = next(each for each in kind.__mro__ if each.__module__.startswith(_OURS))
     plain = {**found, **inspect.signature(ours).parameters}
     own = [name for name in inspect.signature(kind).parameters if name not in _HOW_FAR and name != "model"]
@@ -48,6 +50,14 @@ def settings_of(trainer: Trainer, optimizer: Optimizer, loader: DataLoader[Any])
         kept = {name: value for name, value in values.items() if name in plain or not isinstance(value, str)}
         found |= {f"{place}.{name}": value for name, value in kept.items()}
     return {name: value for name, value in found.items() if value is None or isinstance(value, str | int | float)}
+
+
+def _in_words(guards: Guards) -> str:
+    """Guards as a text, the same in whatever order they were named."""
+    floors = [f"{column}={value!s}: {float(least):g}" for (column, value), least in guards.floors.items()]
+    metrics = [f"{name}: {float(least):g}" for name, least in guards.metrics.items()]
+    named = {"never_break": list(guards.never_break), "floors": floors, "metrics": metrics}
+    return "; ".join(f"{kind} {', '.join(sorted(each))}" for kind, each in named.items() if each)
 
 
 def differing(now: Mapping[str, Setting], before: Mapping[str, Setting]) -> str:
