@@ -126,6 +126,18 @@ def test_a_page_that_is_longer_than_the_context_is_shown_without_its_middle(capl
     assert [item.data for item in system.grad] == ["system of case_1"]
 
 
+def test_beside_a_prompt_that_takes_half_of_the_context_a_page_is_shown_in_half_of_the_rest() -> None:
+    """Not in its first and last words alone."""
+    model, prompt = small(4000), "A rule. " * 1100
+    with tg.use_models(forward=model):
+        answer, _ = chat(["word " * 8000], prompt=prompt)
+        answer.backward("too cold")
+    request = model.requests[-1]
+    assert prompt.strip() in request.messages[-1].text
+    assert request.messages[-1].text.count("word ") > 100
+    assert 2900 < sum(count(message.text) for message in request.messages) <= 3000
+
+
 def test_what_was_said_at_length_loses_its_middle_and_the_tags_of_an_input_stay() -> None:
     """A log of a thousand lines is what a metric may give, and the answer of a call before a page."""
     model = small(2000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -64,7 +65,7 @@ def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room:
     if count(text) + beside > room.most:
         whole = shown
         for inputs in (False, True):  # an input that is a whole message is judged, so it is cut only where it must be
-            shown, text = _without_middles(whole, render, room.tokens - beside, inputs)
+            shown, text = _without_middles(whole, render, room, beside, inputs)
             if (size := count(text) + beside) <= room.most:
                 break
         else:
@@ -78,9 +79,12 @@ def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room:
 
 
 def _without_middles(
-    views: list[View], render: Callable[[Sequence[View]], str], most: int, inputs: bool
+    views: list[View], render: Callable[[Sequence[View]], str], room: Room, beside: int, inputs: bool
 ) -> tuple[list[View], str]:
-    """The views without the middle of long passages, and what is rendered of them, which has about so many tokens."""
+    """The views without the middle of long passages, and what is rendered of them.
+
+    Where what stays whole takes the half of the context that there is for requests, half of the rest is filled, too.
+    """
     made: dict[str, list[View]] = {}
 
     def make(characters: int) -> str:
@@ -89,8 +93,16 @@ def _without_middles(
         return text
 
     longest = max(len(passage) for view in views for passage in _passages(view))
-    text = largest(make, lambda text: count(text) <= most, LEAST, longest + 1)
+    text = ""
+    for most in (room.tokens - beside, (room.tokens + room.most) // 2 - beside):
+        text = largest(make, functools.partial(_fits, most), LEAST, longest + 1)
+        if _fits(most, text):
+            break
     return made[text], text
+
+
+def _fits(most: int, text: str) -> bool:
+    return count(text) <= most
 
 
 def _cut(view: View, most: int, inputs: bool) -> View:
