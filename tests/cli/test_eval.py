@@ -414,6 +414,20 @@ def test_the_short_prompt_can_be_evaluated(cli: Any, run: Path, figures: Any) ->
     assert cli("eval", run, "--shrunk", "--seed-prompt").exit_code == 2
 
 
+def test_a_text_of_the_front_can_be_evaluated(cli: Any, run: Path, figures: Any) -> None:
+    """Beside what the run and others have measured; one prompt at a time."""
+    front = json.loads((run / "result.json").read_text(encoding="utf-8"))["front"]
+    last = str(len(front))
+    document = json.loads(cli("eval", run, "--front", last, "--json").stdout)
+    assert (document["prompt"], document["mean"]) == (f"front {last}", figures(run)["seed_test"])
+    assert [(each["prompt"], each["current"]) for each in document["earlier"]] == [("best", True), ("seed", True)]
+    later = json.loads(cli("eval", run, "--json").stdout)
+    assert (f"front {last}", True) in [(each["prompt"], each["current"]) for each in later["earlier"]]
+    done = cli("eval", run, "--front", "1", "--shrunk", "--seed-prompt")
+    assert (done.exit_code, "name 3 prompts; leave 2 of them out" in " ".join(done.stderr.split())) == (2, True)
+    assert cli("eval", run, "--front", str(len(front) + 1)).exit_code == 2
+
+
 def test_the_first_look_at_the_test_split_is_counted_as_one(cli: Any, run: Path) -> None:
     """Of a run that was killed before it tested: nobody looked but `eval`."""
     (run / "result.json").unlink()
@@ -454,12 +468,12 @@ def test_a_look_at_the_test_examples_of_a_config_is_told(cli: Any, figures: Any,
     assert "(5 rows of the config's test split)" in " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("option", ["--seed-prompt", "--shrunk"])
+@pytest.mark.parametrize("option", ["--seed-prompt", "--shrunk", "--front=1"])
 def test_a_config_has_one_prompt(cli: Any, option: str) -> None:
     """The options that name another are refused."""
     done = cli("eval", TICKETS, option)
     assert done.exit_code == 2
-    assert f"{option} is for runs" in done.stderr
+    assert f"{option.removesuffix('=1')} is for runs" in done.stderr
 
 
 def test_the_budget_of_a_config_is_for_training(cli: Any, small: Any) -> None:

@@ -29,10 +29,10 @@ def test_what_a_run_made_worse_comes_first(cli: Any, trained: tuple[Path, Any]) 
 
 def test_one_question_at_a_time(cli: Any, trained: tuple[Path, Any]) -> None:
     """Exit code 2, and what can be asked."""
-    for options in (("--by", "queue"), ("--line", "1"), ("--step", "1")):
+    for options in (("--by", "queue"), ("--line", "1"), ("--step", "1"), ("--front", "1")):
         done = cli("show", trained[0], "--examples", "3", *options)
         assert done.exit_code == 2
-        assert "four questions: give one of them" in " ".join(done.stderr.split())
+        assert "questions of their own: give one of them" in " ".join(done.stderr.split())
     done = cli("show", trained[0], "--examples", "3", "--val")
     assert (done.exit_code, "it needs --by COLUMN" in done.stderr) == (2, True)
     assert cli("show", trained[0], "--examples", "0").exit_code == 2

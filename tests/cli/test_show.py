@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from textgrad_engine.cli import show
 from textgrad_engine.store import reader
 from textgrad_engine.store.lock import Lock
 
@@ -106,3 +108,34 @@ def test_a_killed_run_is_shown_as_far_as_it_came(cli: Any, trained: tuple[Path, 
     assert "resume" not in shown
     assert "no result, as the run still goes on; only" in cli("shrink", path).stderr
     lock.release()
+
+
+def test_a_text_of_the_front(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
+    """As it is, so that a file takes it; what there is not is told."""
+    path, printed = trained
+    front = json.loads((path / "result.json").read_text(encoding="utf-8"))["front"]
+    assert len(front) > 1
+    assert f"{len(front)}      101" in printed.stdout
+    for number, point in enumerate(front, start=1):
+        assert cli("show", path, "--front", str(number)).stdout == point["texts"]["system"] + "\n"
+    document = json.loads(cli("show", path, "--front", "1", "--parameter", "system", "--json").stdout)
+    assert document == {"run": str(path), "n": 1, **front[0]}
+    for options, why in (
+        (("--front", str(len(front) + 1)), f"on the front: it has {len(front)}"),
+        (("--front", "1", "--parameter", "user"), "there is no text 'user' on its front; it has system"),
+    ):
+        done = cli("show", path, *options)
+        assert (done.exit_code, why in " ".join(done.stderr.split())) == (2, True)
+
+
+def test_several_texts_of_the_front_stand_below_their_names(
+    cli: Any, run: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a terminal nothing in them is obeyed; in a pipe all of it is there."""
+    path = run()
+    body = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    body["front"][0]["texts"] = {"first": "Say\x1b[2J it.", "second.part": "Be brief."}
+    (path / "result.json").write_text(json.dumps(body), encoding="utf-8")
+    assert cli("show", path, "--front", "1").stdout == "== first\nSay\x1b[2J it.\n\n== second.part\nBe brief.\n"
+    monkeypatch.setattr(show, "at_terminal", lambda: True)
+    assert "Say\ufffd[2J it." in cli("show", path, "--front", "1").stdout

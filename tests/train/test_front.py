@@ -1,4 +1,4 @@
-"""The front of score against tokens: what may stand on it."""
+"""The front of score, metrics and tokens: what may stand on it."""
 
 from __future__ import annotations
 
@@ -49,3 +49,41 @@ def test_shorter_texts_that_guards_refuse_are_not_on_it() -> None:
         fronts.append([point.texts["system"] for point in result.front])
     assert "Say ALL." in fronts[0]
     assert "Say ALL." not in fronts[1]
+
+
+def loud(said: str, _word: str) -> float:
+    return float(said.isupper())
+
+
+def brief(said: str, _word: str) -> float:
+    return float(len(said) < 4)
+
+
+def test_each_of_several_metrics_counts_by_itself() -> None:
+    """Whoever would weigh them otherwise finds a text: one that is worse on the whole, and best by a metric."""
+
+    def says(request: Request) -> str:
+        text, word = request.messages[0].text, request.messages[-1].text
+        loudly = word.upper() if "LOUD" in text else word
+        return loudly if "BRIEF" in text and int(word[1:]) % 4 else loudly + "!" * 4
+
+    texts = [("Say it.",), ("Say it BRIEF.",), ("Say it BRIEF, please.",), ("Say it LOUD for once.",)]
+    rows = [{"id": row["id"], "word": row["word"]} for row in ROWS]
+    metrics = {"loud": nn.Metric(loud, "is loud", scale=(0, 2)), "brief": nn.Metric(brief, "is brief")}
+    objective = Objective(program("Say it."), nn.Weighted(metrics, {"loud": 1, "brief": 3}), rows, target="word")
+    with use_models(forward=FunctionModel(says)):
+        objective.matrix(texts, range(len(rows)))
+    found = front_of(objective, ("Say it.",))
+    assert [point.texts["system"] for point in found] == ["Say it LOUD for once.", "Say it BRIEF.", "Say it."]
+    assert [point.metrics for point in found] == [
+        {"loud": 1.0, "brief": 0.0}, {"loud": 0.0, "brief": 0.75}, {"loud": 0.0, "brief": 0.0},
+    ]  # fmt: skip
+    assert [point.score for point in found] == [0.125, 0.5625, 0.0]
+
+
+def test_of_one_metric_there_is_the_score_alone() -> None:
+    """The same twice would be a column that tells nothing."""
+    objective = Objective(program(SEED), nn.Weighted({"right": nn.ExactMatch()}), ROWS)
+    with use_models(forward=FunctionModel(answer)):
+        objective.matrix([(SEED,), (KEEPS,)], range(len(ROWS)))
+    assert [point.metrics for point in front_of(objective, (SEED,))] == [{}, {}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
     CallsLimit,
+    FrontNumber,
     Json,
     ModelName,
     ModelPrices,
@@ -59,6 +61,7 @@ def evaluate(
     shrunk: Annotated[
         bool, typer.Option("--shrunk", help="Evaluate the short prompt that shrink wrote, not the best one.")
     ] = False,
+    front: FrontNumber = None,
     repeats: Annotated[
         int,
         typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
@@ -122,12 +125,12 @@ def evaluate(
     evaluated.
 
     What the same examples gave before, in the run and in evaluations of it since, stands beside the score, with the
-    difference pair by pair: another model (--model), the seed or the short prompt, or the same on another day.
+    difference pair by pair: another model (--model), another prompt of the run, or the same on another day.
     """
     limits = (budget, budget_calls, budget_tokens)
     asked = Asked(data, repeats, clusters, by, at_least, not_worse, missing, model, base_url, price, limits)
     with checking():
-        subject = _subject(run, data, seed_prompt=seed_prompt, shrunk=shrunk)
+        subject = _subject(run, data, _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front))
         task = checked(subject, asked)
         answers = open_cache(None) if cache else None
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
@@ -143,16 +146,29 @@ def evaluate(
     _end(done, task, at_least, not_worse)
 
 
-def _subject(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) -> Subject:
+def _named(*, seed_prompt: bool, shrunk: bool, front: int | None) -> dict[str, str]:
+    """The prompts that options name, by these.
+
+    Raises:
+        RunError: they name two.
+    """
+    named = {"--seed-prompt": "seed" * seed_prompt, "--shrunk": "shrunk" * shrunk}
+    named["--front"] = "" if front is None else f"front {front}"
+    found = {option: prompt for option, prompt in named.items() if prompt}
+    if len(found) > 1:
+        raise RunError(f"{' and '.join(found)} name {len(found)} prompts; leave {len(found) - 1} of them out")
+    return found
+
+
+def _subject(path: Path, data: Path | None, named: Mapping[str, str]) -> Subject:
     """What is evaluated.
 
     Raises:
         TextgradError: it is not there, or cannot be used.
     """
     if (own := prompt_of_config(path)) is None:
-        return prompt_of_run(path, data, seed_prompt=seed_prompt, shrunk=shrunk)
-    if seed_prompt or shrunk:
-        option = "--seed-prompt" if seed_prompt else "--shrunk"
+        return prompt_of_run(path, data, next(iter(named.values()), "best"))
+    for option in named:
         raise RunError(f"{path}: {option} is for runs; without it, what a config begins with is evaluated")
     return own
 

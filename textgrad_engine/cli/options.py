@@ -30,6 +30,16 @@ ByColumn = Annotated[
         autocompletion=completion.columns,
     ),
 ]
+FrontNumber = Annotated[
+    int | None,
+    typer.Option(
+        "--front",
+        metavar="N",
+        min=1,
+        help="Text N of the front instead of the best prompt: of those that none beats in length, score or a metric, "
+        "which the report numbers.",
+    ),
+]
 Controls = Annotated[
     bool,
     typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,20 @@ import typer
 from textgrad_engine import report
 from textgrad_engine.cli import completion, run_data, way_on
 from textgrad_engine.cli.folds_shown import show_folds
-from textgrad_engine.cli.options import ByColumn, Json, RunPath
-from textgrad_engine.cli.output import FAILED, checking, colors, command, width, write, write_json
+from textgrad_engine.cli.options import ByColumn, FrontNumber, Json, RunPath
+from textgrad_engine.cli.output import (
+    FAILED,
+    at_terminal,
+    checking,
+    colors,
+    command,
+    width,
+    write,
+    write_exactly,
+    write_json,
+)
 from textgrad_engine.errors import RunError
+from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import remark_on
@@ -66,6 +78,7 @@ def show(
             "was expected, and what both prompts led to.",
         ),
     ] = None,
+    front: FrontNumber = None,
     val: Annotated[
         bool,
         typer.Option("--val", help="With --by: on the validation examples, which floors under [guards] are about."),
@@ -74,7 +87,7 @@ def show(
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
     with checking():
-        say = _what_says_it(run, line, step, parameter, by, examples, val=val, as_json=as_json)
+        say = _what_says_it(run, line, step, parameter, by, examples, front, val=val, as_json=as_json)
     say()
 
 
@@ -85,6 +98,7 @@ def _what_says_it(
     parameter: str | None,
     by: str | None,
     examples: int | None,
+    front: int | None,
     *,
     val: bool,
     as_json: bool,
@@ -97,21 +111,24 @@ def _what_says_it(
     explains = line is not None or step is not None
     if line is not None and step is not None:
         raise RunError("--line N explains a line and --step N a step: give one of them")
-    if parameter is not None and not explains:
-        raise RunError("--parameter says which text's line to explain, so it needs --line N or --step N")
+    if parameter is not None and not explains and front is None:
+        raise RunError("--parameter says which text is asked about, so it needs --line N, --step N or --front N")
     if val and by is None:
         raise RunError("--val says which examples --by is about, so it needs --by COLUMN")
+    if [by, examples, front, line or step].count(None) < 3:
+        raise RunError("--by, --examples, --front, --line and --step are questions of their own: give one of them")
     if by is not None or examples is not None:
-        if explains or (by is not None and examples is not None):
-            raise RunError("--by COLUMN, --examples N, --line N and --step N are four questions: give one of them")
         return _of_examples(path, by, examples or 0, val=val, as_json=as_json)
     if is_folds(path):
-        if explains:
-            raise RunError(f"{path}: these are several runs, and a line or step is of one; name {path / 'final'}")
+        if explains or front is not None:
+            asked = "a line or step" if explains else "a front"
+            raise RunError(f"{path}: these are several runs, and {asked} is of one; name {path / 'final'}")
         folds = read_folds(path)
         _ = folds.found  # or it is damaged
         return functools.partial(show_folds, folds, as_json=as_json)
     run = read_run(path)
+    if front is not None:
+        return _of_front(run, front, parameter, as_json=as_json)
     if not explains:
         return functools.partial(_show_run, run, str(path), as_json=as_json)
     ended = way_on.how_it_ended(run)
@@ -139,6 +156,24 @@ def _of_examples(path: Path, by: str | None, most: int, *, val: bool, as_json: b
     if as_json:
         return functools.partial(write_json, examples.as_document(path, *found, most))
     return functools.partial(write, "\n" + examples.in_words(path, *found, most))
+
+
+def _of_front(run: Run, number: int, parameter: str | None, *, as_json: bool) -> Callable[[], None]:
+    """What prints a text of the front, as it is in a pipe; several ones below their names.
+
+    Raises:
+        RunError: there is none of that number, or no such parameter.
+    """
+    point = run.on_front(number)
+    texts = {name: text for name, text in point.texts.items() if parameter in (None, name)}
+    if not texts:
+        known = ", ".join(point.texts)
+        raise RunError(f"{run.path}: there is no text {parameter!r} on its front; it has {known}")
+    if as_json:
+        return functools.partial(write_json, {"run": str(run.path), "n": number, **asdict(point), "texts": texts})
+    parts = [text if len(texts) == 1 else f"== {name}\n{text}" for name, text in texts.items()]
+    whole = "\n\n".join(parts) + "\n"
+    return functools.partial(write_exactly, harmless(whole) if at_terminal() else whole)
 
 
 def _show_run(run: Run, title: str, *, as_json: bool) -> None:

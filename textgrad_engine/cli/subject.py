@@ -24,7 +24,7 @@ class Subject:
     Attributes:
         path: the run folder, or the config, as it was named.
         config: says program, metric and models.
-        prompt: what the texts are called: ``"best"``, ``"seed"`` or ``"shrunk"`` of a run, ``"config"`` of a config.
+        prompt: what the texts are called: of a run as `Run.texts` has it, ``"config"`` of a config.
         texts: by dotted name; those that are not there stay as the config has them.
         kept: what tells the splits from other data, as ``config.json`` of a run has it.
         run: the run; None for a config.
@@ -81,20 +81,17 @@ def prompt_of_config(path: Path) -> Subject | None:
     return Subject(path, config, "config", {}, run_data.kept_of(splits))
 
 
-def prompt_of_run(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: bool) -> Subject:
+def prompt_of_run(path: Path, data: Path | None, prompt: str) -> Subject:
     """A prompt of the run in a folder; of a cross-validation that of its final run.
 
     Args:
         path: the folder.
         data: the file of the examples, if one was named.
-        seed_prompt: take the prompt of before the run.
-        shrunk: take the short one that `shrink` wrote.
+        prompt: which one, as `Run.texts` has it.
 
     Raises:
-        RunError: there is no run, or no such prompt; two were asked for; or there is nothing to test it on.
+        RunError: there is no run, or no such prompt; or there is nothing to test it on.
     """
-    if seed_prompt and shrunk:
-        raise RunError("--seed-prompt and --shrunk name two prompts; leave one of them out")
     run = read_folds(path).final() if is_folds(path) else read_run(path)
     if data is None and whole_of(run.path) is not None and run.path.resolve().name == "final":
         raise RunError(
@@ -102,8 +99,5 @@ def prompt_of_run(path: Path, data: Path | None, *, seed_prompt: bool, shrunk: b
             "FILE. What prompts made in the same way score on examples that they have not seen is in "
             f"`textgrad-engine show {typed(whole_of(run.path) or path)}`"
         )
-    if shrunk:
-        prompt, texts = "shrunk", run.shrunk()
-    else:
-        prompt, texts = ("seed", run.seed) if seed_prompt else ("best", run.best)
+    texts = run.texts(prompt)
     return Subject(run.path, runs.config_of(run, texts), prompt, texts, run.config or {}, run)

@@ -27,7 +27,7 @@ class Earlier:
     """What was measured before on the same examples.
 
     Attributes:
-        prompt: whose texts: `"best"`, `"seed"` or `"shrunk"`.
+        prompt: whose texts: `"best"`, `"seed"`, `"shrunk"` or `"front N"`.
         current: whether the run has these texts still; not, say, where it has found better ones since.
         models: by role.
         base_url: the endpoint, where the config or a command named one.
@@ -195,10 +195,8 @@ def _is_whole(entry: Mapping[str, Any]) -> bool:
 
 
 def _texts(run: Run, prompt: str) -> Mapping[str, str] | None:
-    if prompt != "shrunk":
-        return run.best if prompt == "best" else run.seed
-    with contextlib.suppress(RunError):
-        return run.shrunk()
+    with contextlib.suppress(RunError, ValueError):  # an entry that others wrote may name any
+        return run.texts(prompt)
     return None
 
 

@@ -10,6 +10,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.money import money
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.figures import scatter
+from textgrad_engine.report.front import front_within
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
 from textgrad_engine.report.page_parts import (
     SIMULATED,
@@ -198,33 +199,22 @@ def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
 
 
 def _front(result: TrainResult) -> Iterator[Markup]:
-    if len(result.front) < 2:
+    if (front := front_within(result)) is None:
         return
-    known = {"best prompt": result.best, "seed prompt": result.seed}
-    named = [
-        next((name for name, texts in known.items() if texts.items() >= point.texts.items()), "")
-        for point in result.front
-    ]
     kinds = {"best prompt": "best", "seed prompt": "seed", "": "other"}
     yield scatter(
-        [(point.tokens, point.score, kinds[name]) for point, name in zip(result.front, named)],
+        [(point.tokens, point.score, kinds[name]) for point, name in zip(result.front, front.names)],
         "Tokens of the prompt from left to right, validation score from bottom to top",
     )
     yield element(
         "p",
         "Tokens of the prompt from left to right, validation score from bottom to top, of what was run on the whole "
-        "validation set and beaten in neither.",
+        f"validation set and beaten in {'nothing that the table has' if len(front.heads) > 2 else 'neither'}.",
         class_="hint",
     )
-    timed = any(point.latency is not None for point in result.front)
-    rows = []
-    for point, name in zip(result.front, named):
-        took = [] if not timed else ["" if point.latency is None else f"{point.latency:.2f} s"]
-        rows.append([name, count(point.tokens), score(point.score), *took])
-    strong = named.index("best prompt") if "best prompt" in named else -1
-    yield table(
-        "Texts by their tokens", ["", "tokens", "validation", *(["time"] if timed else [])], rows, strong=strong
-    )
+    rows = [(f"{n} {name}".strip(), *row) for n, (name, row) in enumerate(zip(front.names, front.rows), start=1)]
+    strong = front.names.index("best prompt") if "best prompt" in front.names else -1
+    yield table("Texts by their tokens", ["", *front.heads], rows, strong=strong)
 
 
 def _cost(view: View, whole: bool) -> Iterator[Markup]:

@@ -9,6 +9,7 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost, money
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
 from textgrad_engine.report.evidence import in_words, merged
+from textgrad_engine.report.front import Front, front_within
 from textgrad_engine.report.parts import parts_of_result, parts_table
 from textgrad_engine.report.printing import (
     fitted,
@@ -84,8 +85,8 @@ def render(
     parts += [_usage(view), ""]
     if tools:
         parts += [*_tools(tools), ""]
-    if len(result.front) > 1:
-        parts += [*_front(result), ""]
+    if (front := front_within(result)) is not None:
+        parts += [*_front(front), ""]
     if view.controls and result.controls is not None:
         parts += [*_controls(view, result.controls.calls), ""]
     for parameter in view.parameters:
@@ -249,22 +250,18 @@ def _usage(view: View) -> RenderableType:
     return padded(fitted(table), 2)
 
 
-def _front(result: TrainResult) -> Iterator[RenderableType]:
-    timed = any(point.latency is not None for point in result.front)
-    against = "length and time" if timed else "length"
-    yield styled(f"Score against {against}, of what was run on the whole validation set", "bold")
+def _front(front: Front) -> Iterator[RenderableType]:
+    yield styled(front.title, "bold")
     yield ""
     table = open_table()
-    for name in ("tokens", "validation", *(["time"] if timed else [])):
+    for name in ("", *front.heads):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
-    for point in result.front:
-        known = {"best prompt": result.best, "seed prompt": result.seed}
-        which = next((name for name, texts in known.items() if texts.items() >= point.texts.items()), "")
-        took = ["" if point.latency is None else f"{point.latency:.2f} s"] if timed else []
-        style = "bold" if which == "best prompt" else ""
-        table.add_row(count(point.tokens), score(point.score), *took, which, style=style)
+    for number, (row, name) in enumerate(zip(front.rows, front.names), start=1):
+        table.add_row(str(number), *row, name, style="bold" if name == "best prompt" else "")
     yield padded(fitted(table), 2)
+    yield ""
+    yield indented("--front N with `show` prints one of them, and with `eval` scores it on other examples.", 2, "dim")
 
 
 def _controls(view: View, calls: int) -> Iterator[RenderableType]:

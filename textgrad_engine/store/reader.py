@@ -21,6 +21,7 @@ from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
+from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.settings import NESTED
 
@@ -132,6 +133,33 @@ class Run:
         if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise RunError(f"{path}: was damaged, as it holds no texts; restore it, or shrink the run again")
         return dict(texts)
+
+    def texts(self, prompt: str) -> dict[str, str]:
+        """The texts of one of its prompts by name.
+
+        Args:
+            prompt: ``"best"``, ``"seed"``, ``"shrunk"``, or ``"front N"`` for the Nth text of the front, from 1.
+
+        Raises:
+            RunError: there is no such prompt.
+        """
+        if prompt == "shrunk":
+            return self.shrunk()
+        if prompt.startswith("front "):
+            return {**self.best, **self.on_front(int(prompt.removeprefix("front "))).texts}
+        return self.seed if prompt == "seed" else self.best
+
+    def on_front(self, number: int) -> FrontPoint:
+        """A text of the front by its number, from 1.
+
+        Raises:
+            RunError: there is no result, or no text of that number.
+        """
+        front = () if self.result is None else self.result.front
+        if 1 <= number <= len(front):
+            return front[number - 1]
+        there = "the run has no result" if self.result is None else f"it has {len(front) or 'none'}"
+        raise RunError(f"{self.path}: there is no text {number} on the front: {there}; `show` has a table of it")
 
     def usage(self) -> Usage:
         """What the completions on record used, those of a killed run too.

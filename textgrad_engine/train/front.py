@@ -1,9 +1,10 @@
-"""The front of score, tokens and time: what shorter or faster texts would cost in score, of all that was validated."""
+"""The front of score, metrics, tokens and time: what no other texts beat, of all that was validated."""
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from textgrad_engine.optim.search.objective import Texts, tokens_of
@@ -16,19 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """Texts that no others of the run beat without losing in another of the objectives: score, tokens and time.
+    """Texts that no others of the run beat without losing in another objective: score, metrics, tokens and time.
 
     Attributes:
         texts: by dotted name.
         tokens: how many tokens they have together.
         score: their mean score on the validation examples that the seed texts answered.
         latency: the mean seconds of an example's forward calls there; None where that was not noted.
+        metrics: where the score is made of several metrics (`nn.Weighted`), the mean of each there, by name and on its
+            own scale; else empty.
     """
 
     texts: dict[str, str]
     tokens: int
     score: float
     latency: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 def front_of(objective: Objective, seed: Texts) -> tuple[FrontPoint, ...]:
@@ -36,8 +40,9 @@ def front_of(objective: Objective, seed: Texts) -> tuple[FrontPoint, ...]:
 
     Their scores are means over these examples, so an example that never answers takes nobody off the front. Texts whose
     race was decided before all were run are not on it, as nobody knows their mean; nor are those that lost one, or that
-    guards refuse beside the seed texts. Time counts where the objective has noted it; as it is noisy, texts are faster
-    than others only where the 95% interval of the mean difference over the same examples says so.
+    guards refuse beside the seed texts. Of a score that is made of several metrics each counts by itself, too, so who
+    would weigh them otherwise finds a text here. Time counts where the objective has noted it; as it is noisy, texts
+    are faster than others only where the 95% interval of the mean difference over the same examples says so.
 
     Args:
         objective: the one that ran them.
@@ -51,7 +56,9 @@ def front_of(objective: Objective, seed: Texts) -> tuple[FrontPoint, ...]:
             front = [other for other in front if not one.beats(other)]
             front.append(one)
     return tuple(
-        FrontPoint(dict(zip(objective.names, each.texts)), each.tokens, each.score, _mean(each.found.latency))
+        FrontPoint(
+            dict(zip(objective.names, each.texts)), each.tokens, each.score, _mean(each.found.latency), each.metrics
+        )
         for each in reversed(front)
     )
 
@@ -68,6 +75,11 @@ class _Tried:
     def score(self) -> float:
         return self.found.mean
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        parts = self.found.parts if len(self.found.parts) > 1 else ()
+        return {part.name: part.mean for part in parts if part.mean is not None}
+
     def time_against(self, other: _Tried) -> str:
         change = latency_change(other.found, self.found)
         return "not shown" if change is None else change.verdict
@@ -75,13 +87,18 @@ class _Tried:
     def beats(self, other: _Tried) -> bool:
         """Whether there is no loss in any objective, and a gain in one of them."""
         time = self.time_against(other)
-        if self.score < other.score or self.tokens > other.tokens or time == "slower":
+        pairs = list(zip(self._gains, other._gains))
+        if time == "slower" or any(mine < theirs for mine, theirs in pairs):
             return False
-        return self.score > other.score or self.tokens < other.tokens or time == "faster"
+        return time == "faster" or any(mine > theirs for mine, theirs in pairs)
 
     def equals(self, other: _Tried) -> bool:
-        same = (self.score, self.tokens) == (other.score, other.tokens)
-        return same and self.time_against(other) == "not shown"
+        return self._gains == other._gains and self.time_against(other) == "not shown"
+
+    @functools.cached_property
+    def _gains(self) -> tuple[float, ...]:
+        """What is to be large: the score, the metrics, and how short the texts are."""
+        return (self.score, -self.tokens, *self.metrics.values())
 
 
 def _mean(latency: tuple[float | None, ...]) -> float | None:

@@ -227,7 +227,10 @@ class Objective:
             return []
         names = tuple(self.val[position] for position in shared)
         return [
-            (texts, evaluation_of(names, [found[position] for position in shared], scale=self.scale))
+            (
+                texts,
+                evaluation_of(names, [found[position] for position in shared], scale=self.scale, parts=self._parts),
+            )
             for texts, found in sorted(results.items())
             if found.keys() >= results[seed].keys() and not self._breaks(results[seed], found)
         ]
