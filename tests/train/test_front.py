@@ -69,7 +69,7 @@ def test_each_of_several_metrics_counts_by_itself() -> None:
 
     texts = [("Say it.",), ("Say it BRIEF.",), ("Say it BRIEF, please.",), ("Say it LOUD for once.",)]
     rows = [{"id": row["id"], "word": row["word"]} for row in ROWS]
-    metrics = {"loud": nn.Metric(loud, "is loud", scale=(0, 2)), "brief": nn.Metric(brief, "is brief")}
+    metrics = {"loud": nn.Metric(loud, "is loud", scale=(0, 2)), "brief": nn.Metric(brief, "is brief", scale=(0, 1))}
     objective = Objective(program("Say it."), nn.Weighted(metrics, {"loud": 1, "brief": 3}), rows, target="word")
     with use_models(forward=FunctionModel(says)):
         objective.matrix(texts, range(len(rows)))
