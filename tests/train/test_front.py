@@ -68,11 +68,10 @@ def test_each_of_several_metrics_counts_by_itself() -> None:
         return loudly if "BRIEF" in text and int(word[1:]) % 4 else loudly + "!" * 4
 
     texts = [("Say it.",), ("Say it BRIEF.",), ("Say it BRIEF, please.",), ("Say it LOUD for once.",)]
-    rows = [{"id": row["id"], "word": row["word"]} for row in ROWS]
     metrics = {"loud": nn.Metric(loud, "is loud", scale=(0, 2)), "brief": nn.Metric(brief, "is brief", scale=(0, 1))}
-    objective = Objective(program("Say it."), nn.Weighted(metrics, {"loud": 1, "brief": 3}), rows, target="word")
+    objective = Objective(program("Say it."), nn.Weighted(metrics, {"loud": 1, "brief": 3}), ROWS)
     with use_models(forward=FunctionModel(says)):
-        objective.matrix(texts, range(len(rows)))
+        objective.matrix(texts, range(len(ROWS)))
     found = front_of(objective, ("Say it.",))
     assert [point.texts["system"] for point in found] == ["Say it LOUD for once.", "Say it BRIEF.", "Say it."]
     assert [point.metrics for point in found] == [
