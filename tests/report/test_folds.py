@@ -136,6 +136,18 @@ def test_the_page_has_the_final_prompt_once_as_a_whole_and_the_words_of_the_term
     assert "unchanged" in render_folds(folds)
 
 
+def test_how_the_final_prompt_stands_to_the_guards_is_told(made: Any, tmp_path: Path) -> None:
+    """Each run tells of its own; of the one whose prompt is to be used it stands here, too."""
+    folds = made(tmp_path / "run")
+    terms = ("the floor of 0.9 under the metric 'safe' is not reached: 0.500 -> 0.750",)
+    found = replace(folds.found, final=replace(folds.found.final, terms=terms))
+    object.__setattr__(folds, "found", found)
+    said = "In the run on all examples, the floor of 0.9 under the metric 'safe' is not reached: 0.500 -> 0.750."
+    assert said in " ".join(render_folds(folds).split())
+    assert "In the run on all examples, the floor of 0.9 under" in page_of_folds(folds)
+    assert folds_as_json(folds)["final"]["terms"] == list(terms)
+
+
 def test_controls_that_the_budget_had_no_room_for_are_in_no_report(made: Any, tmp_path: Path) -> None:
     """It says so, instead of sending the reader there."""
     folds = made(tmp_path / "run")

@@ -198,6 +198,8 @@ def notes_of(folds: Folds) -> list[str]:
         notes.append("What the controls found in each run is in its own report.")
     if without := sum(bool(each.problem) for each in wanted):
         notes.append(f"The budget had no room for controls in {without} of {plural(len(wanted), 'run')}; raise it.")
+    if found.final is not None:
+        notes += [f"In the run on all examples, {sentence}." for sentence in found.final.terms]
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
     shortage = next((each.shortage for each in found.runs if each.shortage), "")
     if shortage:
@@ -223,6 +225,10 @@ def folds_in_a_line(found: CrossValidation) -> str:
     return "; ".join([*parts, f"({score(found.comparison.difference, True)})"]).replace("; (", " (")
 
 
+def _final_as_json(final: TrainResult) -> dict[str, Any]:
+    return {"status": final.status, "texts": final.best, "terms": list(final.terms)}
+
+
 def folds_as_json(folds: Folds) -> dict[str, Any]:
     """The same as plain JSON values; the status is null where runs are missing and none says why."""
     found, missing = folds.found, folds.missing
@@ -243,7 +249,7 @@ def folds_as_json(folds: Folds) -> dict[str, Any]:
             }
             for each in found.folds
         ],
-        "final": None if found.final is None else {"status": found.final.status, "texts": found.final.best},
+        "final": None if found.final is None else _final_as_json(found.final),
         "use": found.use,
         "controls": [
             {
