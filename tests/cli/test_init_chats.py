@@ -60,6 +60,14 @@ def chat(n: int, answer: str = "", system: str = "Be kind.") -> dict[str, Any]:
     return {"messages": [*said, {"role": "assistant", "content": answer or long}]}
 
 
+CALLS: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "order", "arguments": "{}"}}],
+}
+"""Files for agents have such messages, and what came of them."""
+
+
 def config() -> dict[str, Any]:
     return tomllib.loads(Path("task/config.toml").read_text(encoding="utf-8"))
 
@@ -144,6 +152,16 @@ def test_a_right_answer_may_be_a_message_of_its_own(init: Init) -> None:
     assert rows_made()[1]["completion"] == chat(1)["messages"][-1]["content"]
 
 
+def test_calls_of_tools_stay_in_the_chat(init: Init) -> None:
+    """With what they gave; the answer behind them is the right one."""
+    gave = {"role": "tool", "tool_call_id": "c1", "content": "It was sent."}
+    rows = [{"messages": [*chat(n)["messages"][:-1], CALLS, gave, chat(n)["messages"][-1]]} for n in range(12)]
+    result = init(rows)
+    assert result.exit_code == 0, result.output
+    assert rows_made()[0]["messages"][-2:] == [CALLS, gave]
+    assert rows_made()[0]["target"] == chat(0)["messages"][-1]["content"]
+
+
 def test_chats_that_are_not_to_be_shown_are_not_looked_at(init: Init) -> None:
     """Nor need they be such as can be answered."""
     rows = [{**chat(n), "lamp": f"lamp {n}", "queue": ("billing", "returns")[n % 2]} for n in range(12)]
@@ -154,7 +172,7 @@ def test_chats_that_are_not_to_be_shown_are_not_looked_at(init: Init) -> None:
 
 def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
     """Nothing is made of them."""
-    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}
+    called = {**CALLS, "content": "One moment."}
     ends = [chat(0), {"messages": chat(1)["messages"][:-1]}]
     tools = [chat(0), {"messages": [*chat(1)["messages"][:2], called, *chat(1)["messages"][2:]]}]
     differ = [chat(0), chat(1), chat(2, system="Be brief.")]
@@ -162,7 +180,12 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
     nothing = [chat(0), {"messages": [{"role": "assistant", "content": "Hello!"}]}]
     for rows, line, why in (
         (ends, 2, "the chat ends with a message of the user; the last answer of a chat is taken for the right one"),
-        (tools, 2, "holds a conversation with calls of tools (message 3)"),
+        (tools, 2, "holds a conversation whose message 4 stands before the answer to the call 'c1'"),
+        (
+            [chat(0), {"messages": [*chat(1)["messages"][:2], called]}],
+            2,
+            "the chat ends with a call of the tool 'order'",
+        ),
         (differ, 3, "has another system message than the first row, and one prompt is trained: name it by --prompt"),
         (kept, 1, "column 'messages' holds a conversation that ends with an answer"),
         (nothing, 2, "the chat has an answer to nothing"),

@@ -11,6 +11,15 @@ from textgrad_engine.llm.conversation import in_words, is_conversation, near_mis
 
 HELLO: dict[str, Any] = {"role": "user", "content": "Hello."}
 ANSWER: dict[str, Any] = {"role": "assistant", "content": "Hi!"}
+CALLS: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "order", "arguments": '{"number": 7}'}},
+        {"id": "c2", "function": {"name": "stock", "arguments": {"of": "lamps"}}},
+    ],
+}
+GAVE: dict[str, Any] = {"role": "tool", "tool_call_id": "c1", "content": "lost"}
 
 
 @pytest.mark.parametrize(
@@ -25,8 +34,17 @@ def test_other_values_are_no_conversations(value: object) -> None:
     ("said", "why"),
     [
         ([HELLO, ANSWER], "ends with an answer; take it out"),
-        ([{"role": "tool", "content": "42", "tool_call_id": "c1"}], r"calls of tools \(message 1\); write as text"),
-        ([HELLO, {**ANSWER, "content": None, "tool_calls": [{"id": "c1"}]}, HELLO], r"calls of tools \(message 2\)"),
+        ([HELLO, GAVE], r"message 2 is of a tool and answers no call: .* 'c1', and no call before it is open"),
+        ([HELLO, CALLS, {**GAVE, "tool_call_id": "x"}], r"answers no call: .* is 'x', and there are 'c1', 'c2'"),
+        ([HELLO, CALLS, GAVE, GAVE], "message 4 is of a tool and answers no call: .* and there are 'c2'"),
+        ([HELLO, CALLS, GAVE, HELLO], "message 4 stands before the answer to the call 'c2'"),
+        ([HELLO, CALLS, GAVE], "the call 'c2' has no answer; add its message, or take both out"),
+        ([HELLO, {**CALLS, "tool_calls": [{"id": "c1"}]}, HELLO], "message 2 has .tool_calls. in another form; write"),
+        ([HELLO, {**CALLS, "tool_calls": "look_up()"}, HELLO], "message 2 has .tool_calls. in another form; write"),
+        ([{**CALLS, "role": "user"}], "message 1 calls tools, and is of the user"),
+        ([HELLO, CALLS], "ends with an answer; take it out"),
+        ([HELLO, {**ANSWER, "function_call": {"name": "f"}}, HELLO], r"form of before \(message 2\); write tool_calls"),
+        ([{"role": "function", "name": "f", "content": "42"}], r"form of before \(message 1\)"),
         ([{"role": "customer", "content": "Hello."}], "message 1 has the role 'customer'; there are system, developer"),
         ([HELLO, {"role": "user", "content": 3}], "message 2 has no text as its content"),
         ([HELLO, {"role": "user"}], "message 2 has no text as its content"),
@@ -86,3 +104,15 @@ def test_text_parts_are_one_text() -> None:
     parts = [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo."}]
     assert [turn.text for turn in turns_of([{"role": "user", "content": parts}])] == ["Hello."]
     assert problem_of([{"role": "user", "content": parts}]) == ""
+
+
+def test_calls_of_tools_are_part_of_it() -> None:
+    """As endpoints want them, and in words where somebody reads the whole; each is answered, in any order."""
+    said = [HELLO, CALLS, {**GAVE, "tool_call_id": "c2", "content": "3 left"}, GAVE]
+    assert problem_of(said) == ""
+    _, called, _, gave = turns_of(said)
+    assert [call["function"]["arguments"] for call in called.calls] == ['{"number": 7}', '{"of": "lamps"}']
+    assert (called.text, called.said) == ("", 'order({"number": 7})\nstock({"of": "lamps"})')
+    assert (gave.role, gave.answers) == ("tool", "c1")
+    assert 'stock({"of": "lamps"})\n</message-' in in_words(said)
+    assert turns_of([{**CALLS, "tool_calls": [3, {"function": {}}]}])[0].calls == ()

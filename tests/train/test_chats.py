@@ -110,3 +110,28 @@ def test_chats_are_compared_by_what_is_said() -> None:
     other = [{"chat": [{"role": "user", "content": "I want a refund now."}]}]
     assert check_splits(first, other) == []
     assert len(check_splits(first, [dict(first[0])])) == 1
+
+
+@pytest.mark.parametrize("critic", [True, False], ids=["a critic", "no critic"])
+def test_calls_of_tools_go_to_the_model_and_are_shown_to_whoever_hears_of_the_answer(critic: bool) -> None:
+    """A log of an agent: the model is sent calls and results in their own form, others read them in words."""
+    rows = []
+    for row in chats(*range(0, 20, 2)):
+        call = {"id": "c1", "function": {"name": "lamp", "arguments": {"of": row["id"]}}}
+        calls = {"role": "assistant", "content": None, "tool_calls": [call]}
+        gave = {"role": "tool", "tool_call_id": "c1", "content": f"{row['id']} is broken"}
+        rows.append({**row, "chat": [*row["chat"], calls, gave]})
+    chat, model = program(), FunctionModel(answer)
+    with tg.use_models(forward=model):
+        result = Trainer(batch_size=4, critic=critic).fit(
+            chat, nn.ExactMatch(), optim.TGD(chat.parameters()), rows[:4], rows[4:]
+        )
+    assert result.best == {"system": "Help.\nSay: Unplug it."}
+    sent = next(request for request in model.requests if request.purpose == "forward").messages
+    assert [message.role for message in sent] == ["system", "user", "assistant", "tool"]
+    assert sent[2].tool_calls is not None
+    assert sent[2].tool_calls[0]["function"] == {"name": "lamp", "arguments": '{"of": "c8"}'}
+    assert (sent[3].tool_call_id, sent[3].text) == ("c1", "c8 is broken")
+    read = next(request for request in model.requests if request.purpose == ("backward" if critic else "optimizer"))
+    assert re.search(r'lamp\(\{"of": "c\d"\}\)\n</', read.messages[-1].text)
+    assert "is broken" in read.messages[-1].text

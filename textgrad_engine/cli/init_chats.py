@@ -72,7 +72,9 @@ def answers_read(table: Dataset, targets: Sequence[str]) -> Dataset:
     for name in targets:
         values = [row.get(name) for row in table]
         turns = [turns_of(value) if is_conversation(value) else [] for value in values]
-        if values and all(len(said) == 1 and said[0].role == "assistant" and said[0].text for said in turns):
+        if values and all(
+            len(said) == 1 and said[0].role == "assistant" and said[0].text and not said[0].calls for said in turns
+        ):
             rows = [{**row, name: said[0].text} for row, said in zip(table, turns)]
             table = Dataset(rows, path=table.path, lines=table._lines)
     return table
@@ -103,14 +105,16 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
     prompts: list[str | None] = []
     rows = []
     for index, row in enumerate(table):
-        if why := problem_of([*row[column], {"role": "user", "content": "as if it went on"}]):
+        *before, end = row[column]
+        end = {**end, "tool_calls": None} if takes_answers else end  # what it lacks as an answer is told below
+        if why := problem_of([*before, end, {"role": "user", "content": "as if it went on"}]):
             raise DataError(f"{table.where(index)}: column {column!r} holds {why}")
         said, system = _without_system(row[column])
         prompts.append(system)
         if takes_answers:
             *said, last = said or [{"role": "nobody"}]
             (turn,) = turns_of([last])
-            if turn.role != "assistant" or not turn.text.strip() or not said:
+            if turn.role != "assistant" or not turn.text.strip() or not said or turn.calls:
                 raise DataError(
                     f"{table.where(index)}: column {column!r}: {_lacking(said, turn)}; the last answer of a chat is "
                     "taken for the right one, as no column is named target: --target names the one that holds it"
@@ -162,4 +166,7 @@ def _lacking(said: Sequence[Any], last: Turn) -> str:
         return "nobody says anything in it"
     if last.role != "assistant":
         return f"the chat ends with a message of the {last.role}"
+    if last.calls:
+        (name, *_) = [call["function"]["name"] for call in last.calls]
+        return f"the chat ends with a call of the tool {name!r}, which is no answer in words"
     return "the chat ends with an answer without text" if said else "the chat has an answer to nothing"

@@ -221,7 +221,7 @@ def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
 def _written(value: Any) -> str:
     """A value as a text; of a conversation what was said, as who says it is alike in all."""
     if is_conversation(value):
-        return "\n".join([turn.text for turn in turns_of(value)])
+        return "\n".join([turn.said for turn in turns_of(value)])
     return value if isinstance(value, str) else _as_json(value)
 
 

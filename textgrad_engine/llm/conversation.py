@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 from textgrad_engine.fences import fence
 
-_ROLES = ("system", "developer", "user", "assistant")
+_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 class Turn(NamedTuple):
-    """A message of a conversation."""
+    """A message of a conversation.
+
+    Attributes:
+        role: who says it.
+        text: what it says.
+        calls: the calls of tools in it, in OpenAI's shape.
+        answers: the id of the call that it answers, of a message of a tool.
+    """
 
     role: str
     text: str
+    calls: tuple[Mapping[str, Any], ...] = ()
+    answers: str | None = None
+
+    @property
+    def said(self) -> str:
+        """What it says, with the calls of tools in words."""
+        return with_calls(self.text, self.calls)
+
+
+def with_calls(text: str, calls: Iterable[Mapping[str, Any]]) -> str:
+    r"""What a message says, and below it the calls of tools in it, a line each.
+
+    Example:
+        >>> with_calls("Let me see.", [{"id": "1", "function": {"name": "look_up", "arguments": '{"city": "Rome"}'}}])
+        'Let me see.\nlook_up({"city": "Rome"})'
+    """
+    inner = [call.get("function") or {} for call in calls]
+    lines = [f"{each.get('name', '')}({each.get('arguments', '')})" for each in inner]
+    return "\n".join([line for line in (text, *lines) if line]) if lines else text
 
 
 def is_conversation(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
@@ -68,34 +95,101 @@ def problem_of(value: Sequence[Mapping[str, Any]], *, own_system: bool = False) 
         >>> problem_of([{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi!"}])
         'a conversation that ends with an answer; take it out, or keep it in a column of its own, as the target'
     """
+    open_calls: list[str] = []  # those that are to be answered next
     for number, message in enumerate(value, 1):
         role, content = message["role"], message.get("content")
-        if message.get("tool_calls") or message.get("function_call") or role in ("tool", "function"):
+        if message.get("function_call") or role == "function":
             return (
-                f"a conversation with calls of tools (message {number}); write as text what they gave, or leave it out"
+                f"a conversation with a call of a function in the form of before (message {number}); write tool_calls, "
+                'and what came of them as messages {"role": "tool", "tool_call_id": "...", "content": "..."}'
             )
         if role not in _ROLES:
             return f"a conversation whose message {number} has the role {role!r}; there are {', '.join(_ROLES)}"
-        if _text_of(content) is None:
+        if why := _calls_problem(message, open_calls):
+            return f"a conversation whose message {number} {why}"
+        if _text_of(content) is None and not (content is None and message.get("tool_calls")):
             return f"a conversation whose message {number} has no text as its content; write it as one"
         if own_system and role in ("system", "developer"):
             return (
                 f"a conversation with a {role} message, and the program has a system prompt of its own; take one of "
                 "the two out"
             )
+    if open_calls and value[-1]["role"] == "tool":
+        return f"a conversation in which the call {open_calls[0]!r} has no answer; add its message, or take both out"
     if value[-1]["role"] == "assistant":
         return "a conversation that ends with an answer; take it out, or keep it in a column of its own, as the target"
     return ""
 
 
+def _calls_problem(message: Mapping[str, Any], open_calls: list[str]) -> str:
+    """What is wrong with the calls of tools in a message, or with what it answers; "" for nothing.
+
+    Args:
+        message: the message.
+        open_calls: the ids of the calls that are to be answered; brought up to date.
+    """
+    if message["role"] == "tool":
+        answered = message.get("tool_call_id")
+        if answered not in open_calls:
+            known = f"there are {', '.join(map(repr, open_calls))}" if open_calls else "no call before it is open"
+            return f"is of a tool and answers no call: its 'tool_call_id' is {answered!r}, and {known}"
+        open_calls.remove(answered)
+        return ""
+    if open_calls:
+        return f"stands before the answer to the call {open_calls[0]!r}, a message with the role 'tool'; add that one"
+    calls = message.get("tool_calls")
+    if not calls:
+        return ""
+    if message["role"] != "assistant":
+        return f"calls tools, and is of the {message['role']}; only an assistant calls tools"
+    if not isinstance(calls, list | tuple) or not all(map(_is_call, calls)):
+        return f"has 'tool_calls' in another form; write a list of {_CALL}"
+    open_calls += [call["id"] for call in calls]
+    return ""
+
+
+def _is_call(call: object) -> bool:
+    if not isinstance(call, Mapping) or not isinstance(call.get("id"), str):
+        return False
+    inner = call.get("function")
+    return (
+        isinstance(inner, Mapping)
+        and isinstance(inner.get("name"), str)
+        and isinstance(inner.get("arguments"), str | Mapping)
+    )
+
+
+_CALL = '{"id": "...", "type": "function", "function": {"name": "...", "arguments": "{...}"}}'
+
+
 def turns_of(value: Sequence[Mapping[str, Any]]) -> list[Turn]:
-    """The messages of a conversation with their texts; what is no text is left out.
+    """The messages of a conversation with their texts and calls of tools; what is none is left out.
 
     Example:
         >>> turns_of([{"role": "user", "content": [{"type": "text", "text": "Hello."}]}])
-        [Turn(role='user', text='Hello.')]
+        [Turn(role='user', text='Hello.', calls=(), answers=None)]
     """
-    return [Turn(str(message["role"]), _text_of(message.get("content")) or "") for message in value]
+    return [
+        Turn(
+            str(message["role"]),
+            _text_of(message.get("content")) or "",
+            _calls_of(message),
+            message.get("tool_call_id"),
+        )
+        for message in value
+    ]
+
+
+def _calls_of(message: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    calls = message.get("tool_calls")
+    return tuple([_as_sent(call) for call in calls if _is_call(call)]) if isinstance(calls, list | tuple) else ()
+
+
+def _as_sent(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call whose arguments are a text, as endpoints want it; templates of chats have objects there."""
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": call["id"], "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def in_words(value: Sequence[Mapping[str, Any]]) -> str:
@@ -112,7 +206,7 @@ def in_words(value: Sequence[Mapping[str, Any]]) -> str:
         Hi!
         </message-711f0efe>
     """
-    return "\n".join([f"{turn.role}:\n{fence(turn.text, 'message')}" for turn in turns_of(value)])
+    return "\n".join([f"{turn.role}:\n{fence(turn.said, 'message')}" for turn in turns_of(value)])
 
 
 def _text_of(content: object) -> str | None:

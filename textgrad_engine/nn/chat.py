@@ -25,7 +25,7 @@ class ChatCompletion(OneVariable):
 
     Values have the names of their slots; where only one slot is left, its value may come without a name. Where the user
     template is one slot and nothing else, its value may be a conversation: a list of messages as in OpenAI's API, of
-    which the last one is to be answered.
+    which the last one is to be answered. Calls of tools among them, and what these gave, are sent as they are.
 
     Args:
         user: the template of the user message.
@@ -150,7 +150,7 @@ class ChatCompletion(OneVariable):
         if why := self.problem_with(name, said):
             raise TypeError(f"ChatCompletion: the value of {{{name}}} is {why}")
         turns = turns_of(said)
-        plan = plan_with(system is not None, tuple(others), tuple([turn.role for turn in turns]))
+        plan = plan_with(system is not None, tuple(others), turns)
         texts = () if system is None else (system,)
         given = [*texts, *others.values(), *[turn.text for turn in turns]]
         return complete(self.settings, plan, given, "ChatCompletion")

@@ -8,12 +8,15 @@ from typing import Any, ClassVar
 
 from textgrad_engine import fences, pytree
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.conversation import with_calls
 from textgrad_engine.llm.images import is_image, is_part, name_of_part
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 from textgrad_engine.ops.images import ContentPart, Show, in_words, not_shown, pictured
 from textgrad_engine.ops.tools import Tools
 from textgrad_engine.slots import fill, fill_around, slots_of
+
+_NO_TOOLS: Mapping[str, Any] = {}
 
 _REMEMBERED = 20_000
 """Characters above which a message is made anew each time, instead of kept for the next call."""
@@ -112,6 +115,7 @@ class Plan:
             text that is `Rendered`.
         inputs: for each slot its name and the position of its value, a text or a `ContentPart`.
         gate: the position of a text that must not be empty for the call to be made; None for none.
+        tools: by the number of a message the calls of tools in it, or which of them it answers, as `Message` has them.
         holes: the positions of the texts in the messages, in order.
         with_images: whether images are among the content parts in the messages.
         said: the last message in each place that is text: a system prompt is the same in many calls, and a message
@@ -122,6 +126,7 @@ class Plan:
     messages: tuple[tuple[Any, tuple[Any, ...]], ...]
     inputs: tuple[tuple[str, int], ...]
     gate: int | None = None
+    tools: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, compare=False)
     holes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     with_images: bool = field(init=False, repr=False, compare=False)
     said: dict[int, Message] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -161,7 +166,7 @@ class Plan:
                 content = around
             message = self.said.get(number)
             if message is None or message.content != content:
-                message = Message(role=role, content=content)
+                message = Message(role=role, content=content, **self.tools.get(number, _NO_TOOLS))
                 if type(content) is str and len(content) <= _REMEMBERED:
                     self.said[number] = message
             messages.append(message)
@@ -218,6 +223,8 @@ class Plan:
             else:
                 between = "" if all(isinstance(part, Hole) for part in parts) else "\n"
                 texts.append(between.join([_shown_part(part, data, filled, show) for part in parts]))
+        for number, about in self.tools.items():
+            texts[number] = with_calls(texts[number], about.get("tool_calls", ()))
         return texts
 
     def images(self, values: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -254,11 +261,16 @@ class Plan:
         data = in_words([value.data if isinstance(value, Variable) else value for value in values], not_shown)
         filled = self._filled_with(data)
         found = [(name, str(data[at])) for name, at in self.inputs if at not in prompts]
-        for role, parts in self.messages:
+        for number, (role, parts) in enumerate(self.messages):
             if role in ("system", "developer"):
                 continue
             rendered = [each for part in parts if isinstance(part, Rendered) for each in part.values]
-            found += [(name, str(data[at])) for name, at in rendered if at not in prompts and data[at] is not None]
+            calls = self.tools.get(number, _NO_TOOLS).get("tool_calls", ())
+            found += [
+                (name, with_calls(str(data[at]), calls))
+                for name, at in rendered
+                if at not in prompts and data[at] is not None
+            ]
             pieces = [(part, text_of(part)) for part in parts if not isinstance(part, Rendered)]
             left = [(part, text) for part, text in pieces if text is None or text.at not in prompts]
             with_slots = [part for part, text in left if text and filled.keys() & set(_slots_in(data[text.at]))]

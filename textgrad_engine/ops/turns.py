@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.conversation import with_calls
 from textgrad_engine.llm.images import images_in, is_image
 from textgrad_engine.llm.request import Message
 from textgrad_engine.llm.tool_images import in_words
@@ -20,12 +21,10 @@ def shown(messages: Sequence[Message]) -> str:
     """
     told: list[Any] = []
     for message in messages:
-        calls = [call.get("function") or {} for call in message.tool_calls or ()]
-        lines = [f"{call.get('name', '')}({call.get('arguments', '')})" for call in calls]
         if images_in(message.content):
             told.append((message.role, in_words(message.content), message.content))
         else:
-            told.append((message.role, "\n".join([line for line in (message.text, *lines) if line])))
+            told.append((message.role, with_calls(message.text, message.tool_calls or ())))
     return json.dumps(told, ensure_ascii=False)
 
 

@@ -141,7 +141,7 @@ def no_text(value: Any) -> str:
         ('a list, which would be a batch of calls; join it to one text', '')
     """
     if is_conversation(value):
-        return problem_of(value) or next(filter(None, [no_text(turn.text) for turn in turns_of(value)]), "")
+        return problem_of(value) or next(filter(None, [no_text(turn.said) for turn in turns_of(value)]), "")
     if isinstance(value, list):
         if not value:
             return "a list, which has nothing in it; write a text, or, of a chat, at least one message"
