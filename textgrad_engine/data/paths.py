@@ -53,5 +53,5 @@ def missing_file(path: Path, offered: Callable[[Path], bool] = _is_table) -> str
     near = suggest(path.name, names)
     if not near:
         others = [each.name for each in beside if offered(each)]
-        near = f"; the folder has {', '.join(others[:10])}" if others else ""
+        near = f"; the folder has {', '.join(others[:10])}" if others else "; check the path"
     return f"{path}: there is no such file{near}"

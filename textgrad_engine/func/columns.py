@@ -133,7 +133,7 @@ def entry_of(value: Any, where: str) -> Variable:
     if not isinstance(inner, Variable):
         raise AutogradError(
             f"{where}: an entry of a batch is a text, a number or a Variable (or a list of these), got "
-            f"{type(value).__name__} {value!r:.40}"
+            f"{type(value).__name__} {value!r:.40}; func.pmap runs a program on any values, such as chats and images"
         )
     return inner
 
