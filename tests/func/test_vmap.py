@@ -101,7 +101,11 @@ def nothing_has_run() -> None:
         (((0,),), (Pair(["x"], ["y"]),), r"argument 0: in_dims has the shape \(0,\)"),
         (({"a": 0},), (defaultdict(list, a=["x"]),), r"argument 0: in_dims has the shape \{'a': 0\}"),
         (0, (defaultdict(list, a=["x"]),), r"argument 0: in_dims says it is a batch, and it is defaultdict"),
-        (0, ([None],), r"argument 0: an entry of a batch is a text, a number or a Variable .* got NoneType None; func.pmap runs"),
+        (
+            0,
+            ([None],),
+            r"argument 0: an entry of a batch is a text, a number or a Variable .* got NoneType None; func.pmap runs",
+        ),
     ],
 )
 def test_arguments_that_do_not_fit_quote_the_call(in_dims: Any, args: Any, problem: str) -> None:

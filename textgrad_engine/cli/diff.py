@@ -12,9 +12,10 @@ from textgrad_engine.cli import completion, run_data
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import at_terminal, checking, colors, command, width, write_exactly, write_json
 from textgrad_engine.report.terminal import complain
-from textgrad_engine.report.view import headline, none_kept
+from textgrad_engine.report.view import headline
 from textgrad_engine.store.folds import Folds, is_folds, read_folds
 from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.train.none_kept import none_kept
 
 
 @command

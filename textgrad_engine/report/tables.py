@@ -24,9 +24,10 @@ from textgrad_engine.report.printing import (
 )
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
-from textgrad_engine.report.view import ParameterView, View, headline, none_kept, view_of
+from textgrad_engine.report.view import ParameterView, View, headline, view_of
 from textgrad_engine.report.words import capital, count, duration, plural, score, short
 from textgrad_engine.train.events import StepEnded
+from textgrad_engine.train.none_kept import none_kept
 from textgrad_engine.train.result import TrainResult
 
 if TYPE_CHECKING:

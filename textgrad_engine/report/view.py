@@ -15,6 +15,7 @@ from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.none_kept import none_kept
 from textgrad_engine.train.result import TrainResult
 
 Tone = Literal["good", "bad", "plain"]
@@ -215,56 +216,6 @@ def _verdict(result: TrainResult) -> tuple[str, Tone]:
     on = {"test": "on test", "val": "on validation only, which chose this prompt"}[result.compared_on]
     tone: Tone = "plain" if result.compared_on == "val" else _TONES[found.verdict]
     return f"{said(found)} {on}", tone
-
-
-def none_kept(result: TrainResult) -> str:
-    """Why the seed prompt is still the best one, in words."""
-    # A search may have its own rule for what does better, and not run what guards refuse any further.
-    refused = [
-        step.why
-        for step in result.steps
-        if step.why.startswith("refused: ")
-        and (step.race is None or step.race.outcome == "better" or step.race.difference > 0)
-    ]
-    if not result.steps:
-        return "nothing better could be shown" if result.idle else "the run ended before its first step"
-    if not refused:
-        if silent := _without_feedback(result) or _without_proposals(result):
-            return silent
-        higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
-        return "no change did clearly better" if higher else "no change did better"
-    were = "was" if len(refused) == 1 else "were"
-    first = f"{'first: ' if len(refused) > 1 else ''}{refused[0].removeprefix('refused: ')}"
-    return f"{plural(len(refused), 'change')} did better and {were} refused by the guards ({first})"
-
-
-def _without_feedback(result: TrainResult) -> str:
-    """Why no change was tried at all, in words; "" where one was, or where answers of the critic were not to be had."""
-    if any(step.feedback or step.changes or step.race is not None or step.problems for step in result.steps):
-        return ""
-    critic = result.usage.get("backward", Usage()).calls
-    if critic:
-        return f"the critic was asked {plural(critic, 'time')} and found nothing to change"
-    val = result.seed_val
-    if val is None or val.limits is None:
-        return ""
-    known = [step.train_mean for step in result.steps if step.train_mean is not None] or [val.mean]
-    return "all training answers were right, so there was nothing to learn" if min(known) >= val.limits[1] else ""
-
-
-def _without_proposals(result: TrainResult) -> str:
-    """Why there was no other text to try, where the optimizer was asked for some, in words; "" where there was one."""
-    asked = [change for step in result.steps for change in step.changes]
-    if not asked or any(change.edits or change.after != change.before for change in asked):
-        return ""
-    if any(step.race is not None for step in result.steps):
-        return ""
-    unusable = sum(bool(change.problem) for change in asked)
-    if not unusable:
-        return f"the optimizer was asked {plural(len(asked), 'time')} and proposed no change"
-    if unusable == len(asked):
-        return f"none of {plural(unusable, 'proposal')} could be used"
-    return f"{unusable} of {len(asked)} proposals could not be used, and the others changed nothing"
 
 
 def _controls(result: TrainResult) -> Iterator[ControlRow]:

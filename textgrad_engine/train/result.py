@@ -13,6 +13,7 @@ from textgrad_engine.train.controls import CONTROLS, Controls
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 from textgrad_engine.train.front import FrontPoint
+from textgrad_engine.train.none_kept import none_kept
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class TrainResult:
             if seed is not None and best is not None:
                 parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")
         if self.seed == self.best and self.comparison is not None:
-            parts.append("the best texts are the seed texts")
+            parts.append(f"the best texts are the seed texts: {none_kept(self)}")
         elif self.comparison is not None:
             chose = ", which chose them" if self.compared_on == "val" else ""
             parts.append(f"{self.comparison} ({self.compared_on}{chose})")
