@@ -201,7 +201,7 @@ PROBLEMS = {
         change('"TGD"', '"TGD"\nmode = "pach"'),
         r":24: .* should be 'patch' or 'rewrite'; did you mean 'patch'",
     ),
-    "wrong metric": (change('"exact_match"', '"exact"'), r":14: .*'exact_match' or 'judge'"),
+    "wrong metric": (change('"exact_match"', '"exact"'), r":14: .*'exact_match', 'json_match' or 'judge'"),
     "no table": (
         change('[models]\nforward = "openai/gpt-5-mini"\n\n[models.config]\ntemperature = 0\n', ""),
         r":1: the table \[models\] is missing; add \[models\] with forward = ",
@@ -520,7 +520,7 @@ def test_sampling_settings_are_those_of_a_request() -> None:
         ({"val__jsonl": '{"ticket": null, "queue": "b"}'}, r"val\.jsonl:1: column 'ticket' is null"),
         (
             {"val__jsonl": '{"ticket": "a", "queue": true}\n{"ticket": "b", "queue": {"name": "b"}}'},
-            r"val\.jsonl:2: column 'queue' is an object .* \[metric\] function .*config\.toml:11: \[data\] target",
+            r"val\.jsonl:2: column 'queue' is an object .* name = .json_match. .*config\.toml:11: \[data\] target",
         ),
         ({"val__jsonl": '{"ticket": "a", "queue": ["b"]}'}, r"val\.jsonl:1: column 'queue' is a list in this row"),
         ({"test__csv": "ticket,queue\na\n"}, r"test\.csv:2: the row has 1 field"),

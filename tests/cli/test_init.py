@@ -120,7 +120,10 @@ def init_of(rows: list[dict[str, Any]], *args: str) -> Result:
         ({"ticket": {"a": "b"}, "queue": "trust"}, "rows.jsonl:2: column 'ticket' holds an object"),
         ({"ticket": None, "queue": "trust"}, "rows.jsonl:2: column 'ticket' is null"),
         ({"queue": "trust"}, "--input names the columns to be shown, if ticket is not to be"),
-        ({"ticket": "b", "queue": ["trust"]}, "rows.jsonl:2: column 'queue', by --target, is a list in this row"),
+        (
+            {"ticket": "b", "queue": ["trust"]},
+            "rows.jsonl:2: column 'queue', by --target, is a list in this row, and a single value before",
+        ),
     ],
 )
 def test_a_value_that_no_prompt_can_be_made_of_is_named_by_its_line_in_the_table(

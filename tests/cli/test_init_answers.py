@@ -40,6 +40,15 @@ model = FunctionModel(clerk, name="clerk")
 """
 
 
+TAGGER = CLERK.replace(
+    """queue = "billing" if "Money" in prompt and paid % 2 else "trust"
+    return json.dumps({"queue": queue, "euros": float(paid)})""",
+    """tags = [["broken", "late"], ["late"], []][paid % 3]
+    return json.dumps({"tags": tags if "Money" in prompt else ["late"]})""",
+)
+"""A model that tags mails, with the tags in another order."""
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the tables, with a model that extracts beside it."""
@@ -86,13 +95,17 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], tuple[str, ...], str]] = {
         (),
         ":3: .* an object without the field 'euros', which others have; write 'euros': null where there is nothing",
     ),
-    "lists alone": ([{"mail": "x", "target": {"all": ["a"]}}], (), ":1: .* with no field that exact match compares"),
-    "no field": ([{"mail": "x", "target": {}}], (), "with no field that exact match compares"),
+    "no field": ([{"mail": "x", "target": {}}], (), ":1: .* is an object without a field in all rows"),
+    "a list among texts": (
+        [{"mail": "x", "target": "a"}, {"mail": "y", "target": None}, {"mail": "z", "target": ["a"]}],
+        (),
+        ":2: .*null",
+    ),
     "null alone": ([{"mail": "x", "target": {"a": None}}], (), "'a', by --target, is null in all rows"),
     "an object in one of several": (
-        [{"mail": "x", "queue": "1", "euros": {"c": 1}}],
+        [*flat(2), {"mail": "x", "queue": "1", "euros": {"c": 1}}],
         TWO,
-        "column 'euros', by --target, is an object in this row, .* an object is the only --target",
+        ":3: column 'euros', by --target, is an object in this row, and a single value before; write all rows alike",
     ),
     "no such column": (flat(3), (*TWO, "--target", "mial"), "--target mial: .* no such column; .* did you mean 'mail'"),
     "an answer that is shown": (flat(3), (*TWO, "--input", "euros"), "--input euros: that is the right answer"),
@@ -148,8 +161,8 @@ def test_a_few_of_them_go_through_folds() -> None:
     assert invoke("train", "task", "--folds", "2", "-q", "--run-dir", "run").exit_code == 0
 
 
-def test_fields_that_are_lists_are_in_the_form_and_not_in_the_score() -> None:
-    """The answers of the program are to have them; what exact match cannot compare is said."""
+def test_lists_and_objects_must_be_right_as_a_whole() -> None:
+    """Each field that is one has a metric that compares JSON: of tags in any order, of what has parts in its own."""
     rows = [
         {"mail": f"m{n}", "target": {"name": f"n{n}", "tags": ["a"], "items": [{"sku": f"s{n}", "count": n}]}}
         for n in range(9)
@@ -157,10 +170,13 @@ def test_fields_that_are_lists_are_in_the_form_and_not_in_the_score() -> None:
     done = init(rows)
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
-    assert "The field 'tags' of the answers is a list or an object" in said
-    assert "answers have it, and nothing scores it" in said
+    assert "Of 'tags', 'items' the whole value must be right (json_match)" in said
     found = config()
-    assert found["metric"] == {"name": "exact_match", "field": "name"}
+    assert found["metric"] == [
+        {"name": "exact_match", "field": "name"},
+        {"name": "json_match", "any_order": True, "field": "tags"},
+        {"name": "json_match", "field": "items"},
+    ]
     form = found["program"]["response_format"]
     assert form["required"] == ["name", "tags", "items"]
     assert form["properties"]["tags"] == {"type": "array", "items": {"type": "string"}}
@@ -298,3 +314,23 @@ def test_one_column_of_texts_is_a_text() -> None:
     """As most tables have it: no JSON is asked for."""
     found = answers_of(Dataset([{"a": "x"}, {"a": "y"}]), ["a", "a"])
     assert (found.fields, found.columns, found.each[0].values) == (False, ("a",), ("x", "y"))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_a_column_of_lists_is_trained_as_it_stands(kind: str) -> None:
+    """Of tags, say: the answer is an object with that list, as endpoints hold models to objects."""
+    tags = [["late", "broken"], ["late"], []]
+    rows = [
+        {"mail": f"mail {n}", "tags": json.dumps(tags[n % 3]) if kind == "csv" else tags[n % 3]} for n in range(120)
+    ]
+    done = init(rows, "--target", "tags", name=f"table.{kind}")
+    assert done.exit_code == 0, done.output
+    found = config()
+    assert found["metric"] == {"name": "json_match", "any_order": True, "field": "tags"}
+    form = found["program"]["response_format"]["properties"]
+    assert form == {"tags": {"type": "array", "items": {"type": "string", "enum": ["broken", "late"]}}}
+    Path("task/clerk.py").write_text(TAGGER, encoding="utf-8")
+    ran = invoke("train", "task", "--model", "clerk:model", "--json", "--run-dir", "run")
+    assert ran.exit_code == 0, ran.output
+    result = json.loads(ran.stdout)
+    assert (result["test"]["best"]["mean"], result["verdict"]) == (1.0, "better")

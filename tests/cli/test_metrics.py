@@ -162,7 +162,7 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
             ('field = "label"\nweight = 3\n', ""),
             ('"routing.json"', """{ type = "object", properties = { 'say "it"' = { type = "string" } } }"""),
         ],
-        r""":12: .*such as field = "say \\"it\\"\"$""",
+        r""":12: .*such as field = "say \\"it\\"\", or name = "json_match" for all of it$""",
     ),
     "a field of what is no JSON": (
         [NO_FORM, ONE, NO_SECOND],

@@ -30,7 +30,17 @@ from textgrad_engine.llm.resolve import resolve
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.llm.roles import use_models
-from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Parameter, Weighted
+from textgrad_engine.nn import (
+    ChatCompletion,
+    ExactMatch,
+    JSONMatch,
+    Judge,
+    Metric,
+    Module,
+    OnField,
+    Parameter,
+    Weighted,
+)
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.toml import toml_key
@@ -100,6 +110,8 @@ def _loss_of(
     loss: Callable[..., Variable] = ExactMatch()
     if function is not None:
         loss = Metric(function, metric.purpose or "", scale=stated or scale)
+    elif metric.kind == "json_match":
+        loss = JSONMatch(any_order=bool(metric.any_order))
     elif metric.kind == "judge":
         images = MOST_IMAGES if metric.images is None else metric.images
         loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0), images=images)

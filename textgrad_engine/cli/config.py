@@ -182,7 +182,7 @@ class Config(Section):
     @property
     def is_right_or_wrong(self) -> bool:
         """Whether there is no score but 0 and 1."""
-        return [each.kind for _, each in self.metrics()] == ["exact_match"]
+        return [each.kind for _, each in self.metrics()] in (["exact_match"], ["json_match"])
 
     def metric_function(self, where: Keys, metric: Metric) -> Callable[..., Any] | None:
         """The function that a metric names, imported; None when the metric is another.

@@ -103,6 +103,7 @@ _OF_KIND = {
     "judge": ("instructions", "scale", "images"),
     "function": ("purpose", "scale"),
     "exact_match": (),
+    "json_match": ("any_order",),
 }
 """The keys that mean something to a metric of a kind; all kinds have `field`, `default`, `weight` and `floor`."""
 
@@ -114,10 +115,10 @@ def _check_metric(config: Config) -> None:
         if metric.name is not None and metric.function is not None:
             config.fail(f"{table} has name and function; take one of them out", *where, "function")
         allowed = _OF_KIND[metric.kind]
-        for key in ("instructions", "scale", "purpose", "images"):
+        for key in ("instructions", "scale", "purpose", "images", "any_order"):
             if getattr(metric, key) is not None and key not in allowed:
                 config.fail(f"{table} {key} means nothing to {metric.kind}; take it out", *where, key)
-        if allowed and not (getattr(metric, allowed[0]) or "").strip():
+        if allowed[:1] in (("instructions",), ("purpose",)) and not (getattr(metric, allowed[0]) or "").strip():
             config.fail(
                 f'{table} {metric.kind} wants {allowed[0]} = "...", what to look for in words', *where, allowed[0]
             )
@@ -168,7 +169,7 @@ def _check_field(config: Config, where: Keys, metric: Metric) -> None:
             such = f", such as field = {toml_value(fields[0])}" if fields else ""
             config.fail(
                 f"{table} exact_match compares the whole answer, and that is JSON, by [program] response_format; name "
-                f"the field that is compared{such}",
+                f'the field that is compared{such}, or name = "json_match" for all of it',
                 *where,
             )
         return

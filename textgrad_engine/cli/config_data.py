@@ -95,7 +95,7 @@ def check_columns(config: Config, dataset: Dataset) -> None:
         _check_parts(config, dataset)
     for where, metric in config.metrics():
         function = config.metric_function(where, metric)
-        if metric.kind == "exact_match" or (function is not None and needs_two(function)):
+        if metric.kind in ("exact_match", "json_match") or (function is not None and needs_two(function)):
             _check_targets(config, dataset, where, metric)
 
 
@@ -140,10 +140,10 @@ def _check_targets(config: Config, dataset: Dataset, where: Keys, metric: Metric
             )
         if why := not_compared(target):
             part = f"the field {metric.field!r} of column" if target is not row[column] else "column"
-            of_whole = " name its [metric] field, or" if isinstance(row[column], dict) and not metric.path else ""
+            of_whole = " name its [metric] field," if isinstance(row[column], dict) and not metric.path else ""
             raise DataError(
                 f"{dataset.where(index)}: {part} {column!r} is {why} in this row, and exact match compares texts:"
-                f"{of_whole} write it as text, or give a [metric] function of your own "
+                f'{of_whole} write it as text, or take name = "json_match" in [metric] '
                 f"({asked_by})"
             )
 

@@ -51,6 +51,15 @@ class Answer:
         return sorted(times) if plain else []
 
     @property
+    def metric(self) -> dict[str, Any]:
+        """What compares such values, as keys of a [metric] table."""
+        found = [value for value in self.values if not_compared(value)]
+        if not found:
+            return {"name": "exact_match"}
+        parts = [part for value in found for part in (value if isinstance(value, list) else [value])]
+        return {"name": "json_match", "any_order": True if parts and not any(map(not_compared, parts)) else None}
+
+    @property
     def is_long(self) -> bool:
         """Whether it is seldom the same to the letter."""
         lengths = sorted(len(str(value)) for value in self.values)
@@ -125,14 +134,12 @@ class Answers:
         columns: the columns that hold it.
         each: the answers; one for a text, else one for each field of the JSON object.
         fields: whether they are fields.
-        unscored: fields that no exact match compares: lists and objects, which are part of the form alone.
         texts_alone: whether the table has nothing but texts.
     """
 
     columns: tuple[str, ...]
     each: tuple[Answer, ...]
     fields: bool
-    unscored: tuple[Answer, ...] = ()
     texts_alone: bool = False
 
     @property
@@ -141,30 +148,27 @@ class Answers:
         return len(self.columns) > 1
 
     @property
-    def all(self) -> tuple[Answer, ...]:
-        """All that an answer has, in the order of its fields where that is known."""
-        return (*self.each, *self.unscored)
-
-    @property
     def schema(self) -> dict[str, Any]:
         """The form of the JSON object."""
         return {
             "type": "object",
-            "required": [each.name for each in self.all],
+            "required": [each.name for each in self.each],
             "additionalProperties": False,
-            "properties": {each.name: each.schema(texts_alone=self.texts_alone) for each in self.all},
+            "properties": {each.name: each.schema(texts_alone=self.texts_alone) for each in self.each},
         }
 
     def remarks(self) -> Iterator[str]:
         """What is to be known of it, in sentences."""
         if not self.fields:
             yield from _of_texts(self.each[0])
-        for field in self.unscored:
+        whole = [each for each in self.each if each.metric["name"] == "json_match"]
+        if whole:
+            names = ", ".join(repr(each.name) for each in whole)
             yield (
-                f"The field {field.name!r} of the answers is a list or an object, which exact match does not compare: "
-                "answers have it, and nothing scores it. A [[metric]] with a function can (docs/config.md)."
+                f"Of {names} the whole value must be right (json_match). A [[metric]] with a function can score a part "
+                "of it (docs/config.md)."
             )
-        if any(each.is_long for each in self.each):
+        if any(each.is_long for each in self.each if each not in whole):
             yield "Exact match wants an answer to the letter, and these are long: see [metric] in config.toml."
 
 
@@ -178,11 +182,11 @@ def _of_texts(answer: Answer) -> Iterator[str]:
 
 
 def objects_read(table: Dataset, columns: Sequence[str]) -> Dataset:
-    """A table whose answers are objects where it has them as texts: a cell of a CSV holds nothing else.
+    """A table whose answers are objects or lists where it has them as texts: a cell of a CSV holds nothing else.
 
     Args:
         table: the table.
-        columns: that hold the answers; where there are several, or some text is no JSON object, it stays as it is.
+        columns: that hold the answers; where there are several, or some text is no such JSON, it stays as it is.
 
     Example:
         >>> table = Dataset([{"mail": "a", "target": '{"n": 1}'}, {"mail": "b", "target": '{"n": 2}'}])
@@ -193,18 +197,19 @@ def objects_read(table: Dataset, columns: Sequence[str]) -> Dataset:
     texts = [row.get(column) for row in table]
     read = [_object_in(text) for text in texts]
     written_out = [text for text in texts if not (isinstance(text, str) and not text.strip())]
-    if others or not any(read) or sum(each is not None for each in read) < len(written_out):
+    kinds = {type(each) for each in read if each is not None}
+    if others or not any(read) or len(kinds) > 1 or sum(each is not None for each in read) < len(written_out):
         return table
     rows = [row if each is None else {**row, column: each} for row, each in zip(table, read)]
     return Dataset(rows, path=table.path, lines=table._lines)
 
 
-def _object_in(text: Any) -> dict[str, Any] | None:
+def _object_in(text: Any) -> dict[str, Any] | list[Any] | None:
     try:
         found = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict | list) else None
 
 
 def answers_of(table: Dataset, columns: Sequence[str]) -> Answers:
@@ -222,18 +227,14 @@ def answers_of(table: Dataset, columns: Sequence[str]) -> Answers:
     table.require(*columns, null=len(columns) > 1)
     if len(columns) == 1 and any(isinstance(row[columns[0]], dict) for row in table):
         return _of_objects(table, columns[0])
-    for column in columns:
-        for index, row in enumerate(table):
-            if why := not_compared(row[column]):
-                alone = "; an object is the only --target" if isinstance(row[column], dict) else ""
-                raise DataError(
-                    f"{table.where(index)}: column {column!r}, by --target, is {why} in this row, and exact match "
-                    f"compares texts: write it as text{alone}"
-                )
     each = tuple(Answer(column, column, tuple(row[column] for row in table)) for column in columns)
     for answer in each:
         _check_some(table, answer)
-    return Answers(columns, each, len(columns) > 1, texts_alone=texts_alone)
+    for answer in each:
+        _check_kinds(table, answer)
+    # A list is the field of an object, which is what endpoints hold models to.
+    fields = len(columns) > 1 or each[0].metric["name"] == "json_match"
+    return Answers(columns, each, fields, texts_alone=texts_alone)
 
 
 def _of_objects(table: Dataset, column: str) -> Answers:
@@ -252,18 +253,28 @@ def _of_objects(table: Dataset, column: str) -> Answers:
                     f"{table.where(index)}: column {column!r}, by --target, is an object without the field {name!r}, "
                     f"which others have; write {name!r}: null where there is nothing"
                 )
-    compared = [name for name in names if not any(not_compared(value[name]) for value in rows)]
-    if not compared:
-        raise DataError(
-            f"{table.where(0)}: column {column!r}, by --target, is an object with no field that exact match compares, "
-            "which are texts, numbers and truth values; write them as text, or the config by hand, with a [metric] "
-            "function (docs/config.md)"
-        )
-    each = tuple(Answer(name, column, tuple(value[name] for value in rows)) for name in compared)
+    if not names:
+        raise DataError(f"{table.where(0)}: column {column!r}, by --target, is an object without a field in all rows")
+    each = tuple(Answer(name, column, tuple(value[name] for value in rows)) for name in names)
     for answer in each:
         _check_some(table, answer)
-    others = [Answer(name, column, tuple(value[name] for value in rows)) for name in names if name not in compared]
-    return Answers((column,), each, True, tuple(others))
+    return Answers((column,), each, True)
+
+
+def _check_kinds(table: Dataset, answer: Answer) -> None:
+    """Refuse a column that has lists or objects in some rows, and other values in others.
+
+    Raises:
+        DataError: it is one; the row is named that is unlike the first one.
+    """
+    kinds = [None if value is None else not_compared(value) or "a single value" for value in answer.values]
+    first = next((kind for kind in kinds if kind is not None), None)
+    for index, kind in enumerate(kinds):
+        if kind not in (None, first):
+            raise DataError(
+                f"{table.where(index)}: column {answer.column!r}, by --target, is {kind} in this row, and {first} "
+                "before; write all rows alike"
+            )
 
 
 def _check_some(table: Dataset, answer: Answer) -> None:

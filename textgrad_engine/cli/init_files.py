@@ -82,13 +82,13 @@ def prompt_of(task: Task, given: Path | None) -> str:
     if task.chats is not None and task.chats.prompt is not None:
         return f"{task.chats.prompt.rstrip()}\n"
     answers = task.answers
-    fields = [{"name": each.name, "labels": each.labels} for each in answers.all if not slots_of(each.name)]
+    fields = [{"name": each.name, "labels": each.labels} for each in answers.each if not slots_of(each.name)]
     labels = [] if answers.fields else answers.each[0].labels
     rendered = templates.load("first_prompt").render(
         inputs=list(task.shown),
         target=answers.each[0].name,
         labels=labels,
-        fields=fields if answers.fields and len(fields) == len(answers.all) else [],
+        fields=fields if answers.fields and len(fields) == len(answers.each) else [],
         is_json=answers.fields,
         is_chat=task.chats is not None,
     )
@@ -212,12 +212,12 @@ def _metrics(answers: Answers) -> Iterator[str]:
         yield from _table("metric", _ONE, {"name": "exact_match"})
         return
     if len(answers.each) == 1:
-        yield from _table("metric", _ONE, {"name": "exact_match", "field": answers.each[0].name})
+        yield from _table("metric", _ONE, {**answers.each[0].metric, "field": answers.each[0].name})
         return
     for number, each in enumerate(answers.each):
         note = "" if number else f"{_EACH}\n{_ELSE}"
         target = each.column if answers.of_columns else None
-        yield from _table("metric", note, {"name": "exact_match", "field": each.name, "target": target}, "[[]]")
+        yield from _table("metric", note, {**each.metric, "field": each.name, "target": target}, "[[]]")
 
 
 @contextlib.contextmanager

@@ -105,10 +105,10 @@ class Metric(Section):
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
     is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`, a
     `floor` under its mean, and a `target`, the column of its own right answer. A judge is shown ``images`` of an
-    example's images at most.
+    example's images at most. To a match of JSON with ``any_order`` the order of lists does not count.
     """
 
-    name: Literal["exact_match", "judge"] | None = None
+    name: Literal["exact_match", "json_match", "judge"] | None = None
     function: str | None = None
     purpose: str | None = None
     instructions: str | None = None
@@ -119,10 +119,11 @@ class Metric(Section):
     weight: float | None = Field(default=None, gt=0)
     floor: float | None = Field(default=None, allow_inf_nan=False)
     images: int | None = Field(default=None, ge=0)
+    any_order: bool | None = None
 
     @property
-    def kind(self) -> Literal["exact_match", "judge", "function"]:
-        """Which of the three it is; exact match when nothing is said."""
+    def kind(self) -> Literal["exact_match", "json_match", "judge", "function"]:
+        """Which of these it is; exact match when nothing is said."""
         return "function" if self.function is not None else self.name or "exact_match"
 
     @property

@@ -17,6 +17,7 @@ from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.evaluators import check_purpose, deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
+from textgrad_engine.ops.json_match import json_match
 from textgrad_engine.ops.judges import judge_settings, judged_by
 from textgrad_engine.ops.scores import as_scale
 from textgrad_engine.ops.text_loss import text_loss
@@ -123,6 +124,39 @@ class Metric(OneVariable):
             fn = functools.partial(fn, inputs=texts)
         target = target if targeted else None
         return deterministic_evaluator(prediction, target, fn, self.purpose, self.success_fn, scale=self.scale)[0]
+
+
+class JSONMatch(Metric):
+    """1 where the answer is JSON with the value that is expected, else 0; the critic is told where they differ.
+
+    The order of an object's fields does not count. Texts, numbers and truth values in it are compared as `ExactMatch`
+    compares them. The target is a dict or a list, or a text that holds one, as in a ``.csv``. An answer that calls
+    tools which are no functions is the list of its calls, each with ``"name"`` and ``"arguments"``.
+
+    Args:
+        any_order: whether the order of lists does not count, as of tags.
+
+    Raises:
+        TypeError: it is no truth value.
+
+    Example:
+        >>> JSONMatch()(Variable('{"to": "Rome", "day": 3}', role="answer"), {"day": 3, "to": "Rome"}).data
+        1.0
+        >>> JSONMatch(any_order=True)(Variable('["late", "broken"]', role="answer"), ["broken", "late"]).data
+        1.0
+    """
+
+    @names_told
+    def __init__(self, *, any_order: bool = False) -> None:
+        check(JSONMatch.__init__, locals())
+        of_lists = ", lists in any order" if any_order else ""
+        purpose = f"whether it is JSON with the value that is expected{of_lists}"
+        super().__init__(functools.partial(json_match, any_order=any_order), purpose, scale=(0, 1))
+        self.any_order = any_order
+
+    def extra_repr(self) -> str:
+        """Whether lists are compared in any order."""
+        return "any_order=True" if self.any_order else ""
 
 
 class Judge(OneVariable):

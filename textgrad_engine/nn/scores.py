@@ -112,7 +112,7 @@ class OnField(OneVariable):
                 )
             part = field(part, *path, default=self.default)
         for key in self.path:
-            if isinstance(target, Mapping | list):
+            if isinstance(target, Mapping) or (isinstance(target, list) and isinstance(key, int)):
                 target = _at(target, key)
             elif target is _NULL:
                 target = None

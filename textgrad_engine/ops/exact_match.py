@@ -39,10 +39,7 @@ class _ExactMatch(Evaluator):
             if not isinstance(got, list):  # of an entry that is itself a batch
                 _refuse_no_text(wanted)
         pairs = [(written(got), written(wanted)) for got, wanted in values]
-        scores = [
-            int(got.strip() == wanted.strip() or _reads_alike(got, wanted) or _are_one_number(*each))
-            for each, (got, wanted) in zip(values, pairs)
-        ]
+        scores = [int(alike(*each)) for each in values]
         for score, (got, wanted) in zip(scores, pairs):
             if not score and got.startswith("{"):
                 _tell_of_field(_field_with(got, wanted))
@@ -76,6 +73,17 @@ def _tell_of_field(name: str) -> None:
             name,
             name,
         )
+
+
+def alike(got: Any, wanted: Any) -> bool:
+    """Whether two values are the same to exact match; see `exact_match_evaluator`.
+
+    Example:
+        >>> alike(" Rome", "Rome"), alike(12.0, "12"), alike("12.0", "12"), alike(True, "true")
+        (True, True, False, True)
+    """
+    one, other = written(got), written(wanted)
+    return one.strip() == other.strip() or _reads_alike(one, other) or _are_one_number(got, wanted)
 
 
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -156,7 +164,7 @@ def _refuse_no_text(target: Any) -> None:
         raise TypeError(
             f"exact match compares texts, and the target{f' of example {name!r}' if name else ''} is "
             f"{'None' if target is None else a_class(type(target))}: {target!r:.80}. Write it as text, or "
-            "use a metric of your own that compares such values (nn.Metric; in a config file [metric] function)"
+            'use nn.JSONMatch, in a config file [metric] name = "json_match", which compares such values with JSON'
         )
 
 

@@ -21,7 +21,17 @@ from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.llm.places import numbering_places
-from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Module, OnField, Sequential, Weighted
+from textgrad_engine.nn import (
+    ChatCompletion,
+    ExactMatch,
+    JSONMatch,
+    Judge,
+    Metric,
+    Module,
+    OnField,
+    Sequential,
+    Weighted,
+)
 from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.slots import slots_of
 from textgrad_engine.train.calling import Ran, scored_by_parts
@@ -50,7 +60,7 @@ def _is_even(loss: Callable[..., Any]) -> bool:
         return False
     if isinstance(loss, OnField | Weighted):
         return _is_one_of((OnField, Weighted), loss) and all(map(_is_even, loss.losses))
-    return _is_one_of((ExactMatch, Metric, Judge), loss)
+    return _is_one_of((ExactMatch, JSONMatch, Metric, Judge), loss)
 
 
 def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:

@@ -1,0 +1,123 @@
+"""What `nn.JSONMatch` compares: an answer that is JSON with the value that is expected."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import textgrad_engine as tg
+from textgrad_engine import nn
+from textgrad_engine.ops.json_match import MOST_TOLD, json_match
+from textgrad_engine.testing import ScriptedModel
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES, st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_a_value_is_itself_however_it_is_written(value: Any, any_order: bool) -> None:
+    """As JSON with or without spaces, with its keys in another order, as a text or as a value."""
+    texts = [json.dumps(value), json.dumps(value, indent=2, sort_keys=True), json.dumps(value, ensure_ascii=False)]
+    for text in texts:
+        assert json_match(text, value, any_order=any_order) == (1.0, "")
+        assert json_match(text, texts[0], any_order=any_order) == (1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "says"),
+    [
+        ("I do not know.", {"a": 1}, ["It is no JSON: "]),
+        ('{"a": 1', {"a": 1}, ["It is no JSON: "]),
+        ("[" * 100_000, [1], ["It is no JSON: "]),
+        ('{"a": 1, "b": 2}', {"a": 1}, ["- at b: expected nothing, got 2"]),
+        ('{"a": 1}', {"a": 1, "b": [2]}, ["- at b: expected [2], got nothing"]),
+        ('{"a": {"b": [1, {"c": "x"}]}}', {"a": {"b": [1, {"c": "y"}]}}, ['- at a.b[1].c: expected "y", got "x"']),
+        ("[1, 2, 3]", [1, 2], ["- at [2]: expected nothing, got 3"]),
+        ("[]", {}, ["- expected {}, got []"]),
+        ("[]", "", ['- expected "", got []']),
+        ("{}", None, ["- expected null, got {}"]),
+        ('"a"', ["a"], ['- expected ["a"], got "a"']),
+        ("true", 1, ["- expected 1, got true"]),
+        ("[2, 1]", [1, 2], ["- at [0]: expected 1, got 2", "- at [1]: expected 2, got 1"]),
+        (json.dumps({"long": "x" * 900}), {"long": ""}, [f'- at long: expected "", got "{"x" * 199}…']),
+    ],
+)
+def test_where_it_differs_is_told(answer: str, expected: Any, says: list[str]) -> None:
+    """Each place with what was expected and what is there; what is long is cut."""
+    score, remark = json_match(answer, expected)
+    assert score == 0.0
+    assert len(remark.splitlines()) == len(says)
+    for said, wanted in zip(remark.splitlines(), says):
+        assert said.startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('Here it is:\n```json\n{"a": 1}\n```', {"a": 1}),
+        ('{"a": 1.0, "b": "x "}', {"b": "x", "a": 1}),
+        ('{"n": "12"}', {"n": 12}),
+        ('{"name": "caf\\u0065\\u0301"}', {"name": "caf\u00e9"}),
+        ("Rome", "Rome"),
+        ('"Rome"', "Rome"),
+        ("12", "12.0"),
+    ],
+)
+def test_what_is_the_same(answer: str, expected: Any) -> None:
+    """Texts and numbers as exact match has them."""
+    assert json_match(answer, expected) == (1.0, "")
+
+
+def test_many_differences_are_counted() -> None:
+    """The whole stands below them anyway."""
+    remark = json_match(json.dumps(list(range(50))), [0] * 50)[1].splitlines()
+    assert len(remark) == MOST_TOLD + 1
+    assert remark[-1] == f"- and {49 - MOST_TOLD} more"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "says"),
+    [
+        ('["b", "a"]', ["a", "b"], []),
+        ('[{"t": [2, 1.0]}, 3]', [3.0, {"t": [1, 2]}], []),
+        ('["a", "a"]', ["a", "b"], ['- at [any]: expected "b", got nothing', '- at [any]: expected nothing, got "a"']),
+        ('{"tags": ["a"]}', {"tags": ["a", "a"]}, ['- at tags[any]: expected "a", got nothing']),
+        (json.dumps([str(n) for n in range(5000)]), list(range(5000, 0, -1)), ["- at [any]: "] * MOST_TOLD + ["- and"]),
+    ],
+)
+def test_lists_in_any_order(answer: str, expected: Any, says: list[str]) -> None:
+    """As often as each is expected; very many are not compared each with each."""
+    score, remark = json_match(answer, expected, any_order=True)
+    assert (score, len(remark.splitlines())) == (float(not says), len(says))
+    for said, wanted in zip(remark.splitlines(), says):
+        assert said.startswith(wanted)
+
+
+def test_the_critic_is_told_where_an_answer_differs() -> None:
+    """Of a field, too, whose target may be that of the whole or its own."""
+    model = ScriptedModel(['{"tags": ["late"], "n": 1}'] * 2)
+    critic = ScriptedModel([{"case_1": {"system": "Look for damage."}}] * 2)
+    program = nn.ChatCompletion("{mail}", system=nn.Parameter("Tag it.", role="system prompt"), model=model)
+    loss = nn.OnField(nn.JSONMatch(any_order=True), "tags")
+    for target in ({"tags": ["late", "broken"], "n": 2}, ["late", "broken"]):
+        with tg.use_models(backward=critic):
+            score = loss(program(mail="Late, and broken."), target)
+            score.backward()
+        assert score.data == 0.0
+        assert '- at [any]: expected "broken", got nothing' in critic.requests[-1].messages[-1].text
+        assert "On the field tags of this answer" in critic.requests[-1].messages[-1].text
+
+
+def test_targets_of_a_batch_are_those_of_its_entries() -> None:
+    """A list of answers has a list of targets; of one answer a list is the target."""
+    answers = [tg.Variable("[1]", role="answer"), tg.Variable("[2]", role="answer")]
+    assert nn.JSONMatch()(answers, [[1], [3]]).data == 1.0
+    assert nn.JSONMatch()(answers[0], [1]).data == 1.0
