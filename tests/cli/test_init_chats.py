@@ -38,6 +38,21 @@ model = FunctionModel(answer)
 """
 
 
+CALLER = """
+from textgrad_engine.llm import Completion
+from textgrad_engine.testing import FunctionModel
+
+
+def answer(request):
+    (tool,) = request.config.tools
+    call = {"id": "x1", "type": "function", "function": {"name": tool["function"]["name"], "arguments": "{}"}}
+    return Completion(text="", finish_reason="tool_calls", tool_calls=(call,))
+
+
+model = FunctionModel(answer)
+"""
+
+
 @pytest.fixture
 def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Init:
     """Runs the command beside a table ``chats.jsonl`` of rows, with a folder ``task`` to make."""
@@ -66,6 +81,9 @@ CALLS: dict[str, Any] = {
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "order", "arguments": "{}"}}],
 }
 """Files for agents have such messages, and what came of them."""
+
+TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": "order", "parameters": {"type": "object"}}}]
+OTHERS: list[dict[str, Any]] = [{"type": "function", "function": {"name": "order", "description": "another one"}}]
 
 
 def config() -> dict[str, Any]:
@@ -162,6 +180,28 @@ def test_calls_of_tools_stay_in_the_chat(init: Init) -> None:
     assert rows_made()[0]["target"] == chat(0)["messages"][-1]["content"]
 
 
+def test_calls_of_tools_are_the_right_answers_where_chats_end_with_them(init: Init) -> None:
+    """As in files for fine-tuning on functions: the model is given the tools, and its calls are compared with these."""
+    rows = [
+        {"messages": [*chat(n)["messages"][:-1], CALLS], "tools": TOOLS, "parallel_tool_calls": False}
+        for n in range(12)
+    ]
+    result = init(rows, "--model", "fake:model")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert "It calls tools, which tools.json describes, and is right where its calls are (json_match)." in said
+    assert json.loads(Path("task/tools.json").read_text(encoding="utf-8")) == TOOLS
+    found = config()
+    assert (found["program"]["tools"], found["metric"]) == ("tools.json", {"name": "json_match"})
+    assert "response_format" not in found["program"]
+    assert rows_made()[0]["target"] == [{"name": "order", "arguments": {}}]
+    assert "tools" not in rows_made()[0]
+    Path("task/fake.py").write_text(CALLER, encoding="utf-8")
+    ran = invoke("eval", "task", "--json")
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["mean"] == 1.0
+
+
 def test_chats_that_are_not_to_be_shown_are_not_looked_at(init: Init) -> None:
     """Nor need they be such as can be answered."""
     rows = [{**chat(n), "lamp": f"lamp {n}", "queue": ("billing", "returns")[n % 2]} for n in range(12)]
@@ -184,7 +224,13 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
         (
             [chat(0), {"messages": [*chat(1)["messages"][:2], called]}],
             2,
-            "the chat ends with a call of the tool 'order'",
+            "the last answer calls tools, and those before",
+        ),
+        ([{"messages": [*chat(1)["messages"][:2], CALLS]}], 1, "calls the tool 'order', and no row describes that"),
+        (
+            [{"messages": [*chat(1)["messages"][:2], CALLS], "tools": tools} for tools in (TOOLS, OTHERS)],
+            2,
+            "column 'tools' describes the tool 'order' otherwise than a row before",
         ),
         (differ, 3, "has another system message than the first row, and one prompt is trained: name it by --prompt"),
         (kept, 1, "column 'messages' holds a conversation that ends with an answer"),

@@ -88,7 +88,7 @@ def test_of_a_program_with_tools_it_says_what_it_rests_on(make: Any) -> None:
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Say yes.", role="system prompt"), tools=[look_up])
     for trainer in (tg.Trainer(max_steps=2), tg.Trainer()):
         found = estimate(trainer, program, nn.ExactMatch(), make(program.parameters()), ROWS, ROWS)
-        assert found.assumed.startswith("no answer calls a tool, as each turn that does is a request more")
+        assert found.assumed.startswith("no answer calls a tool that is run, as each turn that does is a request more")
 
 
 def test_a_loader_that_leaves_out_examples_is_cheaper() -> None:

@@ -42,6 +42,7 @@ from textgrad_engine.nn import (
     Weighted,
 )
 from textgrad_engine.ops.images import MOST_IMAGES
+from textgrad_engine.ops.tools import MAX_TURNS
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.toml import toml_key
 from textgrad_engine.train import Guards, Trainer
@@ -61,8 +62,13 @@ def make_program(config: Config) -> Module:
         assert config.program.user is not None
         system = config.system_text()
         assert system is not None
-        form = config.response_format()
-        return ChatCompletion(config.program.user, system=Parameter(system, role="system prompt"), response_format=form)
+        return ChatCompletion(
+            config.program.user,
+            system=Parameter(system, role="system prompt"),
+            response_format=config.response_format(),
+            tools=config.tools(),
+            max_turns=config.program.max_turns or MAX_TURNS,
+        )
     program = made()
     if not isinstance(program, Module):
         config.fail(f"[program] class = {config.program.class_!r} is no nn.Module; derive it from one", *_CLASS)

@@ -40,8 +40,10 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.homes import expanded
 from textgrad_engine.kinds import told
-from textgrad_engine.llm.request import ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
 from textgrad_engine.nn.metric_functions import scoring, takes_target
+from textgrad_engine.ops.tools import MAX_TURNS, tools_of
+from textgrad_engine.report.toml import toml_value
 from textgrad_engine.slots import slots_of
 
 
@@ -147,31 +149,57 @@ class Config(Section):
         named = f"[program] response_format{f' = {given!r}' if isinstance(given, str) else ''}"
         found = given
         if isinstance(given, str):
-            found = self.import_named(given, *keys) if user_code.is_spec(given) else self.schema_of_file()
+            found = self.import_named(given, *keys) if user_code.is_spec(given) else self._file_of("response_format")
         try:
             return ResponseFormat.of(found)
         except ValueError as error:
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             self.fail(f"{named}: {said.removeprefix('Value error, ')}", *keys)
 
-    def schema_of_file(self) -> Any:
-        """What the file of `[program] response_format` holds as JSON; None where it names none."""
-        name = self.program.response_format
-        if not isinstance(name, str) or user_code.is_spec(name):
+    def tools(self) -> list[Any] | None:
+        """What `[program] tools` names: functions, or descriptions of tools; None where it names none."""
+        given = self.program.tools
+        if given is None:
             return None
-        file, named = self.file(name), f"[program] response_format = {name!r}"
-        if not file.is_file():
-            self.fail(f"{named}: {missing_file(file)}", "program", "response_format")
+        keys, found = ("program", "tools"), given
+        if isinstance(given, str):
+            if user_code.is_spec(given):
+                self.fail(f"[program] tools are a list of functions; write tools = [{toml_value(given)}]", *keys)
+            found = self._file_of("tools")
+        elif isinstance(given[0], str):
+            found = [self.import_named(each, *keys, number) for number, each in enumerate(given)]
+        if not isinstance(found, list) or not found:
+            self.fail(f"[program] tools = {given!r} holds no list of descriptions, as the API takes them", *keys)
         try:
-            schema = json.loads(read_text(file), parse_constant=_refuse_constant)
+            tools_of(found, self.program.max_turns or MAX_TURNS, "[program]")
+            GenerateConfig(tools=tuple([tool for tool in found if not callable(tool)]))
+        except (TypeError, ValueError) as error:
+            said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            self.fail(said, *keys)
+        return found
+
+    def files_read(self) -> dict[str, Any]:
+        """What the files of `[program] response_format` and `tools` hold as JSON, by these keys; none without files."""
+        named = {key: getattr(self.program, key) for key in ("response_format", "tools")}
+        files = [key for key, name in named.items() if isinstance(name, str) and not user_code.is_spec(name)]
+        return {key: self._file_of(key) for key in files}
+
+    def _file_of(self, key: str) -> Any:
+        """What the file of a key of `[program]` holds as JSON."""
+        name = getattr(self.program, key)
+        file, named = self.file(name), f"[program] {key} = {name!r}"
+        if not file.is_file():
+            self.fail(f"{named}: {missing_file(file)}", "program", key)
+        try:
+            return json.loads(read_text(file), parse_constant=_refuse_constant)
         except (DataError, ValueError, RecursionError) as error:
             why = str(error) if isinstance(error, DataError) else f"{file}: {error}"
             if isinstance(error, json.JSONDecodeError):
                 why = f"{file}:{error.lineno}: column {error.colno}: not JSON: {error.msg}"
             elif isinstance(error, RecursionError):
                 why = f"{file}: it is nested too deeply to be read"
-            self.fail(f"{named}: {why}; write a JSON schema into it", "program", "response_format")
-        return schema
+            what = "a list of tools" if key == "tools" else "a JSON schema"
+            self.fail(f"{named}: {why}; write {what} into it", "program", key)
 
     def metrics(self) -> list[tuple[Keys, Metric]]:
         """Each metric, with the keys that lead to its table."""

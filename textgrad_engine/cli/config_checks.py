@@ -25,16 +25,20 @@ if TYPE_CHECKING:
     from textgrad_engine.cli.config import Config
 
 
+_OF_CALLS = {"response_format": "the form", "tools": "the tools", "max_turns": "the most turns"}
+
+
 def _check_program(config: Config) -> None:
     program = config.program
-    texts = [key for key in ("system", "system_file", "user", "response_format") if getattr(program, key) is not None]
+    keys = ("system", "system_file", "user", *_OF_CALLS)
+    texts = [key for key in keys if getattr(program, key) is not None]
     if program.class_ is not None:
-        if texts == ["response_format"]:
+        if texts and texts[0] in _OF_CALLS:
             config.fail(
-                "[program] has class and response_format; the class says the form of each of its calls, as "
-                "nn.ChatCompletion(..., response_format=...), so take it out here",
+                f"[program] has class and {texts[0]}; the class says {_OF_CALLS[texts[0]]} of each of its calls, as "
+                f"nn.ChatCompletion(..., {texts[0]}=...), so take it out here",
                 "program",
-                "response_format",
+                texts[0],
             )
         if texts:
             config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
@@ -48,6 +52,14 @@ def _check_program(config: Config) -> None:
                 "class",
             )
         return
+    runs = any(map(callable, config.tools() or ()))
+    if program.max_turns is not None and not runs:
+        config.fail(
+            "[program] max_turns is how often a model with functions as tools is asked at most, and there are none; "
+            "take it out",
+            "program",
+            "max_turns",
+        )
     if "system" in texts and "system_file" in texts:
         config.fail("[program] has system and system_file; take one of them out", "program", "system_file")
     for key, example in (("system", 'system = "..." or system_file = "prompt.txt"'), ("user", 'user = "{question}"')):

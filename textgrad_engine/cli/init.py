@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from textgrad_engine.cli.foresight import foreseen
 from textgrad_engine.cli.init_answers import answers_of, objects_read
 from textgrad_engine.cli.init_chats import answers_read, chats_in, chats_read
 from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
-from textgrad_engine.cli.init_files import Task, config_of, lines_of, made, parts_of, prompt_of
+from textgrad_engine.cli.init_files import TOOLS_FILE, Task, config_of, lines_of, made, parts_of, prompt_of
 from textgrad_engine.cli.init_images import image_columns, looks_like_images
 from textgrad_engine.cli.leaks import leaking, leaks_in_words
 from textgrad_engine.cli.output import OK, checking, command, width, write
@@ -118,7 +119,7 @@ def init(
             table, inputs = chats.table, inputs or [chats.column]
         check_named(table, data, targets, inputs, clusters)
         table = objects_read(table, targets)
-        answers = answers_of(table, targets)
+        answers = answers_of(table, targets, calls=chats is not None and bool(chats.tools))
         leaks = leaking(table, answers, clusters)
         shown = shown_columns(table, data, answers, inputs, clusters, leaks)
         images = image_columns(table, data.parent, shown)
@@ -128,6 +129,8 @@ def init(
         parts = parts_of(task, seen)
         files = {"prompt.txt": prompt_of(task, prompt)}
         files |= {f"{name}.jsonl": lines_of(task, positions, folder) for name, positions in parts.items()}
+        if task.tools:
+            files[TOOLS_FILE] = json.dumps(task.tools, ensure_ascii=False, indent=2) + "\n"
         files["config.toml"] = config_of(task, list(parts), model, base_url)
         with made(folder, files):
             config = load_config(folder)
@@ -177,6 +180,8 @@ def _of_chats(task: Task) -> Sequence[str]:
     if chats.answers:
         judged = ", by which a judge scores: see [metric] in config.toml" if task.is_judged else ""
         said.append(f"The last answer of each is the right one{judged}.")
+    if task.tools:
+        said.append(f"It calls tools, which {TOOLS_FILE} describes, and is right where its calls are (json_match).")
     if chats.prompt is not None and task.is_plain:
         said.append("Their system message is the prompt.")
     aside = (*task.shown, *task.answers.columns, task.clusters, "id")

@@ -159,10 +159,10 @@ class Answers:
 
     def remarks(self) -> Iterator[str]:
         """What is to be known of it, in sentences."""
-        if not self.fields:
+        if not self.fields and self.each[0].metric["name"] == "exact_match":
             yield from _of_texts(self.each[0])
         whole = [each for each in self.each if each.metric["name"] == "json_match"]
-        if whole:
+        if whole and self.fields:
             names = ", ".join(repr(each.name) for each in whole)
             yield (
                 f"Of {names} the whole value must be right (json_match). A [[metric]] with a function can score a part "
@@ -212,12 +212,13 @@ def _object_in(text: Any) -> dict[str, Any] | list[Any] | None:
     return found if isinstance(found, dict | list) else None
 
 
-def answers_of(table: Dataset, columns: Sequence[str]) -> Answers:
+def answers_of(table: Dataset, columns: Sequence[str], *, calls: bool = False) -> Answers:
     """What the answers of a table are.
 
     Args:
         table: the table.
         columns: that hold the answers; of one that holds objects each field is an answer.
+        calls: whether they are calls of tools, which are no JSON that a model is asked for.
 
     Raises:
         DataError: a row has no answer, or one that cannot be compared, or other fields than the rest.
@@ -233,7 +234,7 @@ def answers_of(table: Dataset, columns: Sequence[str]) -> Answers:
     for answer in each:
         _check_kinds(table, answer)
     # A list is the field of an object, which is what endpoints hold models to.
-    fields = len(columns) > 1 or each[0].metric["name"] == "json_match"
+    fields = len(columns) > 1 or (each[0].metric["name"] == "json_match" and not calls)
     return Answers(columns, each, fields, texts_alone=texts_alone)
 
 

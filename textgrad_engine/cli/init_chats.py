@@ -15,6 +15,7 @@ from typing import Any
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.conversation import Turn, is_conversation, near_miss, problem_of, turns_of
+from textgrad_engine.llm.response import Completion
 
 _SYSTEM = ("system", "developer")
 _ROLES = {"human": "user", "gpt": "assistant"}
@@ -29,12 +30,14 @@ class Chats:
         column: where what was said is.
         prompt: the system message that all chats begin with; None where they have none, or different ones.
         answers: whether the last answers became the target.
+        tools: the descriptions of the tools that these call; empty where they are texts.
     """
 
     table: Dataset
     column: str
     prompt: str | None
     answers: bool
+    tools: tuple[Mapping[str, Any], ...] = ()
 
 
 def chats_read(table: Dataset) -> Dataset:
@@ -106,7 +109,8 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
     rows = []
     for index, row in enumerate(table):
         *before, end = row[column]
-        end = {**end, "tool_calls": None} if takes_answers else end  # what it lacks as an answer is told below
+        if takes_answers:  # what it lacks as an answer is told below
+            end = {**end, "tool_calls": None, "content": end.get("content") or ""}
         if why := problem_of([*before, end, {"role": "user", "content": "as if it went on"}]):
             raise DataError(f"{table.where(index)}: column {column!r} holds {why}")
         said, system = _without_system(row[column])
@@ -114,13 +118,16 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
         if takes_answers:
             *said, last = said or [{"role": "nobody"}]
             (turn,) = turns_of([last])
-            if turn.role != "assistant" or not turn.text.strip() or not said or turn.calls:
+            if turn.role != "assistant" or not (turn.text.strip() or turn.calls) or not said:
                 raise DataError(
                     f"{table.where(index)}: column {column!r}: {_lacking(said, turn)}; the last answer of a chat is "
                     "taken for the right one, as no column is named target: --target names the one that holds it"
                 )
-            row = {**row, "target": turn.text}
+            row = {**row, "target": calls_in(turn) if turn.calls else turn.text}
         rows.append({**row, column: said})
+    tools = _tools_of(table, column, rows) if takes_answers else ()
+    if tools:
+        rows = [{name: value for name, value in row.items() if name != _TOOLS} for row in rows]
     known = dict.fromkeys(prompts)
     if len(known) > 1 and not has_prompt:
         first = next(index for index, each in enumerate(prompts) if each != prompts[0])
@@ -129,7 +136,66 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
             "is trained: name it by --prompt FILE, and these messages are left out"
         )
     prompt = prompts[0] if len(known) == 1 else None
-    return Chats(Dataset(rows, path=table.path, lines=table._lines), column, prompt, takes_answers)
+    return Chats(Dataset(rows, path=table.path, lines=table._lines), column, prompt, takes_answers, tools)
+
+
+_TOOLS = "tools"
+"""The column of files for fine-tuning that describes what a chat may call."""
+
+
+def calls_in(turn: Turn) -> list[Any]:
+    """The calls of tools in an answer as those of a model are compared: each with its name and its arguments.
+
+    Example:
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "order", "arguments": '{"number": 7}'}}
+        >>> calls_in(Turn("assistant", "", (call,)))
+        [{'name': 'order', 'arguments': {'number': 7}}]
+    """
+    said = Completion(text="", finish_reason="tool_calls", tool_calls=turn.calls)
+    calls: list[Any] = json.loads(said.calls_as_text())
+    return calls
+
+
+def _tools_of(table: Dataset, column: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The tools that the last answers call, as the column `tools` describes them; none where no answer calls any.
+
+    Raises:
+        DataError: some answers are texts, or a tool is not described, or in two ways.
+    """
+    kinds = [isinstance(row["target"], list) for row in rows]
+    if not any(kinds):
+        return ()
+    if not all(kinds):
+        first = next(index for index, kind in enumerate(kinds) if kind != kinds[0])
+        what, before = ("calls tools", "are texts") if kinds[first] else ("is text", "call tools")
+        raise DataError(
+            f"{table.where(first)}: column {column!r}: the last answer {what}, and those before {before}; a metric "
+            "is for one kind, so take the others out"
+        )
+    found: dict[str, Mapping[str, Any]] = {}
+    for index, row in enumerate(table):
+        for tool in _described(_list_in(row.get(_TOOLS))):
+            name = tool["function"]["name"]
+            if found.setdefault(name, tool) != tool:
+                raise DataError(
+                    f"{table.where(index)}: column {_TOOLS!r} describes the tool {name!r} otherwise than a row before; "
+                    "one program is trained, so write it alike in all rows"
+                )
+    for index, answered in enumerate(rows):
+        for call in answered["target"]:
+            if call["name"] not in found:
+                raise DataError(
+                    f"{table.where(index)}: column {column!r}: the last answer calls the tool {call['name']!r}, and no "
+                    f"row describes that; a column {_TOOLS!r} does, as in OpenAI's files for fine-tuning"
+                )
+    return tuple(found.values())
+
+
+def _described(tools: Any) -> list[Mapping[str, Any]]:
+    """The descriptions of functions in what a row has as its tools."""
+    entries = tools if isinstance(tools, list) else []
+    functions = [each for each in entries if isinstance(each, Mapping) and isinstance(each.get("function"), Mapping)]
+    return [each for each in functions if isinstance(each["function"].get("name"), str)]
 
 
 def _with_roles(value: Any) -> Any:
@@ -166,7 +232,4 @@ def _lacking(said: Sequence[Any], last: Turn) -> str:
         return "nobody says anything in it"
     if last.role != "assistant":
         return f"the chat ends with a message of the {last.role}"
-    if last.calls:
-        (name, *_) = [call["function"]["name"] for call in last.calls]
-        return f"the chat ends with a call of the tool {name!r}, which is no answer in words"
     return "the chat ends with an answer without text" if said else "the chat has an answer to nothing"

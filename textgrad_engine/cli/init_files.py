@@ -30,6 +30,8 @@ ENOUGH = 100
 PARTS = {"train": 0.3, "val": 0.3, "test": 0.4}
 """How the others are cut: what can be shown depends on the number of test examples."""
 
+TOOLS_FILE = "tools.json"
+
 Rows: TypeAlias = Sequence[dict[str, Any]]
 
 
@@ -62,7 +64,14 @@ class Task:
     @property
     def is_judged(self) -> bool:
         """Whether a judge scores: answers of chats are seldom the same to the letter."""
-        return self.chats is not None and not self.answers.fields and self.answers.each[0].is_long
+        answer = self.answers.each[0]
+        texts = not self.answers.fields and answer.metric["name"] == "exact_match"
+        return self.chats is not None and texts and answer.is_long
+
+    @property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """The descriptions of the tools that right answers call."""
+        return () if self.chats is None else self.chats.tools
 
 
 def prompt_of(task: Task, given: Path | None) -> str:
@@ -152,7 +161,11 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
     return "\n".join(
         [
             f"seed = {task.seed}",
-            *_table("program", _USER if task.chats is None else _CHAT, {"system_file": "prompt.txt", "user": user}),
+            *_table(
+                "program",
+                _USER if task.chats is None else f"{_CHAT}\n{_CALLS}" if task.tools else _CHAT,
+                {"system_file": "prompt.txt", "user": user, "tools": TOOLS_FILE if task.tools else None},
+            ),
             *(_form(answers.schema) if answers.fields else ()),
             *_table(
                 "data",
@@ -176,6 +189,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
 
 _USER = "# What is trained is in prompt.txt. In user, a column of the data fills each {slot}."
 _CHAT = "# What is trained is in prompt.txt. Behind it come the messages of a chat, which fill the slot in user."
+_CALLS = "# tools: what the model may call. Its answer is the list of its calls, which the metric compares as JSON."
 _FORM = "# The form of the answers, as a JSON schema."
 _IMAGES = "# images: columns with the paths or addresses of images."
 _ONE = '# Or name = "judge" with instructions = "..."; or function = "metric:score" with purpose = "...".'
@@ -209,7 +223,7 @@ def _judged() -> Iterator[str]:
 
 def _metrics(answers: Answers) -> Iterator[str]:
     if not answers.fields:
-        yield from _table("metric", _ONE, {"name": "exact_match"})
+        yield from _table("metric", _ONE, answers.each[0].metric)
         return
     if len(answers.each) == 1:
         yield from _table("metric", _ONE, {**answers.each[0].metric, "field": answers.each[0].name})

@@ -107,13 +107,12 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
 def _in_effect(config: Config) -> dict[str, Any]:
     """The values of a config without those that mean nothing to the run: as a file, they would be refused.
 
-    A schema from a file is in its place, as what is asked later is to be what the run asked.
+    What comes from files, a schema or tools, is in its place, as what is asked later is to be what the run asked.
     """
     values = config.model_dump(mode="json", by_alias=True)
     for table, key, _ in idle_keys(config):
         values[table].pop(key, None)
-    if (schema := config.schema_of_file()) is not None:
-        values["program"]["response_format"] = schema
+    values["program"] |= config.files_read()
     return values
 
 

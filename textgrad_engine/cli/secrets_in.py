@@ -38,7 +38,7 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
         header = keys[:2] == ("models", "headers")
         if header:
             named = isinstance(value, str) and is_secret_header(str(key), value)
-        elif keys[:2] == _SCHEMA:  # names of fields that answers have
+        elif keys[:2] in _SCHEMAS:  # names of fields that answers have
             named = False
         else:
             named = isinstance(key, str) and _is_secret(key)
@@ -56,7 +56,7 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
         refuse_secrets(value, path, lines, here)
 
 
-_SCHEMA = ("program", "response_format")
+_SCHEMAS = (("program", "response_format"), ("program", "tools"))
 
 
 def _is_secret(name: str) -> bool:

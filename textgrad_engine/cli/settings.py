@@ -48,17 +48,32 @@ def _form(value: object) -> object:
     raise ValueError('should be "module:Class", the name of a file with a JSON schema, or a table that is one')
 
 
+def _tools(value: object) -> object:
+    _json(value)
+    if value is None or (isinstance(value, str) and value):
+        return value
+    if isinstance(value, list) and value and {type(each) for each in value} in ({str}, {dict}):
+        return value
+    raise ValueError(
+        'should be a list of functions ["module:function"], the name of a file with a JSON list of descriptions, or '
+        "tables that are these"
+    )
+
+
 class Program(Section):
     """What is optimized: ``system`` (or ``system_file``) and ``user``, or ``class`` = ``"module:Class"``.
 
     `response_format` holds the answers to the first kind to a form: a class as ``"module:Class"``, a file with a JSON
-    schema, or a table that is one.
+    schema, or a table that is one. `tools` are what its model may call: functions as ``"module:function"``, which are
+    run, until the model was asked ``max_turns`` times; or descriptions, whose calls are the answer.
     """
 
     system: str | None = None
     system_file: str | None = None
     user: str | None = None
     response_format: Annotated[Any, AfterValidator(_form)] = None
+    tools: Annotated[Any, AfterValidator(_tools)] = None
+    max_turns: int | None = Field(default=None, ge=1)
     class_: str | None = Field(default=None, alias="class")
 
     @property

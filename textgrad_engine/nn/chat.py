@@ -16,7 +16,7 @@ from textgrad_engine.nn.module import OneVariable
 from textgrad_engine.ops.chat_completion import complete
 from textgrad_engine.ops.conversations import plan_with
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
-from textgrad_engine.ops.tools import tools_of
+from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of
 
 
@@ -65,7 +65,7 @@ class ChatCompletion(OneVariable):
         role: str = "",
         response_format: Any = None,
         tools: Sequence[Any] | None = None,
-        max_turns: int = 5,
+        max_turns: int = MAX_TURNS,
         **config: Any,
     ) -> None:
         super().__init__()

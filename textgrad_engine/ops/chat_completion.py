@@ -17,7 +17,7 @@ from textgrad_engine.ops.messages import ChatSettings, Plan
 from textgrad_engine.ops.model_call import ChatCompletion, ToolLoop
 from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
-from textgrad_engine.ops.tools import tools_of
+from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import by_composed_name
 
 
@@ -29,7 +29,7 @@ def chat_completion(
     role: str = "",
     purpose: Purpose = "forward",
     tools: Sequence[Any] | None = None,
-    max_turns: int = 5,
+    max_turns: int = MAX_TURNS,
     **config: Any,
 ) -> Variable:
     """A model's answer, as a pending Variable; feedback on it becomes feedback on the Variables in the messages.

@@ -54,6 +54,9 @@ from textgrad_engine.scoped import setting
 
 _log = logging.getLogger("textgrad_engine.ops.tools")
 
+MAX_TURNS = 5
+"""How often a model with functions as tools is asked at most, where nobody says otherwise."""
+
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 NO_FEEDBACK = (

@@ -100,7 +100,11 @@ class Placeholder:
 
     def assuming(self, also: str = "") -> str:
         """What an estimate from its answers assumes, in words, and what else is assumed."""
-        tools = "no answer calls a tool, as each turn that does is a request more" if self._offered_tools else ""
+        tools = (
+            "no answer calls a tool that is run, as each turn that does is a request more"
+            if self._offered_tools
+            else ""
+        )
         return "; ".join([part for part in (tools, also) if part])
 
     def unchecked(self) -> Model:

@@ -1,0 +1,152 @@
+"""``[program] tools``: what the model of a config may call, as functions that are run or as descriptions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.cli.build import make_program
+from textgrad_engine.cli.config_file import load_config
+from textgrad_engine.errors import ConfigError
+
+CODE = '''
+import json
+
+from textgrad_engine.llm import Completion
+from textgrad_engine.testing import FunctionModel, feedback_for
+
+TOOLS = []
+
+
+def order(number: int) -> str:
+    """Look an order up.
+
+    Args:
+        number: of the order.
+    """
+    return f"{number} is lost"
+
+
+def clerk(request):
+    if request.purpose == "backward":
+        return feedback_for(request, "Refund what is lost.")
+    if request.purpose == "optimizer":
+        edit = {"op": "add", "line": 1, "reason": "r", "feedback": [1], "text": "Refund what is lost."}
+        return {"edits": [edit]}
+    prompt, last = request.messages[0].text, request.messages[-1]
+    if last.role == "tool":
+        return "refund" if "Refund" in prompt else "wait"
+    names = [tool["function"]["name"] for tool in request.config.tools]
+    name = "refund" if "Refund" in prompt and "refund" in names else "order"
+    call = {"name": name, "arguments": json.dumps({"number": int(last.text)})}
+    calls = ({"id": "c1", "type": "function", "function": call},)
+    return Completion(text="", finish_reason="tool_calls", tool_calls=calls)
+
+
+model = FunctionModel(clerk, name="clerk")
+'''
+CONFIG = """
+[program]
+system = "Decide."
+user = "{n}"
+TOOLS
+
+[data]
+train = "train.jsonl"
+val = "val.jsonl"
+
+[metric]
+name = "METRIC"
+
+[models]
+forward = "clerk:model"
+"""
+
+
+def described(name: str) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+    return {"type": "function", "function": {"name": name, "description": name, "parameters": parameters}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Any:
+    """Makes a folder with a config, its data, and code."""
+
+    def make(tools: str, target: Any = "refund", metric: str = "exact_match") -> Path:
+        (tmp_path / "clerk.py").write_text(CODE, encoding="utf-8")
+        text = CONFIG.replace("TOOLS", tools).replace("METRIC", metric)
+        (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+        for name, numbers in (("train", range(8)), ("val", range(8, 24))):
+            rows = [{"n": n, "target": target(n) if callable(target) else target} for n in numbers]
+            (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return tmp_path
+
+    return make
+
+
+def test_functions_are_run_and_the_prompt_is_trained(cli: Any, folder: Any) -> None:
+    """An agent without a class."""
+    path = folder('tools = ["clerk:order"]\nmax_turns = 3')
+    assert cli("train", path, "-q", "--run-dir", path / "run").exit_code == 0
+    assert (path / "run" / "best_prompt.txt").read_text(encoding="utf-8") == "Decide.\nRefund what is lost."
+    assert "order" in cli("show", path / "run").stdout
+    settings = make_program(load_config(path)).settings
+    assert (settings.tools.max_turns, [tool.__name__ for tool in settings.tools.functions]) == (3, ["order"])
+
+
+@pytest.mark.parametrize("kind", ["file", "tables"])
+def test_calls_of_described_tools_are_the_answer(cli: Any, folder: Any, kind: str) -> None:
+    """They are compared as JSON; a run keeps what was in the file, so that what is asked later is the same."""
+    tools = [described("order"), described("refund")]
+    inline = "".join(
+        f'[[program.tools]]\ntype = "function"\nfunction = {{ name = {json.dumps(each["function"]["name"])} }}\n'
+        for each in tools
+    )
+    path = folder(
+        'tools = "tools.json"' if kind == "file" else inline,
+        lambda n: [{"name": "refund", "arguments": {"number": n}}],
+        "json_match",
+    )
+    (path / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
+    assert cli("train", path, "-q", "--run-dir", path / "run").exit_code == 0
+    kept = json.loads((path / "run" / "config.json").read_text(encoding="utf-8"))["config"]["program"]
+    assert [tool["function"]["name"] for tool in kept["tools"]] == ["order", "refund"]
+    (path / "tools.json").write_text("[]", encoding="utf-8")
+    assert cli("eval", path / "run", "--data", path / "val.jsonl", "--at-least", "1").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("tools", "why"),
+    [
+        ('tools = "clerk:order"', r':5: .*a list of functions; write tools = \["clerk:order"\]'),
+        ('tools = "tols.json"', r":5: .*there is no such file; did you mean 'tools.json'"),
+        ('tools = "tools.json"', r":5: .*tools.json:1: column 2: not JSON: .*; write a list of tools into it"),
+        ('tools = ["clerk:ordr"]', r":5: .*no 'ordr'.*did you mean 'order'"),
+        ('tools = ["clerk:TOOLS"]', r":5: .*tools are functions, which are run for the model, or descriptions"),
+        ('tools = ["clerk:order", "clerk:order"]', r":5: .*two tools are called 'order'"),
+        ("tools = []", r":5: .*should be a list of functions"),
+        ("tools = 3", r":5: .*should be a list of functions"),
+        ("max_turns = 3", r":5: .*max_turns is how often a model with functions as tools .* there are none"),
+        ('tools = ["clerk:order"]\nmax_turns = 0', r":6: .*max_turns.*1"),
+    ],
+)
+def test_what_is_wrong_with_them_is_told_before_anything_is_asked(folder: Any, tools: str, why: str) -> None:
+    """With the line and the repair."""
+    path = folder(tools)
+    (path / "tools.json").write_text("[nothing]", encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"config\.toml{why}"):
+        load_config(path)
+
+
+@pytest.mark.parametrize("key", ['tools = ["clerk:order"]', "max_turns = 3"])
+def test_a_class_has_its_own(folder: Any, key: str) -> None:
+    """Each of its calls says which tools it has."""
+    path = folder(key)
+    text = (path / "config.toml").read_text(encoding="utf-8")
+    text = text.replace('system = "Decide."\nuser = "{n}"', 'class = "clerk:Program"')
+    (path / "config.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"config\.toml:4: \[program\] has class and .* of each of its calls"):
+        load_config(path)
