@@ -39,7 +39,7 @@ def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> 
     assert ("; 4 the score is below" in said) == (command in {(), ("eval",)})
 
 
-@pytest.mark.parametrize("command", ["estimate", "show", "diff", "report"])
+@pytest.mark.parametrize("command", ["estimate", "show", "calls", "diff", "report"])
 def test_a_command_that_asks_no_model_names_no_budget(cli: Any, command: str) -> None:
     """There is no exit code for what cannot be, nor a result so far."""
     said = " ".join(cli(command, "--help").output.split())
@@ -49,7 +49,7 @@ def test_a_command_that_asks_no_model_names_no_budget(cli: Any, command: str) ->
     assert "so far" not in said.partition("Exit codes:")[2]
 
 
-@pytest.mark.parametrize("command", ["train", "resume", "eval", "estimate", "show", "diff", "report", "shrink"])
+@pytest.mark.parametrize("command", ["train", "resume", "eval", "estimate", "show", "calls", "diff", "report", "shrink"])
 def test_no_help_is_cut_off_at_80_columns(cli: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An address to copy is there as a whole."""
     monkeypatch.setenv("COLUMNS", "80")

@@ -83,6 +83,11 @@ def parameters(ctx: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
+def purposes(incomplete: str) -> list[str]:
+    """Why calls of models are made."""
+    return [name for name in ("forward", "backward", "optimizer", "judge") if name.startswith(incomplete)]
+
+
 def columns(ctx: typer.Context, incomplete: str) -> list[str]:
     """The columns that begin so of the data of the run, or of the config, on the command line."""
     from textgrad_engine.data.load import load  # for this alone, as above

@@ -39,6 +39,7 @@ class _Program(Commands):
             epilog_of_reading(failed="an error while running, or the run has no result: what is known is shown"),
             "show",
         ),
+        "calls": Command("textgrad_engine.cli.calls", epilog_of_reading(), "calls"),
         "diff": Command("textgrad_engine.cli.diff", epilog_of_reading(), "diff"),
         "report": Command("textgrad_engine.cli.report", epilog_of_reading(), "report"),
         "shrink": Command(

@@ -1,0 +1,128 @@
+"""``textgrad-engine calls``: what was asked and answered, from the record of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textgrad_engine.cli import calls as calls_command
+from textgrad_engine.report.calls import Call, Wanted, call_in_words, calls_of, render_calls
+
+
+def recorded(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "completions.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_calls_are_listed_by_what_they_were_made_for(cli: Any, trained: tuple[Path, Any]) -> None:
+    """With the numbers by which each can be shown, and how many there are besides."""
+    path = trained[0]
+    every = recorded(path)
+    found = json.loads(cli("calls", path, "--purpose", "backward", "--step", "2", "--json").stdout)
+    wanted = [n for n, each in enumerate(every, 1) if (each["purpose"], each["step"]) == ("backward", 2)]
+    assert (found["matching"], [each["call"] for each in found["calls"]]) == (len(wanted), wanted)
+    assert all("request" not in each for each in found["calls"])
+    shown = cli("calls", path, "--most", "3").stdout
+    assert f"and {len(every) - 3:,} calls more: --most N shows as many" in " ".join(shown.split())
+    assert ["call", "step", "for", "about", "read", "written", "answer"] in [
+        line.split() for line in shown.splitlines()
+    ]
+    assert max(map(len, shown.splitlines())) <= 80
+    example = every[0]["example"]
+    of_one = json.loads(cli("calls", path, "--example", example, "--most", "999", "--json").stdout)
+    assert {each["call"] for each in of_one["calls"]} == {
+        n for n, each in enumerate(every, 1) if example in each["example"].split(", ")
+    }
+
+
+def test_a_call_is_shown_as_it_was_sent_and_answered(cli: Any, trained: tuple[Path, Any]) -> None:
+    """Every message whole, and the answer."""
+    every = recorded(trained[0])
+    number, entry = next((n, each) for n, each in enumerate(every, 1) if each["purpose"] == "optimizer")
+    shown = cli("calls", trained[0], str(number)).stdout
+    assert shown.startswith(f"call {number} of {len(every):,}: optimizer, step {entry['step']}")
+    for message in entry["request"]["messages"]:
+        assert f"== {message['role']}\n{message['content']}\n" in shown
+    assert shown.endswith(f"== answer\n{entry['text']}\n")
+    assert json.loads(cli("calls", trained[0], str(number), "--json").stdout)["request"] == entry["request"]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("999999",), "there is no call 999999, as"),
+        (("--purpose", "critic"), "--purpose critic: it is one of forward, backward, optimizer, judge"),
+        (("1", "--step", "1"), "N names one call"),
+        (("0",), "greater than or equal to 1"),
+    ],
+)
+def test_what_cannot_be_shown_is_told(cli: Any, trained: tuple[Path, Any], options: tuple[str, ...], why: str) -> None:
+    """Exit code 2."""
+    done = cli("calls", trained[0], *options)
+    assert (done.exit_code, why in " ".join(done.stderr.split())) == (2, True)
+
+
+def test_where_nothing_matches_it_says_so(cli: Any, trained: tuple[Path, Any]) -> None:
+    """An empty table would look like an error."""
+    done = cli("calls", trained[0], "--example", "nobody")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "no such call is on record" in done.stderr
+
+
+def test_a_terminal_obeys_nothing_that_was_said(
+    cli: Any, run: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers may hold its codes; a file gets them as they are."""
+    path = run()
+    first, *rest = (path / "completions.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    entry = {**json.loads(first), "text": "a\x1b[2Jb"}
+    (path / "completions.jsonl").write_text(json.dumps(entry) + "\n" + "".join(rest), encoding="utf-8")
+    assert "\x1b" in cli("calls", path, "1").stdout
+    monkeypatch.setattr(calls_command, "at_terminal", lambda: True)
+    assert "a\ufffd[2Jb" in cli("calls", path, "1").stdout
+    assert "\x1b" not in cli("calls", path, "--most", "1").stdout
+
+
+ODD: dict[str, Any] = {
+    "purpose": "forward",
+    "phase_name": "test",
+    "step": 3,
+    "example": "a, b",
+    "model": "m",
+    "request": {
+        "messages": [
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]},
+            {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]},
+        ],
+        "config": {"tools": [{"type": "function", "function": {"name": "f"}}], "response_format": {"name": "form"}},
+    },
+    "text": "",
+    "tool_calls": [{"function": {"name": "g", "arguments": '{"n": 1}'}}],
+    "finish_reason": "tool_calls",
+    "attempts": 2,
+    "usage": {"input_tokens": 1200, "output_tokens": 3, "dollars": None},
+}
+
+
+def test_tools_images_and_forms_are_named() -> None:
+    """What there is beside the texts, and that it was tried twice."""
+    shown = call_in_words(Call(7, ODD), 1000)
+    assert shown.startswith("call 7 of 1,000: test, step 3, about a, b\nm, 1,200 tokens read, 3 written, cost unknown")
+    assert "2 attempts, in the form form, with the tools f, ended by tool_calls" in shown
+    assert '== user\n[image 1]\n\n== assistant\nf({})\n\n== answer\ng({"n": 1})\n' in shown
+    assert [call.number for call in calls_of([ODD, {}, ODD], Wanted(example="b"))] == [1, 3]
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 200])
+def test_a_list_fits(width: int) -> None:
+    """However long the answers are, and in a record that somebody has written by hand."""
+    entries = [
+        {**ODD, "tool_calls": None, "text": "早い" * 300, "example": "e" * 90},
+        {},
+        {"usage": {}, "request": None},
+    ]
+    shown = render_calls([Call(n, entry) for n, entry in enumerate(entries, 1)], 0, width=width)
+    assert max(len(line) + line.count("早") + line.count("い") for line in shown.splitlines()) <= min(width, 100)

@@ -1,0 +1,171 @@
+"""The calls of a run: as a table, and one of them as it was sent and answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textgrad_engine import pytree
+from textgrad_engine.llm.conversation import with_calls
+from textgrad_engine.llm.money import cost
+from textgrad_engine.llm.tool_images import in_words
+from textgrad_engine.report.printing import WIDEST, fitted, open_table, padded, printed, styled
+from textgrad_engine.report.words import count, plural
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which calls are wanted.
+
+    Attributes:
+        purpose: why they were made; None for any purpose.
+        step: in which step; None for any.
+        example: what they are about; None for anything.
+    """
+
+    purpose: str | None = None
+    step: int | None = None
+    example: str | None = None
+
+    def has(self, entry: Mapping[str, Any]) -> bool:
+        """Whether a call is one of them."""
+        return (
+            self.purpose in (None, entry.get("purpose"))
+            and self.step in (None, entry.get("step"))
+            and (self.example is None or self.example in str(entry.get("example", "")).split(", "))
+        )
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a run.
+
+    Attributes:
+        number: its place in the record, from 1.
+        entry: what is on record of it: a line of ``completions.jsonl``.
+    """
+
+    number: int
+    entry: Mapping[str, Any]
+
+    @property
+    def what(self) -> str:
+        """What it was made for: of the program's own calls the phase."""
+        purpose, phase = str(self.entry.get("purpose", "")), str(self.entry.get("phase_name", ""))
+        return phase or purpose if purpose == "forward" else purpose
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """The tokens and dollars that its attempts used."""
+        return self.entry.get("usage") or {}
+
+    @property
+    def messages(self) -> list[tuple[str, str]]:
+        """Who said what: the messages of the request, and the answer."""
+        asked = (self.entry.get("request") or {}).get("messages") or []
+        said = [
+            (str(each.get("role", "")), with_calls(in_words(each.get("content") or ""), each.get("tool_calls") or ()))
+            for each in asked
+        ]
+        return [*said, ("answer", with_calls(str(self.entry.get("text", "")), self.entry.get("tool_calls") or ()))]
+
+
+def calls_of(entries: Iterable[Mapping[str, Any]], wanted: Wanted) -> Iterator[Call]:
+    """The calls of a run that are wanted, in the order of the record.
+
+    Args:
+        entries: all of them (`store.Run.completions`).
+        wanted: which.
+    """
+    return (Call(number, entry) for number, entry in enumerate(entries, 1) if wanted.has(entry))
+
+
+_GAP, _ABOUT, _LONGEST_ID = 2, 3, 16
+
+
+def _cells(call: Call) -> tuple[str, ...]:
+    usage, entry = call.usage, call.entry
+    return (
+        str(call.number),
+        str(entry.get("step", "")),
+        call.what,
+        str(entry.get("example", "")),
+        count(int(usage.get("input_tokens", 0))),
+        count(int(usage.get("output_tokens", 0))),
+        " ".join(_without_braces(call.messages[-1][1]).split()),
+    )
+
+
+def _without_braces(answer: str) -> str:
+    """What an answer says; of JSON the values, as its keys are alike in all answers.
+
+    Example:
+        >>> _without_braces('{"case_1": {"system": "Be brief."}, "case_2": {"system": ""}}'), _without_braces("{so}")
+        ('Be brief.', '{so}')
+    """
+    try:
+        value = json.loads(answer) if answer.startswith(("{", "[")) else None
+    except (ValueError, RecursionError):
+        return answer
+    values = [str(leaf) for leaf in pytree.leaves(value) if leaf not in (None, "")]
+    return " / ".join(values) or answer
+
+
+def render_calls(calls: Sequence[Call], more: int, *, width: int = 80, color: bool = False) -> str:
+    """Calls as a table, a line each: what each was made for, about which example, and what was answered.
+
+    Args:
+        calls: those that are shown.
+        more: how many there are besides.
+        width: columns.
+        color: with the terminal's codes for colors.
+    """
+    from rich.cells import cell_len  # heavy, as all of it
+
+    heads = ("call", "step", "for", "about", "read", "written", "answer")
+    rows = [_cells(call) for call in calls]
+    widths = [max([len(head), *(cell_len(row[at]) for row in rows)]) for at, head in enumerate(heads[:-1])]
+    widths[_ABOUT] = min(widths[_ABOUT], _LONGEST_ID)
+    room = min(width, WIDEST) - sum(each + _GAP for each in widths) - 2 * _GAP
+    table = open_table(gap=_GAP)
+    for head in heads:
+        right = head in ("call", "step", "read", "written")
+        table.add_column(head, justify="right" if right else "left", no_wrap=True)
+    for row in rows:
+        cells = [styled(cell) for cell in row]
+        cells[_ABOUT].truncate(_LONGEST_ID, overflow="ellipsis")
+        cells[-1].truncate(max(10, room), overflow="ellipsis")
+        table.add_row(*cells)
+    parts: list[Any] = [padded(fitted(table), 2)]
+    if more:
+        parts += ["", padded(styled(f"and {plural(more, 'call')} more: --most N shows as many", "dim"), 2)]
+    return printed(parts, width, color)
+
+
+def call_in_words(call: Call, total: int) -> str:
+    """One call as it was sent and answered, each message behind who said it; nothing is cut or wrapped.
+
+    Args:
+        call: the call.
+        total: how many there are on record.
+    """
+    entry, usage = call.entry, call.usage
+    about = f", about {entry['example']}" if entry.get("example") else ""
+    config = (entry.get("request") or {}).get("config") or {}
+    form = (config.get("response_format") or {}).get("name")
+    tools = [str((tool.get("function") or {}).get("name", "")) for tool in config.get("tools") or ()]
+    said = [
+        str(entry.get("model", "")),
+        f"{count(int(usage.get('input_tokens', 0)))} tokens read, {count(int(usage.get('output_tokens', 0)))} written",
+        cost(usage.get("dollars")),
+        f"{entry.get('latency') or 0:.1f} s",
+        *([plural(int(entry["attempts"]), "attempt")] if (entry.get("attempts") or 1) > 1 else []),
+        *([f"in the form {form}"] if form else []),
+        *([f"with the tools {', '.join(tools)}"] if tools else []),
+        *([f"ended by {entry['finish_reason']}"] if entry.get("finish_reason") not in (None, "stop") else []),
+    ]
+    head = f"call {count(call.number)} of {count(total)}: {call.what}, step {entry.get('step', '')}{about}"
+    parts = [f"== {who}\n{text}" for who, text in call.messages]
+    return "\n\n".join([f"{head}\n{', '.join(said)}", *parts]) + "\n"
