@@ -195,7 +195,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
     "nn.ChatCompletion": lambda: {
         "user": "{text}", "system": "a", "model": MODEL, "role": "b", "max_turns": 2, "temperature": 0.5,
     },
-    "nn.JSONMatch": lambda: {"any_order": True},
+    "nn.JSONMatch": lambda: {"any_order": True, "graded": True},
     "nn.Judge": lambda: {
         "instructions": "a", "scale": (0, 1), "success_fn": lambda score: True, "model": MODEL, "eval_mode": True,
         "images": 1,

@@ -49,7 +49,9 @@ def test_a_command_that_asks_no_model_names_no_budget(cli: Any, command: str) ->
     assert "so far" not in said.partition("Exit codes:")[2]
 
 
-@pytest.mark.parametrize("command", ["train", "resume", "eval", "estimate", "show", "calls", "diff", "report", "shrink"])
+@pytest.mark.parametrize(
+    "command", ["train", "resume", "eval", "estimate", "show", "calls", "diff", "report", "shrink"]
+)
 def test_no_help_is_cut_off_at_80_columns(cli: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An address to copy is there as a whole."""
     monkeypatch.setenv("COLUMNS", "80")

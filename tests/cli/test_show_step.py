@@ -91,3 +91,12 @@ def test_json_has_the_same(cli: Any, shortened: Path) -> None:
     assert (edit["removed"], edit["added"], edit["reason"]) == (["Whisper."], [], "whispering is wrong")
     assert edit["evidence"][0]["examples"]
     assert len(edit["ablations"][0]["race"]["lost"]) == 12
+
+
+def test_the_calls_of_a_step_are_named(cli: Any, shortened: Path) -> None:
+    """By the option that lists them."""
+    assert "--step 1 with `calls` lists what was asked in it." in cli("show", shortened, "--step", "1").stdout
+    purposes = [
+        each["purpose"] for each in json.loads(cli("calls", shortened, "--step", "1", "--json").stdout)["calls"]
+    ]
+    assert {"forward", "backward", "optimizer"} == set(purposes)

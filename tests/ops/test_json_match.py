@@ -101,6 +101,38 @@ def test_lists_in_any_order(answer: str, expected: Any, says: list[str]) -> None
         assert said.startswith(wanted)
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected", "score"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 2}, 1),
+        ({"a": 1, "b": 3}, {"a": 1, "b": 2}, 1 / 2),
+        ({"a": 1}, {"a": 1, "b": [2, 3]}, 1 / 3),
+        ({"a": 1, "b": [2, 3]}, {"a": 1}, 1 / 3),
+        (
+            [{"name": "pay", "arguments": {"to": "A", "sum": 3}}],
+            [{"name": "pay", "arguments": {"to": "A", "sum": 4}}],
+            2 / 3,
+        ),
+        ({"a": [], "b": {}}, {"a": [], "b": {"c": 1}}, 1 / 2),
+        ("none", {"a": 1}, 0),
+        ([], [], 1),
+    ],
+)
+def test_graded_it_is_the_part_that_is_right(answer: Any, expected: Any, score: float) -> None:
+    """Of all values that are expected or there; what is empty counts as one."""
+    assert json_match(json.dumps(answer), expected, graded=True)[0] == pytest.approx(score)
+
+
+@given(VALUES, VALUES, st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_grades_are_between_nothing_and_all(one: Any, other: Any, any_order: bool) -> None:
+    """Full marks are for the same value alone, and whoever wants all or nothing is told the same differences."""
+    score, remark = json_match(json.dumps(one), other, any_order=any_order, graded=True)
+    whole = json_match(json.dumps(one), other, any_order=any_order)
+    assert 0 <= score <= 1
+    assert whole == (float(score == 1), remark)
+
+
 def test_the_critic_is_told_where_an_answer_differs() -> None:
     """Of a field, too, whose target may be that of the whole or its own."""
     model = ScriptedModel(['{"tags": ["late"], "n": 1}'] * 2)

@@ -117,7 +117,7 @@ def _loss_of(
     if function is not None:
         loss = Metric(function, metric.purpose or "", scale=stated or scale)
     elif metric.kind == "json_match":
-        loss = JSONMatch(any_order=bool(metric.any_order))
+        loss = JSONMatch(any_order=bool(metric.any_order), graded=bool(metric.graded))
     elif metric.kind == "judge":
         images = MOST_IMAGES if metric.images is None else metric.images
         loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0), images=images)

@@ -210,7 +210,8 @@ class Config(Section):
     @property
     def is_right_or_wrong(self) -> bool:
         """Whether there is no score but 0 and 1."""
-        return [each.kind for _, each in self.metrics()] in (["exact_match"], ["json_match"])
+        kinds = [(each.kind, bool(each.graded)) for _, each in self.metrics()]
+        return kinds in ([("exact_match", False)], [("json_match", False)])
 
     def metric_function(self, where: Keys, metric: Metric) -> Callable[..., Any] | None:
         """The function that a metric names, imported; None when the metric is another.

@@ -115,7 +115,7 @@ _OF_KIND = {
     "judge": ("instructions", "scale", "images"),
     "function": ("purpose", "scale"),
     "exact_match": (),
-    "json_match": ("any_order",),
+    "json_match": ("any_order", "graded"),
 }
 """The keys that mean something to a metric of a kind; all kinds have `field`, `default`, `weight` and `floor`."""
 
@@ -127,7 +127,7 @@ def _check_metric(config: Config) -> None:
         if metric.name is not None and metric.function is not None:
             config.fail(f"{table} has name and function; take one of them out", *where, "function")
         allowed = _OF_KIND[metric.kind]
-        for key in ("instructions", "scale", "purpose", "images", "any_order"):
+        for key in ("instructions", "scale", "purpose", "images", "any_order", "graded"):
             if getattr(metric, key) is not None and key not in allowed:
                 config.fail(f"{table} {key} means nothing to {metric.kind}; take it out", *where, key)
         if allowed[:1] in (("instructions",), ("purpose",)) and not (getattr(metric, allowed[0]) or "").strip():

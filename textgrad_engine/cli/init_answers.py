@@ -165,8 +165,8 @@ class Answers:
         if whole and self.fields:
             names = ", ".join(repr(each.name) for each in whole)
             yield (
-                f"Of {names} the whole value must be right (json_match). A [[metric]] with a function can score a part "
-                "of it (docs/config.md)."
+                f"Of {names} the whole value must be right (json_match); with graded = true beside it the part that is "
+                "right counts."
             )
         if any(each.is_long for each in self.each if each not in whole):
             yield "Exact match wants an answer to the letter, and these are long: see [metric] in config.toml."

@@ -189,7 +189,10 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
 
 _USER = "# What is trained is in prompt.txt. In user, a column of the data fills each {slot}."
 _CHAT = "# What is trained is in prompt.txt. Behind it come the messages of a chat, which fill the slot in user."
-_CALLS = "# tools: what the model may call. Its answer is the list of its calls, which the metric compares as JSON."
+_CALLS = (
+    "# tools: what the model may call. Its answer is the list of its calls, which the metric compares as JSON;\n"
+    "# graded = true there counts the part of them that is right."
+)
 _FORM = "# The form of the answers, as a JSON schema."
 _IMAGES = "# images: columns with the paths or addresses of images."
 _ONE = '# Or name = "judge" with instructions = "..."; or function = "metric:score" with purpose = "...".'

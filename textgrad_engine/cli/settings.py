@@ -120,7 +120,8 @@ class Metric(Section):
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
     is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`, a
     `floor` under its mean, and a `target`, the column of its own right answer. A judge is shown ``images`` of an
-    example's images at most. To a match of JSON with ``any_order`` the order of lists does not count.
+    example's images at most. Of a match of JSON, with ``any_order`` the order of lists does not count, and
+    with ``graded`` the part of its values that are right is the score.
     """
 
     name: Literal["exact_match", "json_match", "judge"] | None = None
@@ -135,6 +136,7 @@ class Metric(Section):
     floor: float | None = Field(default=None, allow_inf_nan=False)
     images: int | None = Field(default=None, ge=0)
     any_order: bool | None = None
+    graded: bool | None = None
 
     @property
     def kind(self) -> Literal["exact_match", "json_match", "judge", "function"]:

@@ -137,6 +137,8 @@ def _what_says_it(
     body, shown = _explained(run.result or so_far(run), line, step, parameter)
     if run.result is None:
         complain(f"note: {path} has no result, as the run {ended}, so this is what it did so far")
+    if step is not None:
+        shown += f"\n  --step {step} with `calls` lists what was asked in it.\n"
     return functools.partial(write_json, body) if as_json else functools.partial(write, shown)
 
 

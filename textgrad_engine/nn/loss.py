@@ -135,28 +135,33 @@ class JSONMatch(Metric):
 
     Args:
         any_order: whether the order of lists does not count, as of tags.
+        graded: whether an answer that differs is given the part of its values that are right, of all that are expected
+            or there; without it, it is 0.
 
     Raises:
-        TypeError: it is no truth value.
+        TypeError: one is no truth value.
 
     Example:
         >>> JSONMatch()(Variable('{"to": "Rome", "day": 3}', role="answer"), {"day": 3, "to": "Rome"}).data
         1.0
         >>> JSONMatch(any_order=True)(Variable('["late", "broken"]', role="answer"), ["broken", "late"]).data
         1.0
+        >>> JSONMatch(graded=True)(Variable('{"to": "Rome", "day": 4}', role="answer"), {"day": 3, "to": "Rome"}).data
+        0.5
     """
 
     @names_told
-    def __init__(self, *, any_order: bool = False) -> None:
+    def __init__(self, *, any_order: bool = False, graded: bool = False) -> None:
         check(JSONMatch.__init__, locals())
         of_lists = ", lists in any order" if any_order else ""
-        purpose = f"whether it is JSON with the value that is expected{of_lists}"
-        super().__init__(functools.partial(json_match, any_order=any_order), purpose, scale=(0, 1))
-        self.any_order = any_order
+        how = "how much of it is the JSON that is expected" if graded else "whether it is the JSON that is expected"
+        compare = functools.partial(json_match, any_order=any_order, graded=graded)
+        super().__init__(compare, f"{how}{of_lists}", scale=(0, 1))
+        self.any_order, self.graded = any_order, graded
 
     def extra_repr(self) -> str:
-        """Whether lists are compared in any order."""
-        return "any_order=True" if self.any_order else ""
+        """How values are compared."""
+        return ", ".join([f"{name}=True" for name in ("any_order", "graded") if getattr(self, name)])
 
 
 class Judge(OneVariable):

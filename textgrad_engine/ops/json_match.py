@@ -39,13 +39,15 @@ class _Difference(NamedTuple):
     got: Any
 
 
-def json_match(answer: Any, expected: Any, *, any_order: bool = False) -> tuple[float, str]:
+def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: bool = False) -> tuple[float, str]:
     """1 where an answer is JSON with the expected value, else 0; and where it differs, in words.
 
     Args:
         answer: a text that holds JSON, maybe in a fenced block; any other text stands for itself.
         expected: the value, or a text that holds it.
         any_order: whether the order of lists does not count.
+        graded: whether an answer that differs is given the part of its values that are right: of all that are
+            expected or there.
 
     Example:
         >>> json_match('{"to": "Rome", "legs": [1, 2.0]}', {"legs": [1, 2], "to": "Rome"})
@@ -54,6 +56,8 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False) -> tuple[
         ['- at [0].name: expected "pay", got "book"', '- at [0].sum: expected 3, got nothing']
         >>> json_match('["b", "a"]', ["a", "b"], any_order=True)[0]
         1.0
+        >>> json_match('{"a": 1, "b": 3, "c": 5}', {"a": 1, "b": 2}, graded=True)[0]
+        0.3333333333333333
     """
     wanted = _value_in(expected)
     try:
@@ -62,14 +66,22 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False) -> tuple[
         if isinstance(wanted, dict | list):
             return 0.0, templates.load("json_match").render(problem=str(error), differences=[], more=0)
         got = answer
-    found = list(_differences(got, wanted, any_order))
+    right = wrong = 0
+    found = []
+    for weight, difference in _compared(got, wanted, any_order):
+        if difference is None:
+            right += weight
+        else:
+            wrong += weight
+            found.append(difference)
     if not found:
         return 1.0, ""
     shown = [
         {"where": _written_path(each.path), "expected": _told(each.expected), "got": _told(each.got)}
         for each in found[:MOST_TOLD]
     ]
-    return 0.0, templates.load("json_match").render(problem="", differences=shown, more=len(found) - len(shown))
+    remark = templates.load("json_match").render(problem="", differences=shown, more=len(found) - len(shown))
+    return right / (right + wrong) if graded else 0.0, remark
 
 
 class _NoJSON(ValueError):
@@ -92,28 +104,49 @@ def _value_in(value: Any, *, leniently: bool = False) -> Any:
         return value
 
 
-def _differences(got: Any, wanted: Any, any_order: bool) -> Iterator[_Difference]:
-    """Where two values differ, from the beginning; not by recursion, as both may be nested deeply."""
+def _compared(got: Any, wanted: Any, any_order: bool) -> Iterator[tuple[int, _Difference | None]]:
+    """What two values have in common, and where they differ, from the beginning; of each how many single values it is.
+
+    Not by recursion, as both may be nested deeply.
+    """
     waiting: list[_Difference] = [_Difference((), wanted, got)]
     while waiting:
         path, wanted, got = each = waiting.pop()
-        if isinstance(wanted, dict) and isinstance(got, dict):
+        if isinstance(wanted, dict) and isinstance(got, dict) and (wanted or got):
             names = dict.fromkeys([*wanted, *got])
             inside = [_Difference((*path, name), wanted.get(name, _NOTHING), got.get(name, _NOTHING)) for name in names]
-        elif isinstance(wanted, list) and isinstance(got, list) and any_order:
+            waiting += reversed(inside)
+        elif isinstance(wanted, list) and isinstance(got, list) and any_order and (wanted or got):
             lacking, beyond = _left_over(got, wanted)
-            yield from [_Difference((*path, ...), value, _NOTHING) for value in lacking]
-            yield from [_Difference((*path, ...), _NOTHING, value) for value in beyond]
-            continue
-        elif isinstance(wanted, list) and isinstance(got, list):
+            yield max(0, _size(wanted) - _size(lacking)), None
+            yield from [(_size(value), _Difference((*path, ...), value, _NOTHING)) for value in lacking]
+            yield from [(_size(value), _Difference((*path, ...), _NOTHING, value)) for value in beyond]
+        elif isinstance(wanted, list) and isinstance(got, list) and (wanted or got):
             places = range(max(len(wanted), len(got)))
-            inside = [_Difference((*path, n), _at(wanted, n), _at(got, n)) for n in places]
+            waiting += reversed([_Difference((*path, n), _at(wanted, n), _at(got, n)) for n in places])
+        elif _are_alike(got, wanted):
+            yield 1, None
         else:
-            kinds = {type(value) for value in (wanted, got) if value is _NOTHING or isinstance(value, dict | list)}
-            if kinds or not alike(got, wanted):
-                yield each
-            continue
-        waiting += reversed(inside)
+            yield max(_size(wanted), _size(got)), each
+
+
+def _are_alike(got: Any, wanted: Any) -> bool:
+    """Whether two values of which one has nothing in it are the same."""
+    if _NOTHING in (got, wanted) or isinstance(got, dict | list) or isinstance(wanted, dict | list):
+        return type(got) is type(wanted) and got == wanted
+    return alike(got, wanted)
+
+
+def _size(value: Any) -> int:
+    """How many single values there are in a value; what is empty is one."""
+    found, waiting = 0, [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict | list) and each:
+            waiting += each.values() if isinstance(each, dict) else each
+        else:
+            found += each is not _NOTHING
+    return found
 
 
 def _left_over(got: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -134,12 +167,16 @@ def _left_over(got: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]
         return lacking, beyond
     missing = []
     for value in lacking:
-        same = next((n for n, each in enumerate(beyond) if not any(_differences(each, value, True))), None)
+        same = next((n for n, each in enumerate(beyond) if _is_same(each, value)), None)
         if same is None:
             missing.append(value)
         else:
             del beyond[same]
     return missing, beyond
+
+
+def _is_same(got: Any, wanted: Any) -> bool:
+    return all(difference is None for _, difference in _compared(got, wanted, any_order=True))
 
 
 def _canonical(value: Any) -> str:
