@@ -54,7 +54,7 @@ def test_a_call_is_shown_as_it_was_sent_and_answered(cli: Any, trained: tuple[Pa
     ("options", "why"),
     [
         (("999999",), "there is no call 999999, as"),
-        (("--purpose", "critic"), "--purpose critic: it is one of forward, backward, optimizer, judge"),
+        (("--purpose", "critic"), "--purpose critic: it is one of forward, judge, backward, optimizer"),
         (("1", "--step", "1"), "N names one call"),
         (("0",), "greater than or equal to 1"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -11,6 +11,7 @@ from textgrad_engine.cli import completion
 from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import at_terminal, checking, colors, command, width, write, write_exactly, write_json
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.request import Purpose
 from textgrad_engine.report.calls import Call, Wanted, call_in_words, calls_of, render_calls
 from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
@@ -21,7 +22,7 @@ from textgrad_engine.store.reader import Run, read_run
 MOST = 40
 """So many calls are listed, where nobody says otherwise."""
 
-PURPOSES = ("forward", "backward", "optimizer", "judge")
+PURPOSES: tuple[str, ...] = get_args(Purpose)
 
 
 @command

@@ -10,7 +10,7 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperGroup
@@ -85,7 +85,9 @@ def parameters(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def purposes(incomplete: str) -> list[str]:
     """Why calls of models are made."""
-    return [name for name in ("forward", "backward", "optimizer", "judge") if name.startswith(incomplete)]
+    from textgrad_engine.llm.request import Purpose  # for this alone
+
+    return [name for name in get_args(Purpose) if name.startswith(incomplete)]
 
 
 def columns(ctx: typer.Context, incomplete: str) -> list[str]:
