@@ -170,6 +170,33 @@ def test_a_right_answer_may_be_a_message_of_its_own(init: Init) -> None:
     assert rows_made()[1]["completion"] == chat(1)["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize("kind", ["Anthropic", "blocks", "Gemini"])
+def test_other_houses_files_are_read_too(init: Init, kind: str) -> None:
+    """With the system message beside the chat, and roles and texts by other names."""
+    said = chat(1)["messages"]
+    texts = [(each["role"], each["content"]) for each in said[1:]]
+    if kind == "Gemini":
+        roles = {"assistant": "model"}
+        contents = [{"role": roles.get(role, role), "parts": [{"text": text}]} for role, text in texts]
+        row = {"systemInstruction": {"role": "system", "parts": [{"text": "Be kind."}]}, "contents": contents}
+    else:
+        blocks = kind == "blocks"
+        messages = [
+            {"role": role, "content": [{"type": "text", "text": text}] if blocks else text} for role, text in texts
+        ]
+        row = {"system": [{"type": "text", "text": "Be kind."}] if blocks else "Be kind.", "messages": messages}
+    result = init([row] * 9)
+    assert result.exit_code == 0, result.output
+    assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Be kind.\n"
+    (column,) = [name for name in rows_made()[0] if name not in ("id", "target")]
+    assert [each["role"] for each in rows_made()[0][column]] == ["user", "assistant", "user"]
+    assert rows_made()[0]["target"] == said[-1]["content"]
+    other = {**row, next(iter(row)): "Be brief."}
+    Path("task/config.toml").unlink()
+    done = init([row, other], "--model", "simulated/tickets")
+    assert f"column {next(iter(row))!r} has another system message than the first row" in done.stderr
+
+
 def test_calls_of_tools_stay_in_the_chat(init: Init) -> None:
     """With what they gave; the answer behind them is the right one."""
     gave = {"role": "tool", "tool_call_id": "c1", "content": "It was sent."}

@@ -1,8 +1,12 @@
 """Chats as examples, for ``textgrad-engine init``: what was said, and the last answer as the right one.
 
 Files for fine-tuning have a chat a line, with its system message and all answers:
-``{"messages": [{"role": "system", ...}, {"role": "user", ...}, {"role": "assistant", ...}]}``, or as ShareGPT has them:
-``{"conversations": [{"from": "human", "value": ...}, {"from": "gpt", "value": ...}]}``.
+``{"messages": [{"role": "system", ...}, {"role": "user", ...}, {"role": "assistant", ...}]}``. Others have the system
+message in a column beside the chat, as Anthropic's (``{"system": "...", "messages": [...]}``), or other names:
+
+- ShareGPT: ``{"conversations": [{"from": "human", "value": ...}, {"from": "gpt", "value": ...}]}``;
+- Gemini: ``{"systemInstruction": {"parts": [{"text": ...}]}, "contents": [{"role": "user", "parts": [{"text": ...}]},
+  {"role": "model", "parts": [...]}]}``.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from textgrad_engine.llm.conversation import Turn, is_conversation, near_miss, p
 from textgrad_engine.llm.response import Completion
 
 _SYSTEM = ("system", "developer")
-_ROLES = {"human": "user", "gpt": "assistant"}
+_SYSTEM_COLUMNS = ("system", "systemInstruction", "system_instruction")
+_ROLES = {"human": "user", "gpt": "assistant", "model": "assistant"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Chats:
 
 
 def chats_read(table: Dataset) -> Dataset:
-    """A table whose chats are as OpenAI's API has them, where it has them as JSON (as in a CSV), or as ShareGPT does.
+    """A table whose chats are as OpenAI's API has them, where it has them as JSON (as in a CSV), or as others do.
 
     Example:
         >>> table = Dataset([{"chat": '[{"role": "user", "content": "Hello."}]', "target": "[]"}])
@@ -114,7 +119,7 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
         if why := problem_of([*before, end, {"role": "user", "content": "as if it went on"}]):
             raise DataError(f"{table.where(index)}: column {column!r} holds {why}")
         said, system = _without_system(row[column])
-        prompts.append(system)
+        prompts.append(_beside(row) if system is None else system)
         if takes_answers:
             *said, last = said or [{"role": "nobody"}]
             (turn,) = turns_of([last])
@@ -131,11 +136,15 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
     known = dict.fromkeys(prompts)
     if len(known) > 1 and not has_prompt:
         first = next(index for index, each in enumerate(prompts) if each != prompts[0])
+        own = _without_system(table[first][column])[1] is not None
+        where = column if own else next((name for name in _SYSTEM_COLUMNS if name in table.columns), column)
         raise ConfigError(
-            f"{table.where(first)}: column {column!r} has another system message than the first row, and one prompt "
+            f"{table.where(first)}: column {where!r} has another system message than the first row, and one prompt "
             "is trained: name it by --prompt FILE, and these messages are left out"
         )
     prompt = prompts[0] if len(known) == 1 else None
+    if prompt is not None and prompt == _beside(table[0]):
+        rows = [{name: value for name, value in row.items() if name not in _SYSTEM_COLUMNS} for row in rows]
     return Chats(Dataset(rows, path=table.path, lines=table._lines), column, prompt, takes_answers, tools)
 
 
@@ -192,18 +201,47 @@ def _tools_of(table: Dataset, column: str, rows: Sequence[Mapping[str, Any]]) ->
 
 
 def _described(tools: Any) -> list[Mapping[str, Any]]:
-    """The descriptions of functions in what a row has as its tools."""
-    entries = tools if isinstance(tools, list) else []
-    functions = [each for each in entries if isinstance(each, Mapping) and isinstance(each.get("function"), Mapping)]
-    return [each for each in functions if isinstance(each["function"].get("name"), str)]
+    """The descriptions of functions in what a row has as its tools, as chat completions take them.
+
+    Example:
+        >>> _described([{"type": "function", "name": "order", "parameters": {}}, {"type": "web_search"}])
+        [{'type': 'function', 'function': {'name': 'order', 'parameters': {}}}]
+    """
+    found = []
+    for entry in tools if isinstance(tools, list) else []:
+        inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
+        if isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
+            inside = {name: value for name, value in inner.items() if inner is not entry or name != "type"}
+            found.append({"type": "function", "function": inside})
+    return found
 
 
 def _with_roles(value: Any) -> Any:
-    """A chat as OpenAI's API has it, of one as ShareGPT has it; anything else as it is."""
+    """A chat as OpenAI's API has it, of one as ShareGPT or Gemini have it; anything else as it is."""
     entries = value if isinstance(value, list) else []
-    if not entries or not all(isinstance(each, Mapping) and {"from", "value"} <= each.keys() for each in entries):
-        return value
-    return [{"role": _ROLES.get(str(each["from"]), each["from"]), "content": each["value"]} for each in entries]
+    for who, what in (("from", "value"), ("role", "parts")):
+        if entries and all(isinstance(each, Mapping) and {who, what} <= each.keys() for each in entries):
+            return [
+                {"role": _ROLES.get(str(each[who]), each[who]), "content": _text_of(each[what])} for each in entries
+            ]
+    return value
+
+
+def _text_of(said: Any) -> Any:
+    """A text, of one in parts, too; anything else as it is."""
+    parts = said if isinstance(said, list) else []
+    texts = [part.get("text") if isinstance(part, Mapping) else None for part in parts]
+    return "".join(map(str, texts)) if texts and all(isinstance(text, str) for text in texts) else said
+
+
+def _beside(row: Mapping[str, Any]) -> str | None:
+    """The system message of a chat that stands beside it; None where none does."""
+    for name in _SYSTEM_COLUMNS:
+        value = row.get(name)
+        text = _text_of(value.get("parts") if isinstance(value, Mapping) else value)
+        if isinstance(text, str) and text.strip():
+            return text
+    return None
 
 
 def _refuse_broken(table: Dataset, shown: Sequence[str]) -> None:
