@@ -207,7 +207,7 @@ def _described(tools: Any) -> list[Mapping[str, Any]]:
         >>> _described([{"type": "function", "name": "order", "parameters": {}}, {"type": "web_search"}])
         [{'type': 'function', 'function': {'name': 'order', 'parameters': {}}}]
     """
-    found = []
+    found: list[Mapping[str, Any]] = []
     for entry in tools if isinstance(tools, list) else []:
         inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
         if isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
