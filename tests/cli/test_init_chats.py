@@ -65,6 +65,11 @@ def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Init:
     return run
 
 
+def table_of(rows: list[dict[str, Any]]) -> str:
+    Path("table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return "table.jsonl"
+
+
 def chat(n: int, answer: str = "", system: str = "Be kind.") -> dict[str, Any]:
     """A chat as files for fine-tuning have it."""
     said = [{"role": "system", "content": system}] if system else []
@@ -205,6 +210,26 @@ def test_calls_of_tools_stay_in_the_chat(init: Init) -> None:
     assert result.exit_code == 0, result.output
     assert rows_made()[0]["messages"][-2:] == [CALLS, gave]
     assert rows_made()[0]["target"] == chat(0)["messages"][-1]["content"]
+    assert "tools" not in config()["program"]
+
+
+def test_tools_that_chats_call_are_given_to_the_model(init: Init) -> None:
+    """As it had them; some endpoints refuse calls of tools that they are not told of."""
+    gave = {"role": "tool", "tool_call_id": "c1", "content": "It was sent."}
+    rows = [
+        {"messages": [*chat(n)["messages"][:-1], CALLS, gave, chat(n)["messages"][-1]], "tools": TOOLS}
+        for n in range(9)
+    ]
+    result = init(rows)
+    assert result.exit_code == 0, result.output
+    assert "The model is given the tools that the chats call, which tools.json describes" in " ".join(
+        result.stdout.split()
+    )
+    assert config()["program"]["tools"] == "tools.json"
+    assert config()["metric"]["name"] == "judge"
+    Path("task/config.toml").unlink()
+    differ = [{**row, "tools": (TOOLS, OTHERS)[n % 2]} for n, row in enumerate(rows)]
+    assert "Not shown: tools" in " ".join(invoke("init", "other", "--data", table_of(differ)).stdout.split())
 
 
 def test_calls_of_tools_are_the_right_answers_where_chats_end_with_them(init: Init) -> None:

@@ -35,13 +35,15 @@ class Chats:
         column: where what was said is.
         prompt: the system message that all chats begin with; None where they have none, or different ones.
         answers: whether the last answers became the target.
-        tools: the descriptions of the tools that these call; empty where they are texts.
+        calls: whether these are calls of tools.
+        tools: the descriptions of the tools that the chats call; empty where nobody describes them.
     """
 
     table: Dataset
     column: str
     prompt: str | None
     answers: bool
+    calls: bool = False
     tools: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -130,7 +132,8 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
                 )
             row = {**row, "target": calls_in(turn) if turn.calls else turn.text}
         rows.append({**row, column: said})
-    tools = _tools_of(table, column, rows) if takes_answers else ()
+    calls = takes_answers and _are_calls(table, column, rows)
+    tools = _tools_of(table, column, rows, calls=calls)
     if tools:
         rows = [{name: value for name, value in row.items() if name != _TOOLS} for row in rows]
     known = dict.fromkeys(prompts)
@@ -145,7 +148,7 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
     prompt = prompts[0] if len(known) == 1 else None
     if prompt is not None and prompt == _beside(table[0]):
         rows = [{name: value for name, value in row.items() if name not in _SYSTEM_COLUMNS} for row in rows]
-    return Chats(Dataset(rows, path=table.path, lines=table._lines), column, prompt, takes_answers, tools)
+    return Chats(Dataset(rows, path=table.path, lines=table._lines), column, prompt, takes_answers, calls, tools)
 
 
 _TOOLS = "tools"
@@ -165,33 +168,54 @@ def calls_in(turn: Turn) -> list[Any]:
     return calls
 
 
-def _tools_of(table: Dataset, column: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """The tools that the last answers call, as the column `tools` describes them; none where no answer calls any.
+def _are_calls(table: Dataset, column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last answers call tools.
 
     Raises:
-        DataError: some answers are texts, or a tool is not described, or in two ways.
+        DataError: some do, and others are texts.
     """
     kinds = [isinstance(row["target"], list) for row in rows]
-    if not any(kinds):
-        return ()
-    if not all(kinds):
+    if any(kinds) and not all(kinds):
         first = next(index for index, kind in enumerate(kinds) if kind != kinds[0])
         what, before = ("calls tools", "are texts") if kinds[first] else ("is text", "call tools")
         raise DataError(
             f"{table.where(first)}: column {column!r}: the last answer {what}, and those before {before}; a metric "
             "is for one kind, so take the others out"
         )
+    return any(kinds)
+
+
+def _tools_of(
+    table: Dataset, column: str, rows: Sequence[Mapping[str, Any]], *, calls: bool
+) -> tuple[Mapping[str, Any], ...]:
+    """The tools that chats call, as the column `tools` describes them; none where none calls any.
+
+    Nor are there any where answers are texts and a tool is described in two ways.
+
+    Args:
+        table: the table.
+        column: of the chats.
+        rows: the same without the last answers.
+        calls: whether these call tools, so that all of them must be described.
+
+    Raises:
+        DataError: answers call tools, and one is described in two ways or not at all.
+    """
+    if not calls and not any(turn.calls for row in rows for turn in turns_of(row[column])):
+        return ()
     found: dict[str, Mapping[str, Any]] = {}
     for index, row in enumerate(table):
         for tool in _described(_list_in(row.get(_TOOLS))):
             name = tool["function"]["name"]
             if found.setdefault(name, tool) != tool:
+                if not calls:  # logs of an agent whose tools have changed
+                    return ()
                 raise DataError(
                     f"{table.where(index)}: column {_TOOLS!r} describes the tool {name!r} otherwise than a row before; "
                     "one program is trained, so write it alike in all rows"
                 )
     for index, answered in enumerate(rows):
-        for call in answered["target"]:
+        for call in answered["target"] if calls else ():
             if call["name"] not in found:
                 raise DataError(
                     f"{table.where(index)}: column {column!r}: the last answer calls the tool {call['name']!r}, and no "

@@ -70,7 +70,7 @@ class Task:
 
     @property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
-        """The descriptions of the tools that right answers call."""
+        """The descriptions of the tools that chats call."""
         return () if self.chats is None else self.chats.tools
 
 
@@ -163,7 +163,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
             f"seed = {task.seed}",
             *_table(
                 "program",
-                _USER if task.chats is None else f"{_CHAT}\n{_CALLS}" if task.tools else _CHAT,
+                _USER if task.chats is None else f"{_CHAT}\n{_CALLS}" if task.chats.calls else _CHAT,
                 {"system_file": "prompt.txt", "user": user, "tools": TOOLS_FILE if task.tools else None},
             ),
             *(_form(answers.schema) if answers.fields else ()),
