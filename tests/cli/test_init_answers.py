@@ -329,6 +329,8 @@ def test_a_column_of_lists_is_trained_as_it_stands(kind: str) -> None:
     assert found["metric"] == {"name": "json_match", "any_order": True, "field": "tags"}
     form = found["program"]["response_format"]["properties"]
     assert form == {"tags": {"type": "array", "items": {"type": "string", "enum": ["broken", "late"]}}}
+    prompt = Path("task/prompt.txt").read_text(encoding="utf-8")
+    assert prompt.endswith("\nAnswer with a JSON object that has\n- tags, which is a list of some of: broken, late\n")
     Path("task/clerk.py").write_text(TAGGER, encoding="utf-8")
     ran = invoke("train", "task", "--model", "clerk:model", "--json", "--run-dir", "run")
     assert ran.exit_code == 0, ran.output

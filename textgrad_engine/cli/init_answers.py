@@ -51,6 +51,14 @@ class Answer:
         return sorted(times) if plain else []
 
     @property
+    def parts(self) -> Answer | None:
+        """What stands in the lists that the answers are; None where some are none."""
+        known = [value for value in self.values if value is not None]
+        if not known or not all(isinstance(value, list) for value in known):
+            return None
+        return Answer(self.name, self.column, tuple(part for value in known for part in value))
+
+    @property
     def metric(self) -> dict[str, Any]:
         """What compares such values, as keys of a [metric] table."""
         found = [value for value in self.values if not_compared(value)]

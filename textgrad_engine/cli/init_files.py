@@ -91,7 +91,11 @@ def prompt_of(task: Task, given: Path | None) -> str:
     if task.chats is not None and task.chats.prompt is not None:
         return f"{task.chats.prompt.rstrip()}\n"
     answers = task.answers
-    fields = [{"name": each.name, "labels": each.labels} for each in answers.each if not slots_of(each.name)]
+    fields = [
+        {"name": each.name, "labels": (each.parts or each).labels, "several": each.parts is not None}
+        for each in answers.each
+        if not slots_of(each.name)
+    ]
     labels = [] if answers.fields else answers.each[0].labels
     rendered = templates.load("first_prompt").render(
         inputs=list(task.shown),
