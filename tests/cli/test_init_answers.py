@@ -186,7 +186,8 @@ def test_lists_and_objects_must_be_right_as_a_whole() -> None:
         "additionalProperties": False,
         "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}},
     }
-    assert Path("task/prompt.txt").read_text(encoding="utf-8").endswith("- name\n- tags, which is a list of some of: a\n- items\n")
+    prompt = Path("task/prompt.txt").read_text(encoding="utf-8")
+    assert prompt.endswith("- name\n- tags, which is a list of some of: a\n- items\n")
     assert invoke("eval", "task", "-q").exit_code == 0
 
 
