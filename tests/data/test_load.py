@@ -102,8 +102,13 @@ BROKEN = {
     "utf-16": ("a.csv", "a,b\n1,2\n".encode("utf-16"), ":1: the file is UTF-16; save it as UTF-8"),
     "utf-32": ("a.csv", "a,b\n1,2\n".encode("utf-32"), ":1: the file is UTF-32"),
     "utf-16 without mark": ("a.csv", "a,b\n1,2\n".encode("utf-16-le"), ":1: there is a NUL"),
-    "unknown ending": ("a.parquet", "x", "'.parquet' is not known; .*export it as .jsonl"),
-    "newline-delimited": ("a.ndjson", "{}", r"rename it to \.jsonl"),
+    "unknown ending": (
+        "a.parquet",
+        "x",
+        r"'.parquet' is not known; .*read_parquet\('a.parquet'\).to_json\('a.jsonl', .* makes",
+    ),
+    "newline-delimited": ("a.ndjson", "{}\n[1]", ":2: "),
+    "tabs, narrow row": ("a.tsv", "a\tb\n1,5\n", ":2: .* write a tab for each that"),
     "no ending": ("data", "{}", "has no ending"),
     "id is a list": ("a.jsonl", '{"id": 1}\n{"id": [2]}', ":2: an id is a string or a whole number, got list"),
     "id is a bool": ("a.jsonl", '{"id": true}', ":1: an id is .* got bool"),
@@ -120,6 +125,12 @@ def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, tmp_p
     with pytest.raises(DataError, match=message) as caught:
         load(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_tables_under_other_endings(tmp_path: Path) -> None:
+    """Tabs alone separate the columns of a TSV, whatever its header has."""
+    assert list(load(put(tmp_path, "a.ndjson", '{"a": 1}\n{"a": 2}\n'))) == [{"a": 1}, {"a": 2}]
+    assert list(load(put(tmp_path, "a.tsv", "a, or b;\tc\n1, 2\t3\n"))) == [{"a, or b;": "1, 2", "c": "3"}]
 
 
 def test_columns_may_be_called_as_a_format_begins(tmp_path: Path) -> None:

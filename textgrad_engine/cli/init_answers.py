@@ -232,7 +232,7 @@ def answers_of(table: Dataset, columns: Sequence[str], *, calls: bool = False) -
         DataError: a row has no answer, or one that cannot be compared, or other fields than the rest.
     """
     columns = tuple(dict.fromkeys(columns))
-    texts_alone = table.path is not None and table.path.suffix.lower() == ".csv"
+    texts_alone = table.path is not None and table.path.suffix.lower() in (".csv", ".tsv")
     table.require(*columns, null=len(columns) > 1)
     if len(columns) == 1 and any(isinstance(row[columns[0]], dict) for row in table):
         return _of_objects(table, columns[0])

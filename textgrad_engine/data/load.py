@@ -41,12 +41,13 @@ class _RefusedError(ValueError):
 
 @names_told
 def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None = None) -> Dataset:
-    r"""Read a dataset: ``.jsonl`` (one object per line), ``.json`` (a list of objects) or ``.csv`` (with a header).
+    r"""Read a dataset: ``.jsonl`` or ``.ndjson`` (one object per line), ``.json`` (a list of objects), or ``.csv`` or
+    ``.tsv`` (with a header).
 
     Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
     string, and a row of nothing but empty fields is a blank line; where its header has no comma between names, its
-    columns are separated by semicolons, as spreadsheets write them in many countries, by tabs or by bars. Names of
-    columns are composed (Unicode's NFC), so that a slot that looks the same is the same.
+    columns are separated by semicolons, as spreadsheets write them in many countries, by tabs or by bars; those of a
+    TSV file are by tabs. Names of columns are composed (Unicode's NFC), so that a slot that looks the same is the same.
 
     Args:
         path: the file.
@@ -87,12 +88,12 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
 
 def _unknown_ending(path: Path) -> str:
     ending = path.suffix.lower()
+    jsonl = path.with_suffix(".jsonl").name
+    by_pandas = f"pandas.read_parquet({path.name!r}).to_json({jsonl!r}, orient='records', lines=True)"
     repairs = {
-        ".ndjson": "; rename it to .jsonl, which is the same",
-        ".tsv": "; rename it to .csv, where tabs may separate columns",
         ".gz": "; unpack it first",
         ".zip": "; unpack it first",
-        ".parquet": "; export it as .jsonl",
+        ".parquet": f"; {by_pandas} makes one",
         ".xlsx": "; export it as .csv",
     }
     what = f"the ending {path.suffix!r} is not known" if ending else "the file has no ending"
@@ -247,6 +248,7 @@ def _why(error: json.JSONDecodeError) -> str:
 
 def _csv_rows(path: Path, raw: bytes) -> Iterator[_Row]:
     first, between = _first_row(raw)
+    between = "\t" if path.suffix.lower() == ".tsv" else between
     text = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline="")
     for _ in range(first):
         text.readline()
@@ -340,6 +342,8 @@ _READERS: dict[str, Callable[[Path, bytes], Iterator[_Row]]] = {
     ".csv": _csv_rows,
     ".json": _json_rows,
     ".jsonl": _jsonl_rows,
+    ".ndjson": _jsonl_rows,
+    ".tsv": _csv_rows,
 }
 
 

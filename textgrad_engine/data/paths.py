@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textgrad_engine.data.dataset import suggest
 
-_TABLES = frozenset({".csv", ".json", ".jsonl"})
+_TABLES = frozenset({".csv", ".json", ".jsonl", ".ndjson", ".tsv"})
 """The endings of files that hold examples."""
 
 _SPLITS = frozenset({"dev", "test", "train", "training", "val", "valid", "validation"})
