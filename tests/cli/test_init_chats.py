@@ -213,6 +213,19 @@ def test_calls_of_tools_stay_in_the_chat(init: Init) -> None:
     assert "tools" not in config()["program"]
 
 
+def test_a_judge_scores_where_some_answers_are_calls_and_others_texts(init: Init) -> None:
+    """It is shown the calls as a model gives them, and that the one in the place of the other is wrong."""
+    ends = [CALLS, chat(1, "Sent.")["messages"][-1]]
+    rows = [{"messages": [*chat(n)["messages"][:-1], ends[n % 2]], "tools": TOOLS} for n in range(12)]
+    result = init(rows)
+    assert result.exit_code == 0, result.output
+    assert "Some of these call tools, which tools.json describes" in " ".join(result.stdout.split())
+    assert [row["target"] for row in rows_made()[:2]] == ['[{"name": "order", "arguments": {}}]', "Sent."]
+    found = config()
+    assert (found["program"]["tools"], found["metric"]["name"]) == ("tools.json", "judge")
+    assert "It must call the same tools as the reference answer" in found["metric"]["instructions"]
+
+
 def test_tools_that_chats_call_are_given_to_the_model(init: Init) -> None:
     """As it had them; some endpoints refuse calls of tools that they are not told of."""
     gave = {"role": "tool", "tool_call_id": "c1", "content": "It was sent."}
@@ -276,7 +289,7 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
         (
             [chat(0), {"messages": [*chat(1)["messages"][:2], called]}],
             2,
-            "the last answer calls tools, and those before",
+            "calls the tool 'order', and no row describes that",
         ),
         ([{"messages": [*chat(1)["messages"][:2], CALLS]}], 1, "calls the tool 'order', and no row describes that"),
         (

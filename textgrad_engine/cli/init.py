@@ -119,7 +119,7 @@ def init(
             table, inputs = chats.table, inputs or [chats.column]
         check_named(table, data, targets, inputs, clusters)
         table = objects_read(table, targets)
-        answers = answers_of(table, targets, calls=chats is not None and chats.calls)
+        answers = answers_of(table, targets, calls=chats is not None and chats.calls == "all")
         leaks = leaking(table, answers, clusters)
         shown = shown_columns(table, data, answers, inputs, clusters, leaks)
         images = image_columns(table, data.parent, shown)
@@ -180,8 +180,10 @@ def _of_chats(task: Task) -> Sequence[str]:
     if chats.answers:
         judged = ", by which a judge scores: see [metric] in config.toml" if task.is_judged else ""
         said.append(f"The last answer of each is the right one{judged}.")
-    if chats.calls:
+    if chats.calls == "all":
         said.append(f"It calls tools, which {TOOLS_FILE} describes, and is right where its calls are (json_match).")
+    elif chats.calls:
+        said.append(f"Some of these call tools, which {TOOLS_FILE} describes; the judge is shown such calls as JSON.")
     elif chats.tools:
         said.append(f"The model is given the tools that the chats call, which {TOOLS_FILE} describes; nothing is run.")
     if chats.prompt is not None and task.is_plain:

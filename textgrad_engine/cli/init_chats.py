@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError, DataError
@@ -35,7 +35,7 @@ class Chats:
         column: where what was said is.
         prompt: the system message that all chats begin with; None where they have none, or different ones.
         answers: whether the last answers became the target.
-        calls: whether these are calls of tools.
+        calls: which of these are calls of tools: "all", "some", where a judge reads them as text, or "".
         tools: the descriptions of the tools that the chats call; empty where nobody describes them.
     """
 
@@ -43,7 +43,7 @@ class Chats:
     column: str
     prompt: str | None
     answers: bool
-    calls: bool = False
+    calls: Literal["all", "some", ""] = ""
     tools: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -132,8 +132,11 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
                 )
             row = {**row, "target": calls_in(turn) if turn.calls else turn.text}
         rows.append({**row, column: said})
-    calls = takes_answers and _are_calls(table, column, rows)
-    tools = _tools_of(table, column, rows, calls=calls)
+    kinds = [isinstance(row["target"], list) for row in rows] if takes_answers else []
+    calls: Literal["all", "some", ""] = "" if not any(kinds) else "all" if all(kinds) else "some"
+    tools = _tools_of(table, column, rows, calls=bool(calls))
+    if calls == "some":
+        rows = [{**row, "target": _as_text(row["target"])} for row in rows]
     if tools:
         rows = [{name: value for name, value in row.items() if name != _TOOLS} for row in rows]
     known = dict.fromkeys(prompts)
@@ -168,21 +171,9 @@ def calls_in(turn: Turn) -> list[Any]:
     return calls
 
 
-def _are_calls(table: Dataset, column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the last answers call tools.
-
-    Raises:
-        DataError: some do, and others are texts.
-    """
-    kinds = [isinstance(row["target"], list) for row in rows]
-    if any(kinds) and not all(kinds):
-        first = next(index for index, kind in enumerate(kinds) if kind != kinds[0])
-        what, before = ("calls tools", "are texts") if kinds[first] else ("is text", "call tools")
-        raise DataError(
-            f"{table.where(first)}: column {column!r}: the last answer {what}, and those before {before}; a metric "
-            "is for one kind, so take the others out"
-        )
-    return any(kinds)
+def _as_text(target: Any) -> str:
+    """A right answer as a judge is shown it: of calls what an answer of a model that calls tools looks like."""
+    return target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
 
 
 def _tools_of(
@@ -196,7 +187,7 @@ def _tools_of(
         table: the table.
         column: of the chats.
         rows: the same without the last answers.
-        calls: whether these call tools, so that all of them must be described.
+        calls: whether some of these call tools, so that those must be described.
 
     Raises:
         DataError: answers call tools, and one is described in two ways or not at all.
@@ -215,7 +206,7 @@ def _tools_of(
                     "one program is trained, so write it alike in all rows"
                 )
     for index, answered in enumerate(rows):
-        for call in answered["target"] if calls else ():
+        for call in answered["target"] if calls and isinstance(answered["target"], list) else ():
             if call["name"] not in found:
                 raise DataError(
                     f"{table.where(index)}: column {column!r}: the last answer calls the tool {call['name']!r}, and no "

@@ -66,7 +66,7 @@ class Task:
         """Whether a judge scores: answers of chats are seldom the same to the letter."""
         answer = self.answers.each[0]
         texts = not self.answers.fields and answer.metric["name"] == "exact_match"
-        return self.chats is not None and texts and answer.is_long
+        return self.chats is not None and texts and (answer.is_long or self.chats.calls == "some")
 
     @property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
@@ -167,7 +167,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
             f"seed = {task.seed}",
             *_table(
                 "program",
-                _USER if task.chats is None else f"{_CHAT}\n{_CALLS}" if task.chats.calls else _CHAT,
+                _USER if task.chats is None else f"{_CHAT}\n{_CALLS}" if task.chats.calls == "all" else _CHAT,
                 {"system_file": "prompt.txt", "user": user, "tools": TOOLS_FILE if task.tools else None},
             ),
             *(_form(answers.schema) if answers.fields else ()),
@@ -181,7 +181,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
                     "images": list(task.images) or None,
                 },
             ),
-            *(_judged() if task.is_judged else _metrics(answers)),
+            *(_judged(task) if task.is_judged else _metrics(answers)),
             *_table("models", _MODELS, {"forward": model, "base_url": base_url}),
             *_table("optimizer", _OPTIMIZER, {"name": "TGD", "max_edits": 4}),
             *_table("train", "", {"max_epochs": 3, "batch_size": 32}),
@@ -223,8 +223,8 @@ def _form(schema: Mapping[str, Any]) -> Iterator[str]:
     yield from _table("program.response_format.properties", "", schema["properties"])
 
 
-def _judged() -> Iterator[str]:
-    criteria = templates.load("first_criteria").render()
+def _judged(task: Task) -> Iterator[str]:
+    criteria = templates.load("first_criteria").render(calls=bool(task.tools))
     yield from _table("metric", _JUDGED, {"name": "judge", "instructions": criteria})
 
 
