@@ -7,13 +7,14 @@ import logging
 import math
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
 from textgrad_engine.blocks import block
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget
+from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget, Hold
 from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of, tier_of
@@ -38,6 +39,9 @@ _ABOUT_MAX_TOKENS = re.compile(
 _UNKNOWN_MAX_TOKENS = re.compile(r"unsupported|unknown|unrecogni[sz]ed|not (?:supported|permitted)", re.IGNORECASE)
 
 _log = logging.getLogger("textgrad_engine.llm.budget")
+
+_HOLDS: ContextVar[tuple[Hold, ...]] = ContextVar("textgrad_engine_holds", default=())
+"""What the calls have set aside inside of which this one is made, the outermost first."""
 
 
 @block
@@ -142,22 +146,26 @@ class Budgeted(Wrapper):
         amount = self._worst_case(request, stated or self._most_output, () if give else budgets)
         await _reserve(budgets, reserves, amount)
         usage, charged, estimated = None, True, False
+        hold = Hold(budgets, amount)
         try:
             check_stop()  # it may have been set while this call waited for its reservation
-            if give is not None:
-                completion = give()
-            elif stated is None and self._needs_an_end(budgets):
-                completion = await self._ask_with_an_end(request)
-            else:
-                completion = await self._ask(request)
+            with setting(_HOLDS, (*_HOLDS.get(), hold)):
+                if give is not None:
+                    completion = give()
+                elif stated is None and self._needs_an_end(budgets):
+                    completion = await self._ask_with_an_end(request)
+                else:
+                    completion = await self._ask(request)
             usage = completion.usage
             estimated = is_estimated(completion)
             return completion
         except Exception as error:
-            usage, charged = usage_of(error), was_sent(error)
+            # What an app of the user's own has asked before there was no room for more is counted by itself.
+            usage, charged = usage_of(error), was_sent(error) and not isinstance(error, BudgetExceeded)
             estimated = isinstance(error, ModelError) and error.usage_estimated
             raise
         finally:
+            hold.end()
             for each in budgets:
                 each.settle(amount, usage, charged=charged, estimated=estimated)
             if give is None and usage is not None and usage.total_tokens > amount.tokens:
@@ -245,30 +253,36 @@ def _max_tokens_in(config: GenerateConfig) -> int | None:
 async def _reserve(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> None:
     """Set an amount aside in every budget; wait where one has no room, and hold nothing of the others meanwhile."""
     granted: Budget | None = None
-    while True:
-        held = [] if granted is None else [granted]
-        full: Budget | None = None
-        try:
-            for each in budgets:
-                if each is granted:
-                    continue
-                if not each.reserve(amount, kept_of(each, reserves)):
-                    full = each
-                    break
-                held.append(each)
-            if full is None:
-                held = []
-                return
-        finally:
-            for each in held:  # all or none: a half reservation would keep others from what they need
-                each.settle(amount, None, charged=False)
-        future = full.queue(amount, kept_of(full, reserves))
-        try:
-            with failing_on_stop(future):
-                granted = full if await future else None
-        except BaseException:
-            full.give_up(future, amount)
-            raise
+    unsaid = around = _HOLDS.get()
+    with contextlib.ExitStack() as stack:
+        while True:
+            held = [] if granted is None else [granted]
+            full: Budget | None = None
+            try:
+                for each in budgets:
+                    if each is granted:
+                        continue
+                    if not each.reserve(amount, kept_of(each, reserves), inside=bool(around)):
+                        full = each
+                        break
+                    held.append(each)
+                if full is None:
+                    held = []
+                    return
+            finally:
+                for each in held:  # all or none: a half reservation would keep others from what they need
+                    each.settle(amount, None, charged=False)
+            for hold in unsaid:  # before it is queued, as what calls around it have set aside is nothing to wait for
+                hold.wait(1)
+                stack.callback(hold.wait, -1)
+            unsaid = ()
+            future = full.queue(amount, kept_of(full, reserves), inside=bool(around))
+            try:
+                with failing_on_stop(future):
+                    granted = full if await future else None
+            except BaseException:
+                full.give_up(future, amount)
+                raise
 
 
 async def _refuser(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> int | None:
