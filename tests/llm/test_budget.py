@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import random
 import re
 from unittest import mock
 
@@ -465,6 +466,26 @@ def test_a_call_inside_of_another_one_does_not_queue_up_behind_what_waits_for_th
         return b
 
     assert run(main()).spent.calls == 4
+
+
+def test_calls_that_wait_for_two_budgets_do_not_take_turns_for_ever(ask):
+    """Each got room in one, gave it back as there was none in the other, and so on, and nothing was in flight."""
+    draw = random.Random(73)  # such sizes, in such an order
+
+    async def answer(request):
+        if draw.random() < 0.5:
+            await asyncio.sleep(0)
+        return used(input_tokens=1)
+
+    async def main():
+        model = Budgeted(FunctionModel(answer))
+        with budget(tokens=draw.randint(300, 600)), budget(tokens=draw.randint(300, 600)):
+            async with asyncio.timeout(20):  # on a clock: a loop that never rests would not come to it on ours
+                sizes = [draw.randint(10, 200) for _ in range(draw.randint(3, 30))]
+                requests = [ask(config=GenerateConfig(max_tokens=size)) for size in sizes]
+                return await asyncio.gather(*map(model.complete, requests), return_exceptions=True)
+
+    assert all(isinstance(each, Completion | BudgetExceeded) for each in asyncio.run(main()))
 
 
 @pytest.mark.parametrize("limits", [{"tokens": 100_000}, {"dollars": 1.0}])

@@ -133,6 +133,7 @@ class Budget:
         self._stuck = Amount()  # of what is reserved, that of calls inside of which another one waits for room
         self._largest = Amount()
         self._queue: deque[_Queued] = deque()
+        self.waiting: set[tuple[bool, int]] = set()  # the ranks of calls, of which this is the outermost budget
 
     @property
     def spent(self) -> Usage:

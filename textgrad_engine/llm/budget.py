@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import math
 import re
@@ -39,6 +40,9 @@ _ABOUT_MAX_TOKENS = re.compile(
 _UNKNOWN_MAX_TOKENS = re.compile(r"unsupported|unknown|unrecogni[sz]ed|not (?:supported|permitted)", re.IGNORECASE)
 
 _log = logging.getLogger("textgrad_engine.llm.budget")
+
+_NUMBERS = itertools.count(1)
+"""Of calls that wait for room, in the order in which they began to."""
 
 _HOLDS: ContextVar[tuple[Hold, ...]] = ContextVar("textgrad_engine_holds", default=())
 """What the calls have set aside inside of which this one is made, the outermost first."""
@@ -251,38 +255,60 @@ def _max_tokens_in(config: GenerateConfig) -> int | None:
 
 
 async def _reserve(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> None:
-    """Set an amount aside in every budget; wait where one has no room, and hold nothing of the others meanwhile."""
-    granted: Budget | None = None
+    """Set an amount aside in every budget; wait where one has no room, and hold nothing of the others meanwhile.
+
+    Two that wait for room in each other's budgets would give back what they have got in turns, for ever: the one that
+    has waited longest keeps it.
+    """
     unsaid = around = _HOLDS.get()
+    held: list[Budget] = []
+    if len(budgets) == 1 and budgets[0].reserve(amount, kept_of(budgets[0], reserves), inside=bool(around)):
+        return
     with contextlib.ExitStack() as stack:
+        failed = stack.enter_context(contextlib.ExitStack())
+        failed.callback(_give_back, held, amount)
+        rank = (not around, next(_NUMBERS))  # those inside of other calls come first, as these wait for them
+        first_time = True
         while True:
-            held = [] if granted is None else [granted]
             full: Budget | None = None
-            try:
-                for each in budgets:
-                    if each is granted:
-                        continue
-                    if not each.reserve(amount, kept_of(each, reserves), inside=bool(around)):
-                        full = each
-                        break
-                    held.append(each)
-                if full is None:
-                    held = []
-                    return
-            finally:
-                for each in held:  # all or none: a half reservation would keep others from what they need
-                    each.settle(amount, None, charged=False)
+            for each in budgets:
+                if each in held:
+                    continue
+                if not each.reserve(amount, kept_of(each, reserves), inside=bool(around)):
+                    full = each
+                    break
+                held.append(each)
+            if full is None:
+                failed.pop_all()
+                return
+            if first_time:
+                budgets[0].waiting.add(rank)
+                stack.callback(budgets[0].waiting.discard, rank)
+            if first_time or rank > min(budgets[0].waiting):
+                _give_back(held, amount)
+            first_time = False
             for hold in unsaid:  # before it is queued, as what calls around it have set aside is nothing to wait for
                 hold.wait(1)
                 stack.callback(hold.wait, -1)
             unsaid = ()
             future = full.queue(amount, kept_of(full, reserves), inside=bool(around))
+            own = Hold(tuple(held), amount)
+            own.wait(1)
             try:
                 with failing_on_stop(future):
-                    granted = full if await future else None
+                    if await future:
+                        held.append(full)
             except BaseException:
                 full.give_up(future, amount)
                 raise
+            finally:
+                own.end()
+
+
+def _give_back(held: list[Budget], amount: Amount) -> None:
+    """Give back what was set aside of some budgets."""
+    while held:
+        held.pop().settle(amount, None, charged=False)
 
 
 async def _refuser(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> int | None:
