@@ -403,7 +403,8 @@ def test_a_function_that_gives_no_score_is_told_in_a_line(cli: CLI, mail: Callab
         file.write('\n\ndef wordy(answer, target):\n    return "very"\n')
     done = cli("eval", folder)
     assert done.exit_code == 1
-    assert "error: the metric 'wordiness' must return a number, or (number, text); got 'very'" in done.stderr
+    assert "error: the metric 'wordiness' must return a number, or (number, text); got 'very'\n" in done.stderr
+    assert "  in the metric 'wordiness', on example '" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -67,11 +67,13 @@ def folder(small: Any) -> Path:
         ("own:unnamed", "is no model but a value of type Gateway"),
         ("own:empty", "is no model but a value of type Gateway"),
         ("broken:model", r"ZeroDivisionError: .*broken.py:1\)"),
+        ("script:model", r"SystemExit\('usage'\) \(.*script.py:2, in <module>\); .* under `if __name__ == "),
     ],
 )
 def test_what_is_no_model_is_named_with_its_line(folder: Path, name: str, said: str) -> None:
     """Before anything is asked; a server's model with a colon in its name is told what it lacks."""
     (folder / "broken.py").write_text("1 / 0\n", encoding="utf-8")
+    (folder / "script.py").write_text("import sys\nsys.exit('usage')\n", encoding="utf-8")
     config = folder / "config.toml"
     config.write_text(config.read_text(encoding="utf-8").replace("own:model", name), encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"(?s)config.toml:\d+: \[models\] forward = '{name}':? .*{said}"):

@@ -156,12 +156,25 @@ class Program(nn.Module):
 class Unmade(nn.Module):
     def __init__(self):
         raise KeyError("no such thing")
+
+
+def first(prediction, target):
+    return next(word for word in prediction if word == target)
+
+
+def leaves(prediction, target):
+    raise SystemExit
+
+
+def interrupts(prediction, target):
+    raise KeyboardInterrupt
 """
 
 OWN_ERRORS = {
     "metric": ('[metric]\nfunction = "broken:score"\npurpose = "x"\n', 1, ":5, in score: ZeroDivisionError: division"),
     "program": ('class = "broken:Program"\n', 1, ":14, in forward: TypeError: ChatCompletion: the user template has"),
     "constructor": ('class = "broken:Unmade"\n', 2, ":19, in __init__: KeyError: 'no such thing'"),
+    "next": ('[metric]\nfunction = "broken:first"\npurpose = "x"\n', 1, ":23, in first: RuntimeError: StopIteration"),
 }
 
 
@@ -174,7 +187,7 @@ def test_an_error_of_the_users_own_code_is_a_message(
     folder = small()
     (folder / "broken.py").write_text(BROKEN, encoding="utf-8")
     text = (folder / "config.toml").read_text(encoding="utf-8")
-    if which == "metric":
+    if "function" in named:
         text = text.replace('[metric]\nname = "exact_match"\n', named)
     else:
         text = re.sub(r'system = """.*?user = "{ticket}"\n', named, text, flags=re.DOTALL)
@@ -183,13 +196,31 @@ def test_an_error_of_the_users_own_code_is_a_message(
     assert result.exit_code == code
     assert f"error: {folder / 'broken.py'}{said}" in result.stderr
     assert "with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown" in result.stderr
-    assert (f"what was paid for until then is in {tmp_path / 'run'}" in result.stderr) is (which == "metric")
+    assert (f"what was paid for until then is in {tmp_path / 'run'}" in result.stderr) is ("function" in named)
     nothing = f"nothing was answered; `textgrad-engine resume {tmp_path / 'run'}` begins it"
     assert (nothing in result.stderr) is (which == "program")
     assert "Traceback" not in result.stderr
     monkeypatch.setenv("TEXTGRAD_DEBUG", "1")
-    with pytest.raises((ZeroDivisionError, TypeError, KeyError)):
+    with pytest.raises((ZeroDivisionError, TypeError, KeyError, RuntimeError)):
         cli("train", folder, "--run-dir", tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("leaves", 1, ":27, in leaves: SystemExit(); have it raise an error, and not exit\n"),
+        ("interrupts", 130, "interrupted; "),
+    ],
+)
+def test_a_run_whose_metric_exits_is_no_success(name: str, code: int, said: str, cli: Any, small: Any) -> None:
+    """It ended with what the metric exited with, 0 say, and without a word; and no line of Typer's asked for it."""
+    folder = small(('name = "exact_match"', f'function = "broken:{name}"\npurpose = "x"'))
+    (folder / "broken.py").write_text(BROKEN, encoding="utf-8")
+    result = cli("train", folder, "--run-dir", folder / "run")
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert "asked for at" not in result.stderr
+    assert f"`textgrad-engine resume {folder / 'run'}` goes on with it" in result.stderr
 
 
 METRIC_THAT_IMPORTS_LATER = """\

@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import random
 import re
 from unittest import mock
 
@@ -403,6 +404,88 @@ def test_nested_budgets_hold_nothing_of_each_other_while_a_call_waits(run, ask):
     assert (outer.spent.calls, outer.reserved.calls) == (4, 0)
     assert seconds == pytest.approx(3)
     assert model.inner.peak == 2
+
+
+def app_that_asks(ask, other):
+    """An app of the user's own, whose call is one, and asks a model of ours inside of it."""
+
+    async def answer(request):
+        return Completion(text=(await other.complete(ask())).text)
+
+    return Budgeted(Check(FunctionModel(answer)))
+
+
+@pytest.mark.parametrize(("limit", "answered"), [(1, 0), (4, 2), (5, 2), (11, 5), (12, 6)])
+def test_apps_that_ask_models_inside_of_their_calls_do_not_wait_for_each_other(run, ask, limit, answered):
+    """Each had set a call aside, and waited for another one, which the others had: for ever, or until a deadline."""
+    app = app_that_asks(ask, Budgeted(FunctionModel(lambda request: used(), latency=1)))
+
+    async def main():
+        with budget(calls=limit) as b:
+            async with asyncio.timeout(100):
+                return b, await asyncio.gather(*(app.complete(ask()) for _ in range(6)), return_exceptions=True)
+
+    b, results = run(main())
+    assert sum(isinstance(result, Completion) for result in results) == answered
+    assert all(isinstance(result, Completion | BudgetExceeded) for result in results)
+    assert (b.spent.calls, b.unknown.calls, b.reserved.calls) == (2 * answered, 0, 0)
+
+
+def test_a_call_inside_of_another_one_waits_for_what_others_give_back(run, ask):
+    """It is refused only where nothing in flight could make room."""
+    request = ask(config=GenerateConfig(max_tokens=100))
+    most = most_of_request(request) + 100
+    plain = Budgeted(FunctionModel(lambda request: used(input_tokens=1), latency=1))
+    app = app_that_asks(lambda: request, plain)
+
+    async def main():
+        with budget(tokens=2 * most + 9) as outer, budget(tokens=2 * most + 9) as inner:
+            await asyncio.gather(plain.complete(request), app.complete(request), plain.complete(request))
+        return outer, inner
+
+    for each in run(main()):
+        assert (each.spent.calls, each.reserved.calls) == (4, 0)
+
+
+def test_a_call_inside_of_another_one_does_not_queue_up_behind_what_waits_for_that(run, ask):
+    """Else the one that waits at the head of the queue, the call around, and the one inside wait for each other."""
+    small, large = (ask(config=GenerateConfig(max_tokens=size)) for size in (100, 250))
+    most = most_of_request(small)
+    plain = Budgeted(FunctionModel(lambda request: used(input_tokens=1), latency=1))
+
+    async def answer(request):
+        await asyncio.sleep(1)  # meanwhile the large one has queued up
+        return await plain.complete(small)
+
+    app = Budgeted(FunctionModel(answer))
+
+    async def main():
+        with budget(tokens=3 * most + 300) as b:
+            async with asyncio.timeout(100):
+                await asyncio.gather(app.complete(small), plain.complete(large), plain.complete(large))
+        return b
+
+    assert run(main()).spent.calls == 4
+
+
+def test_calls_that_wait_for_two_budgets_do_not_take_turns_for_ever(ask):
+    """Each got room in one, gave it back as there was none in the other, and so on, and nothing was in flight."""
+    draw = random.Random(73)  # such sizes, in such an order
+
+    async def answer(request):
+        if draw.random() < 0.5:
+            await asyncio.sleep(0)
+        return used(input_tokens=1)
+
+    async def main():
+        model = Budgeted(FunctionModel(answer))
+        with budget(tokens=draw.randint(300, 600)), budget(tokens=draw.randint(300, 600)):
+            async with asyncio.timeout(20):  # on a clock: a loop that never rests would not come to it on ours
+                sizes = [draw.randint(10, 200) for _ in range(draw.randint(3, 30))]
+                requests = [ask(config=GenerateConfig(max_tokens=size)) for size in sizes]
+                return await asyncio.gather(*map(model.complete, requests), return_exceptions=True)
+
+    assert all(isinstance(each, Completion | BudgetExceeded) for each in asyncio.run(main()))
 
 
 @pytest.mark.parametrize("limits", [{"tokens": 100_000}, {"dollars": 1.0}])

@@ -12,6 +12,7 @@ from textgrad_engine.llm.context import (
     Sized,
     by_worth,
     context_window,
+    counting_left_out,
     fit,
     note_left_out,
     on_left_out,
@@ -142,6 +143,18 @@ def test_what_is_left_out_is_in_the_log_and_told(caplog):
         "feedback on train/3: 1 message and 4 pieces of feedback left out, for which the context of 'small' (1000 "
         "tokens) has no room"
     )
+
+
+def test_a_run_tells_of_fewer_the_more_there_are(caplog):
+    """A line for each example that an agent's critic is asked about hides all others; who listens hears of each."""
+    room, told = Room("small", 1000, 500, 1000), []
+    with counting_left_out(), on_left_out(told.append):
+        for number in range(20):
+            note_left_out(LeftOut(f"feedback on r{number}", "small", 1, 0), room)
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.partition(":")[0].split()[-1] for line in said] == ["r0", "r1", "r3", "r7", "r15"]
+    assert said[-1].endswith("has no room, and had none in 15 requests before")
+    assert len(told) == 20
 
 
 def test_a_request_that_cannot_be_fitted_is_an_error_that_names_it_and_cost_nothing():

@@ -95,8 +95,10 @@ def test_a_reduction_may_make_a_number_of_another_library() -> None:
 def test_a_metric_that_gives_no_number_is_an_error(outcome: Any) -> None:
     """No bug of a metric becomes a score of zero, and NaN is not a score to select by."""
     score, _ = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted: outcome, "likeness")
-    with pytest.raises(TypeError, match="the metric 'likeness' must return a number"):
+    with pytest.raises(TypeError, match="the metric 'likeness' must return a number") as caught:
         _ = score.data
+    assert caught.value.__notes__[0] == "in the metric 'likeness': the prediction 'a' and the target 'b'"
+    assert ("Several scores" in str(caught.value)) is isinstance(outcome, tuple | list | dict)
 
 
 def test_an_exception_of_a_metric_is_raised_where_it_is_read() -> None:

@@ -216,14 +216,16 @@ def test_what_a_tool_gives_is_waited_for(tool: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (b"\xff", "The call came to nothing: PydanticSerializationError: "),
+        ({1: {b"\xff"}}, "The call came to nothing: PydanticSerializationError: "),
         ((n for n in ["one", 1 / 2, b"\xff"]), "The call came to nothing: "),
         ("x" * 5_000_001, "The call came to nothing: it gave 5,000,001 characters, and 5,000,000 are the most"),
         ("file \udcff", "file ?"),
+        ({"files": ["a", "b\udcff"]}, '{"files":["a","b?"]}'),
+        ([b"caf\xe9", bytearray(b"bar")], '["caf\ufffd","bar"]'),
     ],
 )
 def test_what_cannot_be_sent_is_told_to_the_model(given: Any, text: str) -> None:
-    """It had ended the run."""
+    """It had ended the run; and a list of files came to nothing for half a character in one of their names."""
 
     def gives(item: str) -> Any:
         """Something."""

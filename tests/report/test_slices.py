@@ -137,9 +137,9 @@ def test_what_a_floor_could_keep_is_told() -> None:
 
 
 def test_values_that_nobody_would_see_are_shown_in_quotes() -> None:
-    """Empty ones and white space: else two slices look like one that has no name."""
-    _, rows, _ = slices_in_words("kind", slices_of(["", "  ", "x"], scored(1.0, 0.0, 1.0)))
-    assert [row[0] for row in rows] == ['""', '"  "', "x"]
+    """Empty ones and white space: else two slices look like one that has no name, or have the same one."""
+    _, rows, _ = slices_in_words("kind", slices_of(["", "  ", "x", "x "], scored(1.0, 0.0, 1.0, 1.0)))
+    assert [row[0] for row in rows] == ['""', '"  "', "x", '"x "']
 
 
 def test_slices_that_are_left_out_are_no_larger_ones() -> None:

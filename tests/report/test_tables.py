@@ -381,6 +381,15 @@ def test_many_examples_and_long_feedback_are_cut_and_counted(changed: Any) -> No
     assert "…" in text
 
 
+def test_what_lines_beside_each_other_have_in_common_is_told_once(changed: Any) -> None:
+    """Solved examples are one edit of many lines, each of which was told what all of them are."""
+    best = "Sort the mail.\nBe brief.\nAnswer.\nGo on.\nExample 1\nA: b"
+    shown, other = Origin(1, "shows solved examples", ()), Origin(1, "nobody knew", ())
+    text = render(changed(best={"system": best}, origins={"system": [None] * 3 + [other, shown, shown]}))
+    assert "+ Example 1\n  + A: b\n      step 1: shows solved examples (cites no feedback)\n" in text
+    assert "+ Go on.\n      step 1: nobody knew (cites no feedback)\n" in text
+
+
 def test_unchanged_lines_far_from_a_change_are_counted_only(changed: Any) -> None:
     """A long prompt with one new line shows that line."""
     seed = "\n".join(f"line {n}" for n in range(40))

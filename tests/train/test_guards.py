@@ -219,6 +219,11 @@ def test_what_could_not_be_measured_reaches_no_floor() -> None:
     assert said == "the floor of 0.5 under q = 'x' (2 examples) is not reached: 1.000 -> not measured"
     (said,) = guarded.standing({0: 1.0, 1: 1.0}, {0: 1.0, 1: None})
     assert said.endswith("is reached: 1.000 -> 1.000, without 1 that could not be run")
+    two = Guards(("a", "b")).on([{"id": "a"}, {"id": "b"}])
+    assert two.standing({0: None, 1: 0.5}, {0: 0.5, 1: 0.5}, 1.0) == (
+        "of 2 that must never break, b scores below 1.000, as it did with the seed prompt",
+        "of 2 that must never break, a scores below 1.000, and could not be run with the seed prompt",
+    )
 
 
 def test_an_example_that_cannot_be_run_counts_as_broken() -> None:

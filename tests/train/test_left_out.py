@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from textgrad_engine import Trainer, Variable, nn, ops, use_models
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import TGD
@@ -29,8 +31,8 @@ def answer(request: Request) -> Any:
     return "yes" if "Say yes." in request.messages[0].text else "no"
 
 
-def test_a_step_says_how_much_the_critic_was_not_shown() -> None:
-    """A result that rests on part of what happened must say so."""
+def test_a_step_says_how_much_the_critic_was_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """A result that rests on part of what happened must say so; the log not of each of its many requests."""
     model = FunctionModel(answer)
     model.context = 2000  # type: ignore[attr-defined]
     rows = [{"word": word, "target": "yes"} for word in ("one", "two", "three", "four")]
@@ -38,6 +40,7 @@ def test_a_step_says_how_much_the_critic_was_not_shown() -> None:
     optimizer = TGD(program.parameters())
     optimizer.to_the_end = True
     with use_models(forward=model):
-        result = Trainer(1, batch_size=2).fit(program, nn.ExactMatch(), optimizer, rows, rows)
-    # About 375 tokens each: one of the four has room beside the rest of a request, for each of two examples.
-    assert [(step.left_out, step.kept) for step in result.steps] == [(6, True), (0, False)]
+        result = Trainer(1, batch_size=3).fit(program, nn.ExactMatch(), optimizer, rows, rows)
+    # About 375 tokens each: one of the four has room beside the rest of a request, for each of three examples.
+    assert [(step.left_out, step.kept) for step in result.steps] == [(9, True), (0, False)]
+    assert sum("3 messages left out, for which" in record.getMessage() for record in caplog.records) == 2

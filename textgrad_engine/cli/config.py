@@ -383,6 +383,11 @@ class Config(Section):
         """
         try:
             return user_code.import_beside(spec, self.folder)
+        except SystemExit as error:  # a script with a command line of its own
+            raise ImportError(
+                f"{error!r} ({user_code.line_of_user(error)}); what a script does when it is run belongs "
+                'under `if __name__ == "__main__":`'
+            ) from None
         except Exception as error:  # the module is the user's own code, and may raise anything
             last = traceback.extract_tb(error.__traceback__)[-1]
             what = str(error) if type(error) is ImportError else f"{type(error).__name__}: {error}"

@@ -114,16 +114,26 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         except TextgradError as error:
             _end(error, _code_of(error))
         except KeyboardInterrupt as error:
-            notes, code = getattr(error, "__notes__", ()), _after(heard, INTERRUPTED)
+            notes, code = _notes(error), _after(heard, INTERRUPTED)
             complain("; ".join(["interrupted", *notes]))
             write_error("interrupted", code, notes)
             raise typer.Exit(code) from None
+        except SystemExit as error:  # commands end by a `typer.Exit`, so it is one of the user's code
+            told = RunError(f"{line_of_user(error)}: {error!r}; have it raise an error, and not exit")
+            for note in _notes(error):
+                told.add_note(note)
+            _end(told.with_traceback(error.__traceback__), FAILED)
         except Exception as error:
             if not line_of_user(error):  # an exit, or a mistake of ours, which nobody finds without the traceback
                 raise
             _end(error, FAILED)
 
     return run
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What is to be known of an error besides; the line of code that asked is ours, not the user's."""
+    return [note.split(", asked for at ")[0] for note in getattr(error, "__notes__", ())]
 
 
 def _after(heard: Heard, code: int) -> int:
@@ -148,8 +158,7 @@ def _end(error: Exception, code: int) -> NoReturn:
         raise error
     own = not isinstance(error, TextgradError)
     said = f"{line_of_user(error)}: {type(error).__name__}: {error}" if own else str(error)
-    # The line of code that asked is ours, not the user's.
-    notes = [note.split(", asked for at ")[0] for note in getattr(error, "__notes__", ())]
+    notes = _notes(error)
     complain(f"error: {said}")
     for note in notes:
         complain(f"  {note}")

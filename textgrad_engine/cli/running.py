@@ -217,7 +217,7 @@ def saying_what_is_left(path: Path) -> Iterator[None]:
         yield
     except CommandFailed:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if way_on.begun(path):
             error.add_note(way_on.left_in(path))
         raise

@@ -77,8 +77,11 @@ def path_restored() -> Iterator[None]:
 
 
 def line_of_user(error: BaseException) -> str:
-    """The innermost line of what configs named, or had beside them, that an error came through; "" for none."""
-    found = ""
+    """The innermost line of what configs named, or had beside them, that an error came through; "" for none.
+
+    A StopIteration leaves coroutines and threads as the cause of another error, which did not come through that line.
+    """
+    found = "" if error.__cause__ is None else line_of_user(error.__cause__)
     for frame, number in traceback.walk_tb(error.__traceback__):
         file = os.path.abspath(frame.f_code.co_filename)
         if frame.f_globals.get("__name__", "").partition(".")[0] in _modules or _is_beside(file):

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from textgrad_engine.checks import Range, at_least, check, finite
 from textgrad_engine.errors import BudgetExceeded
@@ -60,6 +61,40 @@ class Amount:
         return Amount(pick(self.calls, other.calls), pick(self.tokens, other.tokens), pick(self.pico, other.pico))
 
 
+class Hold:
+    """What a call has set aside of budgets while it is under way, as calls inside of it may wait for room there.
+
+    An app of the user's own (`CallableModel`) may ask models of ours. As long as one of those waits, what the app's
+    call has set aside comes back to nobody.
+
+    Args:
+        budgets: those around the call.
+        amount: what it has set aside of each.
+    """
+
+    def __init__(self, budgets: tuple[Budget, ...], amount: Amount) -> None:
+        self._budgets, self._amount = budgets, amount
+        self._lock = threading.Lock()
+        self._inside, self._over = 0, False
+
+    def wait(self, sign: int) -> None:
+        """A call inside of it waits for room; with ``sign=-1``, no longer."""
+        self._change(sign, self._over)
+
+    def end(self) -> None:
+        """The call is over: what it had set aside is settled."""
+        self._change(0, True)
+
+    def _change(self, sign: int, over: bool) -> None:
+        with self._lock:
+            before = self._inside > 0 and not self._over
+            self._inside, self._over = self._inside + sign, over
+            change = (self._inside > 0 and not self._over) - before
+        if change:
+            for each in self._budgets:
+                each.stick(self._amount, change)
+
+
 _COUNTS = Range("a whole number", lambda value: value % 1 == 0, ("calls", "tokens"))
 """1e6 tokens are a whole number, too."""
 
@@ -95,8 +130,10 @@ class Budget:
         self._lock = threading.Lock()
         self._spent = Usage()
         self._settled, self._reserved, self._unknown = Amount(), Amount(), Amount()
+        self._stuck = Amount()  # of what is reserved, that of calls inside of which another one waits for room
         self._largest = Amount()
-        self._queue: deque[tuple[asyncio.Future[bool], Amount, Callable[[], Amount]]] = deque()
+        self._queue: deque[_Queued] = deque()
+        self.waiting: set[tuple[bool, int]] = set()  # the ranks of calls, of which this is the outermost budget
 
     @property
     def spent(self) -> Usage:
@@ -144,7 +181,7 @@ class Budget:
                 tokens=None if self.tokens is None else max(0, self.tokens - used.tokens),
             )
 
-    def reserve(self, amount: Amount, kept: Callable[[], Amount] = Amount) -> bool:
+    def reserve(self, amount: Amount, kept: Callable[[], Amount] = Amount, *, inside: bool = False) -> bool:
         """Set an amount aside if it fits; False means that it may fit when calls in flight have been settled.
 
         It also means to `queue` up behind those that wait already, so that a large call is not starved by small ones.
@@ -152,6 +189,8 @@ class Budget:
         Args:
             amount: of one call.
             kept: gives what this call may not use, as it is kept for later ones; see `Reserve`.
+            inside: the call is made inside of another one, which has set something aside (`Hold`): those that wait may
+                wait for that, so it waits behind none of them, and not for calls inside of which one waits.
 
         Raises:
             BudgetExceeded: it does not fit, and waiting cannot change that.
@@ -162,11 +201,11 @@ class Budget:
                 self._largest = most.by(max, amount)
             later = kept()  # read once: it may change while this runs
             if self._fits(amount, used, later):
-                if self._queue:  # those at its head are being served: what they waited for has been settled just now
+                if self._queue and not inside:  # those at its head are being served: room was made just now
                     return False
                 self._reserved.add(amount)
                 return True
-            if self._reserved.calls and self._fits(amount, self._committed(), later):
+            if self._may_fit(amount, later, inside):
                 return False
             too_small = used == Amount() and not self._fits(amount, used, Amount())
             later = Amount() if too_small else later
@@ -200,14 +239,17 @@ class Budget:
                 self._unknown.add(amount)
         self.serve()
 
-    def queue(self, amount: Amount, kept: Callable[[], Amount] = Amount) -> asyncio.Future[bool]:
+    def queue(
+        self, amount: Amount, kept: Callable[[], Amount] = Amount, *, inside: bool = False
+    ) -> asyncio.Future[bool]:
         """Wait for room; True says that the amount has been set aside, False that it never will fit.
 
-        Who no longer wants it gives it back with `give_up`.
+        Who no longer wants it gives it back with `give_up`. The arguments are those of `reserve`.
         """
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         with self._lock:
-            self._queue.append((future, amount, kept))
+            behind = sum(each.inside for each in self._queue) if inside else len(self._queue)
+            self._queue.insert(behind, _Queued(future, amount, kept, inside))
         self.serve()  # what was in flight may have been settled between the refusal and the line above
         return future
 
@@ -220,6 +262,12 @@ class Budget:
             future.cancel()
             self.serve()
 
+    def stick(self, amount: Amount, sign: int) -> None:
+        """What a call has set aside comes back to nobody, as one inside of it waits; with ``sign=-1``, it may again."""
+        with self._lock:
+            self._stuck.add(amount, sign)
+        self.serve()
+
     def serve(self) -> None:
         """Set aside what those at the head of the queue wait for, first come first served, as far as it fits."""
         if not self._queue:
@@ -227,11 +275,11 @@ class Budget:
         served: list[tuple[asyncio.Future[bool], Amount, bool]] = []
         with self._lock:
             while self._queue:
-                future, amount, kept = self._queue[0]
+                future, amount, kept, inside = self._queue[0]
                 if not future.done():
                     later = kept()
                     fits = self._fits(amount, self._used(), later)
-                    if not fits and self._reserved.calls and self._fits(amount, self._committed(), later):
+                    if not fits and self._may_fit(amount, later, inside):
                         break
                     if fits:
                         self._reserved.add(amount)
@@ -256,6 +304,13 @@ class Budget:
         except RuntimeError:  # it is closed, and nobody waits any more
             if fits:
                 self.settle(amount, None, charged=False)
+
+    def _may_fit(self, amount: Amount, kept: Amount, inside: bool) -> bool:
+        """Whether there may be room for an amount when what is in flight has been settled."""
+        least = self._committed()
+        if inside:
+            least.add(self._stuck)
+        return bool(self._reserved.calls) and self._fits(amount, least, kept)
 
     def _used(self) -> Amount:
         used = self._committed()
@@ -327,6 +382,15 @@ class Budget:
 
     def __repr__(self) -> str:
         return f"Budget(dollars={self.dollars}, calls={self.calls}, tokens={self.tokens}, remaining={self.remaining})"
+
+
+class _Queued(NamedTuple):
+    """A call that waits for room, as `Budget.reserve` has it."""
+
+    future: asyncio.Future[bool]
+    amount: Amount
+    kept: Callable[[], Amount]
+    inside: bool
 
 
 def _as_usage(amount: Amount) -> Usage:

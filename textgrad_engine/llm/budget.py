@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import math
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
 from textgrad_engine.blocks import block
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget
+from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget, Hold
 from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of, tier_of
@@ -38,6 +40,12 @@ _ABOUT_MAX_TOKENS = re.compile(
 _UNKNOWN_MAX_TOKENS = re.compile(r"unsupported|unknown|unrecogni[sz]ed|not (?:supported|permitted)", re.IGNORECASE)
 
 _log = logging.getLogger("textgrad_engine.llm.budget")
+
+_NUMBERS = itertools.count(1)
+"""Of calls that wait for room, in the order in which they began to."""
+
+_HOLDS: ContextVar[tuple[Hold, ...]] = ContextVar("textgrad_engine_holds", default=())
+"""What the calls have set aside inside of which this one is made, the outermost first."""
 
 
 @block
@@ -142,22 +150,26 @@ class Budgeted(Wrapper):
         amount = self._worst_case(request, stated or self._most_output, () if give else budgets)
         await _reserve(budgets, reserves, amount)
         usage, charged, estimated = None, True, False
+        hold = Hold(budgets, amount)
         try:
             check_stop()  # it may have been set while this call waited for its reservation
-            if give is not None:
-                completion = give()
-            elif stated is None and self._needs_an_end(budgets):
-                completion = await self._ask_with_an_end(request)
-            else:
-                completion = await self._ask(request)
+            with setting(_HOLDS, (*_HOLDS.get(), hold)):
+                if give is not None:
+                    completion = give()
+                elif stated is None and self._needs_an_end(budgets):
+                    completion = await self._ask_with_an_end(request)
+                else:
+                    completion = await self._ask(request)
             usage = completion.usage
             estimated = is_estimated(completion)
             return completion
         except Exception as error:
-            usage, charged = usage_of(error), was_sent(error)
+            # What an app of the user's own has asked before there was no room for more is counted by itself.
+            usage, charged = usage_of(error), was_sent(error) and not isinstance(error, BudgetExceeded)
             estimated = isinstance(error, ModelError) and error.usage_estimated
             raise
         finally:
+            hold.end()
             for each in budgets:
                 each.settle(amount, usage, charged=charged, estimated=estimated)
             if give is None and usage is not None and usage.total_tokens > amount.tokens:
@@ -243,32 +255,60 @@ def _max_tokens_in(config: GenerateConfig) -> int | None:
 
 
 async def _reserve(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> None:
-    """Set an amount aside in every budget; wait where one has no room, and hold nothing of the others meanwhile."""
-    granted: Budget | None = None
-    while True:
-        held = [] if granted is None else [granted]
-        full: Budget | None = None
-        try:
+    """Set an amount aside in every budget; wait where one has no room, and hold nothing of the others meanwhile.
+
+    Two that wait for room in each other's budgets would give back what they have got in turns, for ever: the one that
+    has waited longest keeps it.
+    """
+    unsaid = around = _HOLDS.get()
+    held: list[Budget] = []
+    if len(budgets) == 1 and budgets[0].reserve(amount, kept_of(budgets[0], reserves), inside=bool(around)):
+        return
+    with contextlib.ExitStack() as stack:
+        failed = stack.enter_context(contextlib.ExitStack())
+        failed.callback(_give_back, held, amount)
+        rank = (not around, next(_NUMBERS))  # those inside of other calls come first, as these wait for them
+        first_time = True
+        while True:
+            full: Budget | None = None
             for each in budgets:
-                if each is granted:
+                if each in held:
                     continue
-                if not each.reserve(amount, kept_of(each, reserves)):
+                if not each.reserve(amount, kept_of(each, reserves), inside=bool(around)):
                     full = each
                     break
                 held.append(each)
             if full is None:
-                held = []
+                failed.pop_all()
                 return
-        finally:
-            for each in held:  # all or none: a half reservation would keep others from what they need
-                each.settle(amount, None, charged=False)
-        future = full.queue(amount, kept_of(full, reserves))
-        try:
-            with failing_on_stop(future):
-                granted = full if await future else None
-        except BaseException:
-            full.give_up(future, amount)
-            raise
+            if first_time:
+                budgets[0].waiting.add(rank)
+                stack.callback(budgets[0].waiting.discard, rank)
+            if first_time or rank > min(budgets[0].waiting):
+                _give_back(held, amount)
+            first_time = False
+            for hold in unsaid:  # before it is queued, as what calls around it have set aside is nothing to wait for
+                hold.wait(1)
+                stack.callback(hold.wait, -1)
+            unsaid = ()
+            future = full.queue(amount, kept_of(full, reserves), inside=bool(around))
+            own = Hold(tuple(held), amount)
+            own.wait(1)
+            try:
+                with failing_on_stop(future):
+                    if await future:
+                        held.append(full)
+            except BaseException:
+                full.give_up(future, amount)
+                raise
+            finally:
+                own.end()
+
+
+def _give_back(held: list[Budget], amount: Amount) -> None:
+    """Give back what was set aside of some budgets."""
+    while held:
+        held.pop().settle(amount, None, charged=False)
 
 
 async def _refuser(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], amount: Amount) -> int | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -237,7 +238,12 @@ class LeftOut:
 
 
 def note_left_out(left: LeftOut, room: Room) -> None:
-    """Say in the log, and to whoever listens, what a request had no room for."""
+    """Say to whoever listens, and in the log, what a request had no room for; there of a run's many of some alone."""
+    for tell in _listeners.get():
+        tell(left)
+    before = _before(left.model)
+    if before & (before + 1):
+        return
     parts = [
         f"{number} {name if number == 1 else names}"
         for number, name, names in (
@@ -248,14 +254,35 @@ def note_left_out(left: LeftOut, room: Room) -> None:
         if number
     ]
     _log.warning(
-        "%s: %s left out, for which the context of %r (%d tokens) has no room",
+        "%s: %s left out, for which the context of %r (%d tokens) has no room%s",
         left.what,
         " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))),
         left.model,
         room.context,
+        f", and had none in {before} requests before" if before > 1 else "",
     )
-    for tell in _listeners.get():
-        tell(left)
+
+
+def _before(model: str) -> int:
+    """How many requests to a model in the run that is under way had no room for something before; 0 outside of runs."""
+    found = _run.get()
+    if found is None:
+        return 0
+    found[model] += 1
+    return found[model] - 1
+
+
+@contextlib.contextmanager
+def counting_left_out() -> Iterator[None]:
+    """Inside the block, which is that of a run, the log tells of the first, the second, the fourth request and so on.
+
+    Where a critic has no room for what tools give, it has none for any, and a line for each example hides all others.
+    """
+    with setting(_run, Counter()):
+        yield
+
+
+_run: ContextVar[Counter[str] | None] = ContextVar("textgrad_engine_left_out_run", default=None)
 
 
 @contextlib.contextmanager

@@ -251,17 +251,26 @@ async def _outcome(
 ) -> tuple[Any, Any]:
     """What the user's function says of one entry: the score and the remark on it."""
     try:
-        outcome = await dispatch.called(eval_fn, *arguments)
+        return _score_in(await dispatch.called(eval_fn, *arguments), purpose, scale)
     except Exception as error:
-        if not isinstance(error, TextgradError):
+        if isinstance(error, ScoreError) or not isinstance(error, TextgradError):
             error.add_note(_asked(purpose, arguments))
         raise
+
+
+def _score_in(outcome: Any, purpose: str, scale: tuple[float, float] | None) -> tuple[float, str | None]:
+    """The score and the remark in what the user's function gave.
+
+    Raises:
+        ScoreError: it is something else, or the score is outside of the scale.
+    """
     said, remark = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
     score = plain_number(said)
     if score is None or not math.isfinite(score) or not isinstance(remark, str | None):
+        several = ". Several scores become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + ..."
         raise ScoreError(
-            f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}. Several scores "
-            "become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + 0.3 * ..."
+            f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}"
+            + (several if isinstance(outcome, tuple | list | Mapping) else "")
         )
     score = decimal_of(score)
     if scale is not None and not scale[0] <= score <= scale[1]:

@@ -17,6 +17,8 @@ from textgrad_engine.llm.images import address_of, is_image, part_problem
 def content_of(result: Any) -> str | list[dict[str, Any]]:
     """What a model is told: a text as it is, anything else as JSON, around the images that are in it.
 
+    What is no text in one (half of a character, as names of files may have, or bytes that are not UTF-8) is replaced.
+
     Args:
         result: what the tool gave. Images are content parts, as `data.image_part` makes them, wherever they stand.
 
@@ -28,10 +30,10 @@ def content_of(result: Any) -> str | list[dict[str, Any]]:
         >>> [part.get("text", "an image") for part in content_of({"place": "Rome", "map": picture})]
         ['{"place":"Rome","map":', 'an image', '}']
     """
-    data = pytree.map_leaves(lambda leaf: leaf.data if isinstance(leaf, Variable) else leaf, result)
-    if isinstance(data, str):
-        return sendable(data)
-    text = sendable(to_json(data, fallback=str).decode())
+    data = pytree.map_leaves(_as_told, result)
+    if isinstance(data, str) and not isinstance(result, bytes | bytearray):
+        return data
+    text = to_json(data, fallback=str).decode()
     if '"image_url"' not in text:
         return text
     images: list[Mapping[str, Any]] = []
@@ -44,6 +46,13 @@ def content_of(result: Any) -> str | list[dict[str, Any]]:
         content += [_kept(images[number - 1])] if number else []
         content += [{"type": "text", "text": piece}] if piece else []
     return content
+
+
+def _as_told(leaf: Any) -> Any:
+    value = leaf.data if isinstance(leaf, Variable) else leaf
+    if isinstance(value, bytes | bytearray):
+        return value.decode(errors="replace")
+    return sendable(value) if isinstance(value, str) and not value.isascii() else value
 
 
 def sendable(text: str) -> str:

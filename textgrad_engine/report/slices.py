@@ -205,5 +205,5 @@ def _compared(found: Comparison | None) -> tuple[str, str]:
 
 
 def _short(value: str) -> str:
-    value = value if value.strip() else json.dumps(value)
+    value = value if value and value == value.strip() else json.dumps(value, ensure_ascii=False)
     return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"

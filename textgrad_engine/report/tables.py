@@ -297,14 +297,14 @@ def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
     yield ""
     shown = _near_changes(parameter.lines)
     skipped = 0
-    for line, near in zip(parameter.lines, shown):
+    for line, behind, near in zip(parameter.lines, [*parameter.lines[1:], None], shown):
         if not near:
             skipped += 1
             continue
         if skipped:
             yield indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
             skipped = 0
-        yield from _diff_line(line)
+        yield from _diff_line(line, told_behind=behind is not None and _story(line) == _story(behind))
     if skipped:
         yield indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
 
@@ -315,10 +315,16 @@ def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
     return [position in near for position in range(len(lines))]
 
 
-def _diff_line(line: DiffLine) -> Iterator[RenderableType]:
+def _story(line: DiffLine) -> tuple[object, ...]:
+    """What is told of a line: of the lines of solved examples, which are one edit, the same of each."""
+    return line.op, line.step, line.reason, line.evidence, line.earlier
+
+
+def _diff_line(line: DiffLine, *, told_behind: bool) -> Iterator[RenderableType]:
+    """A line, and who asked for it, where that is not told behind the next one."""
     mark, style = {"same": (" ", ""), "added": ("+", "green"), "removed": ("-", "red")}[line.op]
     yield hanging(f"  {mark} ", "", line.shown, style)
-    if line.op == "same":
+    if line.op == "same" or told_behind:
         return
     if line.step is not None or line.reason or line.evidence:
         yield from _asked(Asked(line.step, line.reason, line.evidence))

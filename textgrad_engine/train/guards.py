@@ -308,16 +308,19 @@ class Guarded:
         ]
         if top is not None:
             wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
-            named = [self.names[n] for n in wrong[:_MOST_TOLD]]
-            more = [f"{len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
-            if wrong:
-                who = " and ".join([", ".join(named), *more])
-                does, it = ("scores", "it") if len(wrong) == 1 else ("score", "they")
-                told.append(
-                    f"of {len(self.never_break)} that must never break, {who} {does} below {top:.3f}, as {it} did with "
-                    "the seed prompt"
-                )
+            told += self._below([n for n in wrong if seed[n] is not None], top, "as {they} did")
+            told += self._below([n for n in wrong if seed[n] is None], top, "and could not be run")
         return tuple(told)
+
+    def _below(self, found: Sequence[int], top: float, then: str) -> list[str]:
+        """A sentence on examples that must never break and are not right, and on what they did before; of none none."""
+        if not found:
+            return []
+        more = [f"{len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else []
+        who = " and ".join([", ".join([self.names[n] for n in found[:_MOST_TOLD]]), *more])
+        does, it = ("scores", "it") if len(found) == 1 else ("score", "they")
+        of = f"of {len(self.never_break)} that must never break"
+        return [f"{of}, {who} {does} below {top:.3f}, {then.replace('{they}', it)} with the seed prompt"]
 
 
 def guarded_by(guards: Guards | None, rows: Sequence[Mapping[str, Any]], loss: Callable[..., Any]) -> Guarded | None:

@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.budget import budgets_around
+from textgrad_engine.llm.context import counting_left_out
 from textgrad_engine.llm.reserve import waiting
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
@@ -183,6 +184,7 @@ class Run(abc.ABC):
             stack.enter_context(observe(self.on_call))
             stack.enter_context(observe_tools(self.on_tool))
             stack.enter_context(telling_anew())
+            stack.enter_context(counting_left_out())
             if self.earlier is not None:
                 stack.enter_context(self.earlier.answering())
             stack.enter_context(hearing(self.trainer))
