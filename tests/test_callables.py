@@ -129,3 +129,30 @@ def test_how_a_function_is_called_is_told_of_what_is_no_def_too():
     assert list(signature_of(written()["Triage"]().forward).parameters) == ["ticket", "note"]
     with pytest.raises(TypeError):
         signature_of("no function")
+
+
+def test_how_a_function_is_called_is_read_anew_where_it_has_changed() -> None:
+    """It is kept, as it takes long; a method has its own, and what is set later counts."""
+
+    class Sorter:
+        def forward(self, ticket: str, note: str = "") -> str:
+            return ticket + note
+
+    own, bound = Sorter.forward, Sorter().forward
+    for _ in range(2):
+        assert list(signature_of(own).parameters) == ["self", "ticket", "note"]
+        assert list(signature_of(bound).parameters) == ["ticket", "note"]
+    own.__defaults__ = ("a", "b")
+    assert [each.default for each in signature_of(bound).parameters.values()] == ["a", "b"]
+    own.__code__ = (lambda self, mail, note: mail).__code__
+    assert list(signature_of(bound).parameters) == ["mail", "note"]
+    assert list(signature_of(own).parameters) == ["self", "mail", "note"]
+    own.__signature__ = signature_of(lambda anything: 1)  # type: ignore[attr-defined]
+    assert list(signature_of(own).parameters) == ["anything"]
+
+    def keyed(*, note: str = "") -> str:
+        return note
+
+    assert signature_of(keyed).parameters["note"].default == ""
+    keyed.__kwdefaults__["note"] = "late"
+    assert signature_of(keyed).parameters["note"].default == "late"

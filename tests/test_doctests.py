@@ -20,8 +20,11 @@ MODULES = sorted(
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_a_module_run(name: str) -> None:
     """A docstring's example is documentation that would lie if it did not run."""
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-    assert result.failed == 0
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for found in doctest.DocTestFinder().find(importlib.import_module(name)):
+        if found.examples:  # one docstring in 13: each run begins with a look at every file that the process has read
+            runner.run(found)
+    assert runner.summarize(verbose=False).failed == 0
 
 
 def used(value: object) -> bool:

@@ -85,7 +85,7 @@ for make in (optim.PatchSearch, optim.BootstrapDemos, lambda params: optim.OPRO(
 LITTLE = """
 import sys; sys.path.insert(0, sys.argv[1])
 import lanes
-lanes.TASKS["little"] = {"rules": 12, "train": 96, "val": 48, "test": 24}
+lanes.TASKS["little"] = {"rules": 12, "train": 64, "val": 32, "test": 8}
 lanes.main(["--task", "little", "--seeds", "3:4", "--lanes", "1", "4", "--steps", "2", "--out", sys.argv[2]])
 """
 

@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "optimizers.py"
 SMALL = """
 import sys; sys.path.insert(0, sys.argv.pop(1))
 import optimizers
-optimizers.TASKS["additive"] = {"rules": 4, "train": 32, "val": 24, "test": 24}
+optimizers.TASKS["additive"] = {"rules": 4, "train": 16, "val": 12, "test": 12}
 optimizers.main()
 """
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_together_or_is_not_there_is_said(
 def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Path) -> None:
     """A search and a control with few calls: each with its calls by purpose, its tokens, and its way."""
     names = ["PatchSearch", "random edits"]
-    small = ["--tasks", "additive", "--seeds", "1", "--first", "5", "--calls", "80", "--latency", "0"]
+    small = ["--tasks", "additive", "--seeds", "1", "--first", "5", "--calls", "50", "--latency", "0"]
     asked = [sys.executable, "-c", SMALL, SCRIPT.parent, *small, "--only", *names, "--out", tmp_path / "runs"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -91,7 +91,7 @@ def test_it_runs_optimizers_over_http_and_writes_what_they_came_to(tmp_path: Pat
     runs = json.loads((tmp_path / "runs" / "runs.json").read_text())
     assert [run["optimizer"] for run in runs] == names
     for run in runs:
-        assert sum(run["calls"].values()) <= 80
+        assert sum(run["calls"].values()) <= 50
         assert run["calls"]["forward"] > 0
         assert run["tokens"] > 10 * sum(run["calls"].values())
         assert (run["points"][0][0], run["points"][0][-1]) == (0, 0.0)

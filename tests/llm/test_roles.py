@@ -97,7 +97,7 @@ def test_a_child_that_is_forked_while_another_thread_resolves_can_resolve():
     thread.start()
     ended = []
     try:
-        for number in range(20):
+        for number in range(8):
             child = os.fork()
             if child == 0:
                 code = 1
@@ -112,4 +112,4 @@ def test_a_child_that_is_forked_while_another_thread_resolves_can_resolve():
     finally:
         done.set()
         thread.join()
-    assert ended == [0] * 20
+    assert ended == [0] * 8

@@ -36,7 +36,7 @@ RACE = RaceRecord("better", ("v1", "v2", "v3"), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0)
 @pytest.fixture(scope="module", params=[{"seed": 3}, {"seed": 1, "interactions": 2}, {"seed": 2, "parameters": 2}])
 def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
     """A PatchSearch run as its folder tells it."""
-    task = simulated_task(**{"rules": 6, "train": 48, "val": 48, "test": 24, **request.param})
+    task = simulated_task(**{"rules": 6, "train": 32, "val": 32, "test": 4, **request.param})
     program, folder = task.program(), tmp_path_factory.mktemp("lineage") / "run"
     with tg.use_models(forward=task.model):
         tg.Trainer(run_dir=folder).fit(
@@ -77,7 +77,7 @@ def test_a_text_that_was_not_trained(result: TrainResult) -> None:
 def test_every_line_of_a_search_can_be_traced(searched: TrainResult) -> None:
     """Each line that is not of the seed text has its edit, feedback with examples, and the race that brought it in."""
     traced = 0
-    train = {f"train-{n}" for n in range(1, 49)}
+    train = {f"train-{n}" for n in range(1, 33)}
     for name, text in searched.best.items():
         for number, line in enumerate(text.split("\n"), 1):
             found = lineage_of(searched, number, name)

@@ -298,7 +298,7 @@ def test_the_final_texts_are_to_be_used_only_where_folds_are_better(task: Simula
     flat = simulated_task(rules=4, seed=2, train=30, flat=True)
     with tg.use_models(forward=task.model):
         found = cross_validate(start_of(task), task.loss, task.train, folds=3)
-        without = cross_validate(start_of(task), task.loss, task.train, folds=2, final=False)
+        without = cross_validate(start_of(task), task.loss, task.train[:12], folds=2, final=False)
     with tg.use_models(forward=flat.model):
         none = cross_validate(start_of(flat), flat.loss, flat.train, folds=3)
     assert (found.use, found.gained) == ("final", 3)
@@ -314,7 +314,8 @@ def test_the_final_texts_are_to_be_used_only_where_folds_are_better(task: Simula
 def test_controls_are_pooled_over_the_folds(task: SimulatedTask) -> None:
     """What feedback is worth shows on all examples, each control's texts tested by what they have not seen."""
     with tg.use_models(forward=task.model):
-        found = cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=Trainer(2, controls=True))
+        trainer = Trainer(2, controls=True)
+        found = cross_validate(start_of(task), task.loss, task.train, folds=3, trainer=trainer, final=False)
     assert [each.name for each in found.controls] == list(CONTROLS)
     for each in found.controls:
         assert (each.comparison.n, each.folds, len(each.test)) == (50, 3, 50)

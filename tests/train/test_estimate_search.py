@@ -62,7 +62,7 @@ def checked(name: str, task: SimulatedTask, seed: int, trainer: Trainer, **chang
 @pytest.mark.parametrize(("name", "seed"), list(zip(SEARCHES, itertools.cycle((0, 2)))))
 def test_a_run_keeps_to_its_estimate(name: str, seed: int) -> None:
     """Calls and tokens by purpose, on a task where there is something to be had."""
-    task = simulated_task(rules=6, interactions=2, train=24, val=24, test=8, seed=seed)
+    task = simulated_task(rules=6, interactions=2, train=16, val=16, test=4, seed=seed)
     checked(name, task, seed, Trainer(seed=seed))
 
 
@@ -87,9 +87,9 @@ def test_no_proposal_of_the_rehearsal_is_sent_back(name: str, monkeypatch: pytes
 @pytest.mark.parametrize("name", SEARCHES)
 def test_so_does_a_run_that_is_cut_short(name: str) -> None:
     """By patience on a task where nothing is to be had, and by its number of steps with two prompts."""
-    flat = simulated_task(flat=True, train=16, val=16, test=8, seed=4)
+    flat = simulated_task(flat=True, train=12, val=12, test=4, seed=4)
     checked(name, flat, 4, Trainer(patience=2))
-    two = simulated_task(rules=6, parameters=2, train=20, val=20, test=8, seed=5)
+    two = simulated_task(rules=6, parameters=2, train=12, val=12, test=4, seed=5)
     checked(name, two, 5, Trainer(max_steps=6))
 
 

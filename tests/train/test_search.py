@@ -256,8 +256,9 @@ def test_patience_never_ends_a_round_that_is_paid_for() -> None:
     assert result.best_val.mean > result.seed_val.mean
 
 
-def test_a_spent_budget_gives_the_result_so_far(task: SimulatedTask) -> None:
+def test_a_spent_budget_gives_the_result_so_far() -> None:
     """Wherever it runs out: the limit holds, the program has the best texts, the journal says so."""
+    task = simulated_task(rules=6, interactions=2, seed=1, train=24, val=24, test=8)
     needed = fit(task)[0].total.calls
     enough = needed + len(task.val)  # within a step, what the best texts are run on is kept for them, too
     for calls in (1, 60, needed // 2, needed - 30, enough):
@@ -481,24 +482,24 @@ class Lucky(optim.Searcher):
 
 def test_a_verdict_about_a_search_of_ones_own_knows_how_many_texts_it_tried(tmp_path: Path) -> None:
     """Without a test set the validation set judges the text that it chose: of many equal ones one looks good."""
-    chance = simulated_task(rules=6, seed=3, flat=True, train=8, val=40, test=8)
+    chance = simulated_task(rules=6, seed=3, flat=True, train=8, val=30, test=8)
     program, told = chance.program(), Listener()
     with tg.use_models(forward=chance.model):
         result = Trainer(callbacks=[told], run_dir=tmp_path / "run").fit(
-            program, chance.loss, Lucky(program.parameters(), 40), chance.train, chance.val
+            program, chance.loss, Lucky(program.parameters(), 15), chance.train, chance.val
         )
     assert result.comparison is not None
     assert result.comparison.p_value < 0.05  # by itself
-    assert result.comparison.candidates == 40
+    assert result.comparison.candidates == 15
     assert result.comparison.verdict == "not shown"
-    assert result.candidates == 40
+    assert result.candidates == 15
     steps = told.of(StepEnded)
     assert max(step.val_mean for step in steps) == result.best_val.mean
     assert all(step.val_mean is not None and step.best_val >= step.val_mean for step in steps)
     kept = store.read_run(tmp_path / "run").result
     assert kept is not None
     shown = report.render(kept)
-    assert "out of 41 that were tried there" in " ".join(shown.split())
+    assert "out of 16 that were tried there" in " ".join(shown.split())
 
 
 def test_a_search_of_ones_own_that_validates_in_part_has_no_validation_score_of_a_step(task: SimulatedTask) -> None:

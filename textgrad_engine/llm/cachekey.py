@@ -57,17 +57,13 @@ def repeat(index: int | None = None) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def sampling_apart() -> Iterator[None]:
+def sampling_apart() -> setting[tuple[int | _Counter, ...]]:
     """As ``repeat()``, but at temperature 0 equal requests stay one: nobody means another answer there."""
-    with _numbering(_Counter(at_zero=False)):
-        yield
+    return _numbering(_Counter(at_zero=False))
 
 
-@contextlib.contextmanager
-def _numbering(each: int | _Counter) -> Iterator[None]:
-    with setting(_repeats, (*_repeats.get(), each)):
-        yield
+def _numbering(each: int | _Counter) -> setting[tuple[int | _Counter, ...]]:
+    return setting(_repeats, (*_repeats.get(), each))
 
 
 def sample_number(base: bytes, temperature: float | None = None) -> tuple[int, ...]:

@@ -53,8 +53,7 @@ class _Places:
             return part, number
 
 
-@contextlib.contextmanager
-def numbering_places() -> Iterator[None]:
+def numbering_places() -> setting[_Places | None]:
     """Inside the block, conversations are counted anew.
 
     Example:
@@ -62,8 +61,7 @@ def numbering_places() -> Iterator[None]:
         ...     call_place.get()
         (0, 0, 0)
     """
-    with setting(_places, _Places()):
-        yield
+    return setting(_places, _Places())
 
 
 @contextlib.contextmanager
@@ -83,11 +81,9 @@ def in_place(functions: Functions, example: str = "") -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def trying(texts: Iterable[str]) -> Iterator[None]:
+def trying(texts: Iterable[str]) -> setting[tuple[str, ...] | None]:
     """Inside the block, a program is run with these texts in the place of its own."""
-    with setting(_texts, tuple(texts)):
-        yield
+    return setting(_texts, tuple(texts))
 
 
 def same_place(recorded: Place, asked: Place) -> bool:

@@ -47,7 +47,7 @@ def named_state(root: Module) -> Iterator[tuple[str, Module, str, Variable]]:
 def walk(root: Module, prefix: str, remove_duplicate: bool) -> Iterator[tuple[str, Module]]:
     """A module and all below it with dotted names; see `Module.named_modules`."""
     seen: set[int] = set()
-    endless: set[int] = set() if remove_duplicate else _endless(root)
+    endless: set[int] = set() if remove_duplicate or not root._modules else _endless(root)
     stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, root, ())]
     while stack:
         name, module, around = stack.pop()

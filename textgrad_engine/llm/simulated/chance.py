@@ -16,7 +16,7 @@ def chance(*parts: object) -> float:
         >>> chance("noise", 0) == chance("noise", 0) != chance("noise", 1)
         True
     """
-    content = "\0".join(str(part) for part in parts).encode("utf-8", "surrogatepass")
+    content = "\0".join(map(str, parts)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") / 2**64
 
 
