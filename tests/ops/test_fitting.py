@@ -102,6 +102,26 @@ def test_old_messages_are_left_out_first_and_the_request_and_the_log_say_so(capl
     assert [item.data for item in system.grad] == ["system of case_1"]
 
 
+def test_long_messages_are_shown_without_their_middle_in_the_room_that_is_left(caplog: Any) -> None:
+    """What tools give is often longer than all that a small critic reads; its ends tell what it was about."""
+    model = small(4000)
+    pages = [f"page {n} begins. " + "word " * (4000 * n) + f"page {n} ends." for n in (1, 2)]
+    told: list[LeftOut] = []
+    with tg.use_models(forward=model), on_left_out(told.append):
+        answer, _ = chat(["old", pages[0], "between", pages[1], "new"])
+        answer.backward("too cold")
+    (user,) = users(model)
+    _, (case,) = read_feedback_request(user)
+    shown = [text for _, _, text in case.messages]
+    assert [shown[n] for n in (0, 1, 3, 5)] == ["Be kind.", "old", "between", "new"]
+    for n, text in ((1, shown[2]), (2, shown[4])):
+        assert text.startswith(f"page {n} begins.")
+        assert text.endswith(f"page {n} ends.")
+        assert "more characters …]" in text
+    assert 1500 < count(user) <= 2000
+    assert told == [LeftOut("feedback on an answer", "small", 0, 0, 2)]
+
+
 def test_a_page_that_is_longer_than_the_context_is_shown_without_its_middle(caplog: Any) -> None:
     """One such example would end a run; its ends are shown, half of the context is filled, and all else is whole."""
     model = small(2000)
@@ -217,7 +237,7 @@ def test_a_critic_of_ones_own_counts_too() -> None:
             answer, _ = chat(["old " * 700, "newer " * 50, "new"])
             answer.backward("too cold")
         assert model.requests[-1].messages[0].text == instructions.data
-    assert [left.messages for left in told] == [1]
+    assert [left.items for left in told] == [1]
 
 
 def test_a_question_about_an_edit_is_fitted_too() -> None:

@@ -322,15 +322,16 @@ def pages(item: str) -> str:
 
 
 def test_what_the_critic_has_no_room_for_is_left_out_of_the_turns() -> None:
-    """The question is shown; what a tool gave may be longer than all that the critic reads."""
+    """The question is shown whole; what a tool gave may be longer than all that the critic reads, and has its ends."""
     model = FunctionModel(lambda request: call("pages", item="x") if told(request) == "hat" else critic(request))
     chat = nn.ChatCompletion("{item}", system=nn.Parameter("Use the tools.", role="system prompt"), tools=[pages])
     with tg.use_models(forward=model, backward=llm.resolve(model, context=4096)):
         nn.ExactMatch()(chat("hat"), "7").backward()
     shown = told(model.requests[-1])
     assert "\nhat\n" in shown
-    assert "Messages left out here, for want of room: 1." in shown
-    assert "page page" not in shown
+    assert "page page" in shown
+    assert "more characters …]" in shown
+    assert len(shown) < len(pages("x")) / 2
 
 
 def echo(item: str) -> str:

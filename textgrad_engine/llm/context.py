@@ -5,8 +5,9 @@ NOTE [What is left out]
     is filled; the other half is for the answer, and for the error of the estimate that tokens are counted by (a
     tokenizer, where there is one, would make requests differ from machine to machine). Items are taken in the order of
     their worth, each that still fits: feedback on the worst score first, of equal scores the newest, then messages, the
-    newest first. Only where what must be shown is longer than the context itself, long texts are shown without their
-    middle (`ops.shortening`): one page that is too long for a critic would end a run. Whatever was left out is said in
+    newest first. Messages for which there is no room, such as what tools gave, are shown without their middle in the
+    room that is left. Where what must be shown is longer than the context itself, so are all long texts
+    (`ops.shortening`): one page that is too long for a critic would end a run. Whatever was left out is said in
     the request and in the log. Where the size of a context is not known, everything is sent.
 """
 

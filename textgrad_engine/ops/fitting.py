@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from textgrad_engine.llm.context import LeftOut, Room, by_worth, fit, note_left_out
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.shortening import LEAST, largest, marked, without_middle
+from textgrad_engine.ops.shortening import LEAST, fitted_text, largest, marked, without_middle
 
 _MARK = 40
 """Tokens of the sentences that say what was left out of a case."""
+
+_SHORTEST = 200
+"""Tokens of room that a message is worth which is shown without its middle; it would tell nothing in less."""
 
 
 @dataclass(slots=True)  # not frozen, for which each attribute would be set by a call
@@ -41,7 +44,8 @@ class View:
 def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room: Room, beside: int, what: str) -> str:
     """A request that shows some calls, with as much left out as it takes to fit.
 
-    Whole items go first. Where what is left is still longer than the context, the middle of long passages goes.
+    Whole items go first, and long messages are shown without their middle in the room that is left. Where all that is
+    still longer than the context, the middle of all long passages goes.
 
     Args:
         views: the calls.
@@ -59,7 +63,7 @@ def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room:
     over = count(text) + beside - room.tokens
     if over <= 0:
         return text
-    shown, middles = _without(views, over), 0
+    shown, middles = _without(views, over)
     if shown != list(views):
         text = render(shown)
     if count(text) + beside > room.most:
@@ -70,7 +74,7 @@ def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room:
                 break
         else:
             raise room.overflow(what, size)
-        middles = sum(a != b for view, cut in zip(whole, shown) for a, b in zip(_passages(view), _passages(cut)))
+        middles += sum(a != b for view, cut in zip(whole, shown) for a, b in zip(_passages(view), _passages(cut)))
     if shown != list(views):
         messages = sum(cut.left_out_messages - view.left_out_messages for view, cut in zip(views, shown))
         feedback = sum(cut.left_out_feedback - view.left_out_feedback for view, cut in zip(views, shown))
@@ -122,8 +126,14 @@ def _passages(view: View) -> list[str]:
     return [*view.texts, view.answer, *view.feedback]
 
 
-def _without(views: Sequence[View], over: int) -> list[View]:
-    """The views without the items of least worth, so many that about `over` tokens go."""
+def _without(views: Sequence[View], over: int) -> tuple[list[View], int]:
+    """The views without the items of least worth, so many that about `over` tokens go.
+
+    A message that is longer than all the room that is left, such as what a tool gave, is shown without its middle.
+
+    Returns:
+        The views, and how many messages are shown like this.
+    """
     items: list[tuple[int, str, int]] = []  # the most valuable first: view, kind, position
     for number, view in enumerate(views):
         items += [(number, "feedback", position) for position in by_worth(view.scores)[1:]]
@@ -135,14 +145,22 @@ def _without(views: Sequence[View], over: int) -> list[View]:
             if not view.heads[position][1] and position != answered
         ]
     if not items:
-        return list(views)
+        return list(views), 0
     costs = [
         count(views[number].feedback[position] if kind == "feedback" else views[number].texts[position])
         for number, kind, position in items
     ]
-    kept = set(fit(costs, sum(costs) - over - _MARK * len(views)))
-    gone = {item for n, item in enumerate(items) if n not in kept}
-    return [_kept(view, number, gone) for number, view in enumerate(views)]
+    room = sum(costs) - over - _MARK * len(views)
+    kept = set(fit(costs, room))
+    gone = [item for n, item in enumerate(items) if n not in kept]
+    spare = room - sum(costs[n] for n in kept)
+    cut = {}
+    messages = [item for item in gone if item[1] == "messages"][: max(0, spare) // _SHORTEST]
+    for number, kind, position in messages:  # the newest ones, each in an equal part of the room
+        shorter = fitted_text(views[number].texts[position], spare // len(messages) - _MARK)
+        cut[number, kind, position] = shorter
+    left_out = {item for item in gone if item not in cut}
+    return [_kept(view, number, left_out, cut) for number, view in enumerate(views)], len(cut)
 
 
 def _answered(view: View) -> int:
@@ -156,13 +174,13 @@ def _answered(view: View) -> int:
     return at if at >= 0 else last
 
 
-def _kept(view: View, number: int, gone: set[tuple[int, str, int]]) -> View:
+def _kept(view: View, number: int, gone: set[tuple[int, str, int]], cut: Mapping[tuple[int, str, int], str]) -> View:
     messages = [n for n in range(len(view.texts)) if (number, "messages", n) not in gone]
     pieces = [n for n in range(len(view.feedback)) if (number, "feedback", n) not in gone]
     return replace(
         view,
         heads=tuple([view.heads[n] for n in messages]),
-        texts=[view.texts[n] for n in messages],
+        texts=[cut.get((number, "messages", n), view.texts[n]) for n in messages],
         feedback=[view.feedback[n] for n in pieces],
         scores=[view.scores[n] for n in pieces],
         left_out_messages=view.left_out_messages + len(view.texts) - len(messages),
