@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from textgrad_engine import dispatch
 from textgrad_engine.callables import name_of, signature_of
 from textgrad_engine.checks import check
-from textgrad_engine.errors import ConnectionFailed, ReturnError
+from textgrad_engine.errors import ConnectionFailed, ModelError, ReturnError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Price
@@ -98,6 +98,8 @@ class CallableModel:
                 answer = await dispatch.aside(lambda: self._fn(messages))
                 answer = await answer if inspect.isawaitable(answer) else answer
         except self._retry as error:
+            if isinstance(error, ModelError) and not any(issubclass(kind, ModelError) for kind in self._retry):
+                raise  # of a model of ours, which has tried again by itself, and a budget has not more room
             raise ConnectionFailed(f"{self.name} raised {type(error).__name__}: {error}") from error
         if isinstance(answer, Completion):
             return answer
