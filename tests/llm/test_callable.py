@@ -11,7 +11,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
-from textgrad_engine.errors import BudgetExceeded, ConnectionFailed, ReturnError
+from textgrad_engine.errors import BadRequest, ConnectionFailed, ReturnError
 from textgrad_engine.testing import FunctionModel, feedback_for
 
 
@@ -75,15 +75,18 @@ def test_errors_that_another_attempt_may_help_against_are_tried_again() -> None:
 
 
 def test_errors_of_models_of_ours_are_not_tried_again_by_its_kinds() -> None:
-    """They were, by themselves; and that a budget is spent is so at any attempt."""
-    inner, attempts = FunctionModel(lambda request: "yes"), []
+    """They were, by themselves, where that may help."""
+    attempts = []
+
+    def refuse(request: llm.Request) -> str:
+        raise BadRequest("no such model")
 
     def app(messages: list[dict[str, Any]]) -> str:
         attempts.append(messages)
-        return str([chat(inner)(q=each).data for each in "abc"][-1])
+        return str(chat(FunctionModel(refuse))(q="a").data)
 
     model = llm.resolve(llm.CallableModel(app, retry=Exception), policy=llm.RetryPolicy(base=0, cap=0))
-    with tg.budget(calls=3), pytest.raises(BudgetExceeded):
+    with pytest.raises(BadRequest):
         _ = chat(model)(q="a").data
     assert len(attempts) == 1
 
