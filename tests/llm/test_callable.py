@@ -63,8 +63,9 @@ def test_errors_that_another_attempt_may_help_against_are_tried_again() -> None:
     assert chat(model)(q="a").data == "yes"
     assert len(attempts) == 3
     attempts.clear()
-    with pytest.raises(TimeoutError, match="too slow"):
+    with pytest.raises(TimeoutError, match="too slow") as raised:
         _ = chat(llm.resolve(llm.CallableModel(app), policy=quick))(q="b").data
+    assert any("llm.CallableModel(..., retry=TimeoutError)" in note for note in raised.value.__notes__)
     assert len(attempts) == 1
 
     def down(messages: list[dict[str, Any]]) -> str:

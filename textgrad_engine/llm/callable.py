@@ -109,6 +109,14 @@ class CallableModel:
             )
         return Completion(text=answer)
 
+    @property
+    def when_it_raises(self) -> str:
+        """What is said with an error of the app that is none of `retry`."""
+        return (
+            f"raised in {self.name}; kinds of errors that another attempt may help against are named by "
+            "llm.CallableModel(..., retry=TimeoutError): these are tried again, and cost one answer"
+        )
+
     def __repr__(self) -> str:
         return f"CallableModel({self.name})"
 

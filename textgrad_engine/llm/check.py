@@ -73,7 +73,8 @@ class Check(Wrapper):
             raise
         except Exception as error:  # a bug, or a failure of the network in the words of somebody's client
             error.add_note(
-                f"raised in {_of_class(self._core)}.complete(); what is a failure of the endpoint is a `ModelError`, "
+                getattr(self._core, "when_it_raises", "")
+                or f"raised in {_of_class(self._core)}.complete(); what is a failure of the endpoint is a `ModelError`, "
                 "such as errors.ConnectionFailed or errors.RateLimited: these are tried again, and cost one answer"
             )
             raise
