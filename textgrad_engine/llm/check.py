@@ -72,11 +72,11 @@ class Check(Wrapper):
         except TextgradError:
             raise
         except Exception as error:  # a bug, or a failure of the network in the words of somebody's client
-            error.add_note(
-                getattr(self._core, "when_it_raises", "")
-                or f"raised in {_of_class(self._core)}.complete(); what is a failure of the endpoint is a `ModelError`, "
+            usual = (
+                f"raised in {_of_class(self._core)}.complete(); what is a failure of the endpoint is a `ModelError`, "
                 "such as errors.ConnectionFailed or errors.RateLimited: these are tried again, and cost one answer"
             )
+            error.add_note(getattr(self._core, "when_it_raises", usual))
             raise
         if not isinstance(completion, Completion):
             raise ReturnError(
