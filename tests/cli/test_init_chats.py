@@ -278,6 +278,8 @@ def test_chats_that_are_not_to_be_shown_are_not_looked_at(init: Init) -> None:
 def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
     """Nothing is made of them."""
     called = {**CALLS, "content": "One moment."}
+    unnamed = {**called, "tool_calls": [{"type": "function", "function": {"name": "order", "arguments": "{}"}}]}
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "order", "input": {}}]}
     ends = [chat(0), {"messages": chat(1)["messages"][:-1]}]
     tools = [chat(0), {"messages": [*chat(1)["messages"][:2], called, *chat(1)["messages"][2:]]}]
     differ = [chat(0), chat(1), chat(2, system="Be brief.")]
@@ -292,6 +294,8 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
             "calls the tool 'order', and no row describes that",
         ),
         ([{"messages": [*chat(1)["messages"][:2], CALLS]}], 1, "calls the tool 'order', and no row describes that"),
+        ([{"messages": [*chat(1)["messages"][:2], unnamed]}], 1, "message 3 has 'tool_calls' in another form"),
+        ([{"messages": [*chat(1)["messages"][:2], used]}], 1, "message 3 has a 'tool_use' in its content; write calls"),
         (
             [{"messages": [*chat(1)["messages"][:2], CALLS], "tools": tools} for tools in (TOOLS, OTHERS)],
             2,

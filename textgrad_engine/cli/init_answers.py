@@ -194,22 +194,22 @@ def objects_read(table: Dataset, columns: Sequence[str]) -> Dataset:
 
     Args:
         table: the table.
-        columns: that hold the answers; where there are several, or some text is no such JSON, it stays as it is.
+        columns: that hold the answers; one of which some text is no such JSON stays as it is.
 
     Example:
         >>> table = Dataset([{"mail": "a", "target": '{"n": 1}'}, {"mail": "b", "target": '{"n": 2}'}])
         >>> [row["target"] for row in objects_read(table, ["target"])]
         [{'n': 1}, {'n': 2}]
     """
-    (column, *others) = columns
-    texts = [row.get(column) for row in table]
-    read = [_object_in(text) for text in texts]
-    written_out = [text for text in texts if not (isinstance(text, str) and not text.strip())]
-    kinds = {type(each) for each in read if each is not None}
-    if others or not any(read) or len(kinds) > 1 or sum(each is not None for each in read) < len(written_out):
-        return table
-    rows = [row if each is None else {**row, column: each} for row, each in zip(table, read)]
-    return Dataset(rows, path=table.path, lines=table._lines)
+    for column in columns:
+        texts = [row.get(column) for row in table]
+        read = [_object_in(text) for text in texts]
+        written_out = [text for text in texts if not (isinstance(text, str) and not text.strip())]
+        kinds = {type(each) for each in read if each is not None}
+        if any(read) and len(kinds) == 1 and sum(each is not None for each in read) == len(written_out):
+            rows = [row if each is None else {**row, column: each} for row, each in zip(table, read)]
+            table = Dataset(rows, path=table.path, lines=table._lines)
+    return table
 
 
 def _object_in(text: Any) -> dict[str, Any] | list[Any] | None:
