@@ -205,3 +205,12 @@ def test_what_is_nested_deeply_is_compared_in_any_order() -> None:
 def test_a_target_that_python_alone_would_read_as_a_number_is_a_text() -> None:
     """NaN is not even itself."""
     assert json_match("NaN", "NaN") == json_match("Infinity", "Infinity") == (1.0, "")
+
+
+def test_without_a_target_it_says_so() -> None:
+    """And not which argument of a function inside was missing; null may be expected all the same."""
+    answer = tg.Variable("null", role="answer")
+    with pytest.raises(TypeError, match="JSONMatch needs a target, got None: does the example have a field for it"):
+        nn.JSONMatch()(answer)
+    assert nn.JSONMatch()(answer, "null").data == 1.0
+    assert nn.OnField(nn.JSONMatch(), "n")(tg.Variable('{"n": null}', role="answer"), {"n": None}).data == 1.0
