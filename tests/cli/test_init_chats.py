@@ -202,6 +202,15 @@ def test_other_houses_files_are_read_too(init: Init, kind: str) -> None:
     assert f"column {next(iter(row))!r} has another system message than the first row" in done.stderr
 
 
+def test_a_system_message_that_says_nothing_is_no_prompt(init: Init) -> None:
+    """As in files whose tool writes one into each chat."""
+    result = init([chat(n, system=" ") for n in range(12)])
+    assert result.exit_code == 0, result.output
+    assert "system message" not in result.stdout
+    assert Path("task/prompt.txt").read_text(encoding="utf-8").strip()
+    assert rows_made()[0]["messages"][0]["role"] == "user"
+
+
 def test_calls_of_tools_stay_in_the_chat(init: Init) -> None:
     """With what they gave; the answer behind them is the right one."""
     gave = {"role": "tool", "tool_call_id": "c1", "content": "It was sent."}

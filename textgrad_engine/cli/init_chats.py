@@ -287,9 +287,9 @@ def _refuse_broken(table: Dataset, shown: Sequence[str]) -> None:
 
 
 def _without_system(said: Sequence[Any]) -> tuple[list[Any], str | None]:
-    """A chat behind its system messages, and what these say; None where it has none."""
+    """A chat behind its system messages, and what these say; None where it has none, or none with a text."""
     number = next((n for n, message in enumerate(said) if message["role"] not in _SYSTEM), len(said))
-    texts = [turn.text for turn in turns_of(said[:number])]
+    texts = [turn.text for turn in turns_of(said[:number]) if turn.text.strip()]
     return list(said[number:]), "\n\n".join(texts) if texts else None
 
 
