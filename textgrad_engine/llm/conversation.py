@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
@@ -149,7 +150,10 @@ def _calls_problem(message: Mapping[str, Any], open_calls: list[str]) -> str:
         return f"calls tools, and is of the {message['role']}; only an assistant calls tools"
     if not isinstance(calls, list | tuple) or not all(map(_is_call, calls)):
         return f"has 'tool_calls' in another form; write a list of {_CALL}"
-    open_calls += [call["id"] for call in calls]
+    names = [call["id"] for call in calls]
+    if twice := next((name for name, times in Counter(names).items() if times > 1), None):
+        return f"has two calls with the id {twice!r}; give each its own, by which it is answered"
+    open_calls += names
     return ""
 
 
