@@ -113,7 +113,25 @@ def test_tools_images_and_forms_are_named() -> None:
     assert shown.startswith("call 7 of 1,000: test, step 3, about a, b\nm, 1,200 tokens read, 3 written, cost unknown")
     assert "2 attempts, in the form form, with the tools f, ended by tool_calls" in shown
     assert '== user\n[image 1]\n\n== assistant\nf({})\n\n== answer\ng({"n": 1})\n' in shown
-    assert [call.number for call in calls_of([ODD, {}, ODD], Wanted(example="b"))] == [1, 3]
+    for name in ("b", "a, b"):
+        assert [call.number for call in calls_of([ODD, {}, ODD], Wanted(example=name))] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("known", "used"),
+    [
+        ({}, "m, used nothing"),
+        ({"cost_unknown": True}, "m, what it used is unknown"),
+        ({"usage": {"input_tokens": 5, "output_tokens": 2, "dollars": 0.5}}, "m, 5 tokens read, 2 written, $0.50"),
+    ],
+)
+def test_a_call_that_failed_says_why(known: dict[str, Any], used: str) -> None:
+    """And not that it was answered with nothing, for nothing, at once."""
+    entry = {"purpose": "judge", "model": "m", "request": {}, "error": "RateLimited: slow\ndown", **known}
+    shown = call_in_words(Call(1, entry), 1)
+    assert used in shown.splitlines()
+    assert shown.endswith("== no answer\nRateLimited: slow\ndown\n")
+    assert "no answer: RateLimited: slow down" in render_calls([Call(1, entry)], 0)
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 200])

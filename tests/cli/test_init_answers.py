@@ -337,3 +337,32 @@ def test_a_column_of_lists_is_trained_as_it_stands(kind: str) -> None:
     assert ran.exit_code == 0, ran.output
     result = json.loads(ran.stdout)
     assert (result["test"]["best"]["mean"], result["verdict"]) == (1.0, "better")
+
+
+def test_lists_in_one_of_several_columns_of_a_csv_are_read() -> None:
+    """As those of a table of JSON lines are, and not taken for one text among a few."""
+    tags = [["late", "broken"], ["late"], []]
+    rows = [{"mail": f"mail {n}", "tags": json.dumps(tags[n % 3]), "euros": n} for n in range(12)]
+    assert init(rows, "--target", "tags", "--target", "euros", name="table.csv").exit_code == 0
+    found = config()
+    assert found["metric"][0] == {"name": "json_match", "any_order": True, "field": "tags", "target": "tags"}
+    assert found["program"]["response_format"]["properties"]["tags"]["type"] == "array"
+    first = Path("task/train.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    assert (json.loads(first)["tags"], json.loads(first)["euros"]) == (tags[0], "0")
+
+
+def test_objects_in_one_of_several_columns_are_compared_whole() -> None:
+    """And not with what they have in a field of that name, so they become a field of one answer."""
+    rows = [{"mail": f"mail {n}", "who": {"who": f"n{n}"}, "n": n} for n in range(12)]
+    assert init(rows, "--target", "who", "--target", "n", "--clusters", "n").exit_code == 0
+    Path("task/clerk.py").write_text(
+        "import json\n"
+        "from textgrad_engine.testing import FunctionModel\n"
+        "number = lambda request: int(request.messages[-1].text.split()[-1])\n"
+        "answer = lambda n: json.dumps({'who': {'who': f'n{n}'}, 'n': n})\n"
+        "model = FunctionModel(lambda request: answer(number(request)))\n",
+        encoding="utf-8",
+    )
+    ran = invoke("eval", "task", "--model", "clerk:model", "--json")
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["mean"] == 1.0

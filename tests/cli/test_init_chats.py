@@ -202,6 +202,15 @@ def test_other_houses_files_are_read_too(init: Init, kind: str) -> None:
     assert f"column {next(iter(row))!r} has another system message than the first row" in done.stderr
 
 
+def test_a_system_message_that_says_nothing_is_no_prompt(init: Init) -> None:
+    """As in files whose tool writes one into each chat."""
+    result = init([chat(n, system=" ") for n in range(12)])
+    assert result.exit_code == 0, result.output
+    assert "system message" not in result.stdout
+    assert Path("task/prompt.txt").read_text(encoding="utf-8").strip()
+    assert rows_made()[0]["messages"][0]["role"] == "user"
+
+
 def test_calls_of_tools_stay_in_the_chat(init: Init) -> None:
     """With what they gave; the answer behind them is the right one."""
     gave = {"role": "tool", "tool_call_id": "c1", "content": "It was sent."}
@@ -278,6 +287,8 @@ def test_chats_that_are_not_to_be_shown_are_not_looked_at(init: Init) -> None:
 def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
     """Nothing is made of them."""
     called = {**CALLS, "content": "One moment."}
+    unnamed = {**called, "tool_calls": [{"type": "function", "function": {"name": "order", "arguments": "{}"}}]}
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "order", "input": {}}]}
     ends = [chat(0), {"messages": chat(1)["messages"][:-1]}]
     tools = [chat(0), {"messages": [*chat(1)["messages"][:2], called, *chat(1)["messages"][2:]]}]
     differ = [chat(0), chat(1), chat(2, system="Be brief.")]
@@ -292,6 +303,8 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
             "calls the tool 'order', and no row describes that",
         ),
         ([{"messages": [*chat(1)["messages"][:2], CALLS]}], 1, "calls the tool 'order', and no row describes that"),
+        ([{"messages": [*chat(1)["messages"][:2], unnamed]}], 1, "message 3 has 'tool_calls' in another form"),
+        ([{"messages": [*chat(1)["messages"][:2], used]}], 1, "message 3 has a 'tool_use' in its content; write calls"),
         (
             [{"messages": [*chat(1)["messages"][:2], CALLS], "tools": tools} for tools in (TOOLS, OTHERS)],
             2,

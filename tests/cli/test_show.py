@@ -100,6 +100,7 @@ def test_a_killed_run_is_shown_as_far_as_it_came(cli: Any, trained: tuple[Path, 
     assert "  + " in result.stdout
     assert "      t0" in result.stdout
     assert json.loads(cli("show", path, "--json").stdout)["status"] is None
+    assert cli("show", path, "--front", "1").stderr.endswith("front: only a run that came to its end has one\n")
     said = f"`textgrad-engine resume {path}` goes on with it."
     assert "".join(said.split()) in "".join(result.stdout.split())  # a long path is folded
     lock = Lock(path)  # as its process has that still runs
@@ -121,7 +122,7 @@ def test_a_text_of_the_front(cli: Any, trained: tuple[Path, Any], tmp_path: Path
     document = json.loads(cli("show", path, "--front", "1", "--parameter", "system", "--json").stdout)
     assert document == {"run": str(path), "n": 1, **front[0]}
     for options, why in (
-        (("--front", str(len(front) + 1)), f"on the front: it has {len(front)}"),
+        (("--front", str(len(front) + 1)), f"on the front: it has {len(front)}; `show` has a table"),
         (("--front", "1", "--parameter", "user"), "there is no text 'user' on its front; it has system"),
     ):
         done = cli("show", path, *options)

@@ -40,6 +40,14 @@ def test_other_values_are_no_conversations(value: object) -> None:
         ([HELLO, CALLS, GAVE, HELLO], "message 4 stands before the answer to the call 'c2'"),
         ([HELLO, CALLS, GAVE], "the call 'c2' has no answer; add its message, or take both out"),
         ([HELLO, {**CALLS, "tool_calls": [{"id": "c1"}]}, HELLO], "message 2 has .tool_calls. in another form; write"),
+        (
+            [HELLO, {**CALLS, "tool_calls": CALLS["tool_calls"][:1] * 2}, HELLO],
+            "message 2 has two calls with the id 'c1'",
+        ),
+        (
+            [HELLO, {**CALLS, "content": [{"type": "tool_use"}]}, HELLO],
+            "message 2 has a 'tool_use' in its content; write",
+        ),
         ([HELLO, {**CALLS, "tool_calls": "look_up()"}, HELLO], "message 2 has .tool_calls. in another form; write"),
         ([{**CALLS, "role": "user"}], "message 1 calls tools, and is of the user"),
         ([HELLO, CALLS], "ends with an answer; take it out"),

@@ -153,3 +153,64 @@ def test_targets_of_a_batch_are_those_of_its_entries() -> None:
     answers = [tg.Variable("[1]", role="answer"), tg.Variable("[2]", role="answer")]
     assert nn.JSONMatch()(answers, [[1], [3]]).data == 1.0
     assert nn.JSONMatch()(answers[0], [1]).data == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "score"),
+    [
+        (["a", "b"], ["a"], 1 / 2),
+        (["a"], ["b", "a"], 1 / 2),
+        (["a", "b", "c", "d"], ["c", "b", "a"], 3 / 4),
+        ({"tags": ["a"], "n": 2}, {"tags": ["a"], "n": 1}, 1 / 2),
+        ([[], ["a"]], [["a"], ["b"]], 1 / 3),
+        ([], ["a"], 0.0),
+    ],
+)
+def test_the_part_of_a_list_in_any_order(answer: Any, expected: Any, score: float) -> None:
+    """Each value that is right counts, the last one, too."""
+    assert json_match(json.dumps(answer), expected, any_order=True, graded=True)[0] == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ([float(n) for n in range(150)], list(range(150))[::-1]),
+        ([{"n": [f" {n} ", n]} for n in range(150)], [{"n": [n + 0.0, str(n)]} for n in range(150)]),
+        ({"n": ["1.0", 2]}, {"n": [2.0, 1]}),
+    ],
+)
+def test_long_lists_in_any_order_are_compared_by_their_values(answer: Any, expected: Any) -> None:
+    """However many of them are written otherwise."""
+    assert json_match(json.dumps(answer), expected, any_order=True) == (1.0, "")
+
+
+def test_lists_in_any_order_are_not_compared_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred records with a hundred tags each, all a little wrong, took hours."""
+    compared: list[Any] = []
+    monkeypatch.setattr("textgrad_engine.ops.json_match.alike", lambda *both: compared.append(both))
+    records = [{"tags": [f"{n}-{m}" for m in range(20)]} for n in range(20)]
+    wrong = [{"tags": [*each["tags"][1:], "x"]} for each in records]
+    score, remark = json_match(json.dumps(wrong), records, any_order=True)
+    assert (score, len(compared)) == (0.0, 0)
+    assert remark.endswith("- and 30 more")
+
+
+def test_what_is_nested_deeply_is_compared_in_any_order() -> None:
+    """As deeply as JSON can be read."""
+    deep = "[" * 400 + "{}" + "]" * 400
+    assert json_match(deep.format(1), deep.format("1.0"), any_order=True) == (1.0, "")
+    assert json_match(deep.format(1), deep.format(2), any_order=True)[0] == 0.0
+
+
+def test_a_target_that_python_alone_would_read_as_a_number_is_a_text() -> None:
+    """NaN is not even itself."""
+    assert json_match("NaN", "NaN") == json_match("Infinity", "Infinity") == (1.0, "")
+
+
+def test_without_a_target_it_says_so() -> None:
+    """And not which argument of a function inside was missing; null may be expected all the same."""
+    answer = tg.Variable("null", role="answer")
+    with pytest.raises(TypeError, match="JSONMatch needs a target, got None: does the example have a field for it"):
+        nn.JSONMatch()(answer)
+    assert nn.JSONMatch()(answer, "null").data == 1.0
+    assert nn.OnField(nn.JSONMatch(), "n")(tg.Variable('{"n": null}', role="answer"), {"n": None}).data == 1.0

@@ -79,7 +79,10 @@ def calls(
         complain(f"{run}: no such call is on record")
 
 
-_LISTED = ("step", "phase_name", "purpose", "example", "model", "usage", "latency", "attempts", "text", "tool_calls")
+_LISTED = (
+    *("step", "phase_name", "purpose", "example", "model"),
+    *("usage", "latency", "attempts", "text", "tool_calls", "error"),
+)
 """What a list says of each call."""
 
 

@@ -42,7 +42,7 @@ from textgrad_engine.homes import expanded
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
 from textgrad_engine.nn.metric_functions import scoring, takes_target
-from textgrad_engine.ops.tools import MAX_TURNS, tools_of
+from textgrad_engine.ops.tools import MAX_TURNS, description_problem, tools_of
 from textgrad_engine.report.toml import toml_value
 from textgrad_engine.slots import slots_of
 
@@ -176,6 +176,9 @@ class Config(Section):
         except (TypeError, ValueError) as error:
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             self.fail(said, *keys)
+        for number, tool in enumerate(found, 1):
+            if why := "" if callable(tool) else description_problem(tool, flat=self.models.api == "responses"):
+                self.fail(f"[program] tools: description {number} {why}", *keys)
         return found
 
     def files_read(self) -> dict[str, Any]:

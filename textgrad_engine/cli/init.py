@@ -16,7 +16,7 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
-from textgrad_engine.cli.init_answers import answers_of, objects_read
+from textgrad_engine.cli.init_answers import answers_of, in_one_column, objects_read
 from textgrad_engine.cli.init_chats import answers_read, chats_in, chats_read
 from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
 from textgrad_engine.cli.init_files import TOOLS_FILE, Task, config_of, lines_of, made, parts_of, prompt_of
@@ -120,6 +120,7 @@ def init(
         check_named(table, data, targets, inputs, clusters)
         table = objects_read(table, targets)
         answers = answers_of(table, targets, calls=chats is not None and chats.calls == "all")
+        table, answers = in_one_column(table, answers, clusters)
         leaks = leaking(table, answers, clusters)
         shown = shown_columns(table, data, answers, inputs, clusters, leaks)
         images = image_columns(table, data.parent, shown)

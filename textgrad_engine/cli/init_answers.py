@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.cli.config_data import not_compared
@@ -194,22 +194,25 @@ def objects_read(table: Dataset, columns: Sequence[str]) -> Dataset:
 
     Args:
         table: the table.
-        columns: that hold the answers; where there are several, or some text is no such JSON, it stays as it is.
+        columns: that hold the answers; one of which some text is no such JSON stays as it is, and of several one with
+            objects.
 
     Example:
         >>> table = Dataset([{"mail": "a", "target": '{"n": 1}'}, {"mail": "b", "target": '{"n": 2}'}])
         >>> [row["target"] for row in objects_read(table, ["target"])]
         [{'n': 1}, {'n': 2}]
     """
-    (column, *others) = columns
-    texts = [row.get(column) for row in table]
-    read = [_object_in(text) for text in texts]
-    written_out = [text for text in texts if not (isinstance(text, str) and not text.strip())]
-    kinds = {type(each) for each in read if each is not None}
-    if others or not any(read) or len(kinds) > 1 or sum(each is not None for each in read) < len(written_out):
-        return table
-    rows = [row if each is None else {**row, column: each} for row, each in zip(table, read)]
-    return Dataset(rows, path=table.path, lines=table._lines)
+    for column in columns:
+        texts = [row.get(column) for row in table]
+        read = [_object_in(text) for text in texts]
+        written_out = [text for text in texts if not (isinstance(text, str) and not text.strip())]
+        kinds = {type(each) for each in read if each is not None}
+        if len(columns) > 1 and dict in kinds:
+            continue
+        if any(read) and len(kinds) == 1 and sum(each is not None for each in read) == len(written_out):
+            rows = [row if each is None else {**row, column: each} for row, each in zip(table, read)]
+            table = Dataset(rows, path=table.path, lines=table._lines)
+    return table
 
 
 def _object_in(text: Any) -> dict[str, Any] | list[Any] | None:
@@ -244,6 +247,31 @@ def answers_of(table: Dataset, columns: Sequence[str], *, calls: bool = False) -
     # A list is the field of an object, which is what endpoints hold models to.
     fields = len(columns) > 1 or (each[0].metric["name"] == "json_match" and not calls)
     return Answers(columns, each, fields, texts_alone=texts_alone)
+
+
+def in_one_column(table: Dataset, answers: Answers, clusters: str | None) -> tuple[Dataset, Answers]:
+    """A table whose answers are the fields of one object where some of several columns hold objects.
+
+    A metric takes its field of a target that is an object, so such a column cannot be the target of one.
+
+    Args:
+        table: the table.
+        answers: what its answers are.
+        clusters: the column that says which examples belong together, which stays.
+    """
+    held = [value for each in answers.each for value in each.values]
+    if not answers.of_columns or not any(isinstance(value, dict) for value in held):
+        return table, answers
+    others = [name for name in table.columns if name not in answers.columns or name == clusters]
+    name = "target"
+    while name in others:
+        name += "_"
+    rows = [
+        {**{key: row[key] for key in others if key in row}, name: {key: row[key] for key in answers.columns}}
+        for row in table
+    ]
+    each = tuple([replace(answer, column=name) for answer in answers.each])
+    return Dataset(rows, path=table.path, lines=table._lines), replace(answers, columns=(name,), each=each)
 
 
 def _of_objects(table: Dataset, column: str) -> Answers:

@@ -116,9 +116,12 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
     rows = []
     for index, row in enumerate(table):
         *before, end = row[column]
+        after: list[Mapping[str, Any]] = [{"role": "user", "content": "as if it went on"}]
         if takes_answers:  # what it lacks as an answer is told below
-            end = {**end, "tool_calls": None, "content": end.get("content") or ""}
-        if why := problem_of([*before, end, {"role": "user", "content": "as if it went on"}]):
+            end = {**end, "content": end.get("content") or ""}
+            made = turns_of([end])[0].calls
+            after = [*({"role": "tool", "tool_call_id": call["id"], "content": ""} for call in made), *after]
+        if why := problem_of([*before, end, *after]):
             raise DataError(f"{table.where(index)}: column {column!r} holds {why}")
         said, system = _without_system(row[column])
         prompts.append(_beside(row) if system is None else system)
@@ -221,14 +224,24 @@ def _described(tools: Any) -> list[Mapping[str, Any]]:
     Example:
         >>> _described([{"type": "function", "name": "order", "parameters": {}}, {"type": "web_search"}])
         [{'type': 'function', 'function': {'name': 'order', 'parameters': {}}}]
+        >>> _described([{"name": "order", "input_schema": {}}])
+        [{'type': 'function', 'function': {'name': 'order', 'parameters': {}}}]
     """
     found: list[Mapping[str, Any]] = []
     for entry in tools if isinstance(tools, list) else []:
         inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
         if isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
-            inside = {name: value for name, value in inner.items() if inner is not entry or name != "type"}
+            inside = {
+                _PARAMETERS.get(name, name): value
+                for name, value in inner.items()
+                if inner is not entry or name != "type"
+            }
             found.append({"type": "function", "function": inside})
     return found
+
+
+_PARAMETERS = {"input_schema": "parameters", "inputSchema": "parameters"}
+"""What Anthropic and MCP call the schema of a tool's arguments."""
 
 
 def _with_roles(value: Any) -> Any:
@@ -274,9 +287,9 @@ def _refuse_broken(table: Dataset, shown: Sequence[str]) -> None:
 
 
 def _without_system(said: Sequence[Any]) -> tuple[list[Any], str | None]:
-    """A chat behind its system messages, and what these say; None where it has none."""
+    """A chat behind its system messages, and what these say; None where it has none, or none with a text."""
     number = next((n for n, message in enumerate(said) if message["role"] not in _SYSTEM), len(said))
-    texts = [turn.text for turn in turns_of(said[:number])]
+    texts = [turn.text for turn in turns_of(said[:number]) if turn.text.strip()]
     return list(said[number:]), "\n\n".join(texts) if texts else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
@@ -101,12 +102,17 @@ def problem_of(value: Sequence[Mapping[str, Any]], *, own_system: bool = False) 
         if message.get("function_call") or role == "function":
             return (
                 f"a conversation with a call of a function in the form of before (message {number}); write tool_calls, "
-                'and what came of them as messages {"role": "tool", "tool_call_id": "...", "content": "..."}'
+                f"and what came of them as messages {_RESULT}"
             )
         if role not in _ROLES:
             return f"a conversation whose message {number} has the role {role!r}; there are {', '.join(_ROLES)}"
         if why := _calls_problem(message, open_calls):
             return f"a conversation whose message {number} {why}"
+        if form := _call_in_parts(content):
+            return (
+                f"a conversation whose message {number} has a {form!r} in its content; write calls of tools beside it, "
+                f"as 'tool_calls', a list of {_CALL}, and what came of them as messages {_RESULT}"
+            )
         if _text_of(content) is None and not (content is None and message.get("tool_calls")):
             return f"a conversation whose message {number} has no text as its content; write it as one"
         if own_system and role in ("system", "developer"):
@@ -144,7 +150,10 @@ def _calls_problem(message: Mapping[str, Any], open_calls: list[str]) -> str:
         return f"calls tools, and is of the {message['role']}; only an assistant calls tools"
     if not isinstance(calls, list | tuple) or not all(map(_is_call, calls)):
         return f"has 'tool_calls' in another form; write a list of {_CALL}"
-    open_calls += [call["id"] for call in calls]
+    names = [call["id"] for call in calls]
+    if twice := next((name for name, times in Counter(names).items() if times > 1), None):
+        return f"has two calls with the id {twice!r}; give each its own, by which it is answered"
+    open_calls += names
     return ""
 
 
@@ -160,6 +169,17 @@ def _is_call(call: object) -> bool:
 
 
 _CALL = '{"id": "...", "type": "function", "function": {"name": "...", "arguments": "{...}"}}'
+
+
+_RESULT = '{"role": "tool", "tool_call_id": "...", "content": "..."}'
+_IN_PARTS = ("tool_use", "tool_result", "functionCall", "functionResponse", "function_call", "function_response")
+"""What calls of tools and their results are among the parts of a message, as Anthropic and Gemini have them."""
+
+
+def _call_in_parts(content: object) -> str:
+    """The form of a call of a tool, or of its result, that is a part of a message; "" where none is."""
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    return next((form for form in _IN_PARTS for part in parts if form in part or part.get("type") == form), "")
 
 
 def turns_of(value: Sequence[Mapping[str, Any]]) -> list[Turn]:

@@ -151,9 +151,9 @@ def json_in(text: str, *, among_words: bool = True) -> tuple[str, Any]:
     for said in waiting:
         bare = strip_fence(said).strip()
         try:
-            value, end = _DECODER.raw_decode(bare)
+            value, end = DECODER.raw_decode(bare)
             if end != len(bare):
-                _DECODER.decode(bare)  # says what is wrong about the rest
+                DECODER.decode(bare)  # says what is wrong about the rest
         except (ValueError, RecursionError) as error:
             if first is None:  # what is wrong about the whole is told
                 first = error
@@ -182,7 +182,7 @@ def _among_words(text: str) -> list[tuple[str, Any]]:
         bare = part.strip()
         with contextlib.suppress(ValueError, RecursionError):
             if bare.startswith("{"):
-                found.append((bare, _DECODER.decode(bare)))
+                found.append((bare, DECODER.decode(bare)))
     return found
 
 
@@ -291,4 +291,5 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+"""Reads JSON without NaN and its like, which Python would take."""

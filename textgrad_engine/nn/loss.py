@@ -159,6 +159,19 @@ class JSONMatch(Metric):
         super().__init__(compare, f"{how}{of_lists}", scale=(0, 1))
         self.any_order, self.graded = any_order, graded
 
+    def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
+        """Score a prediction.
+
+        Raises:
+            TypeError: there is no target.
+        """
+        if target is None:
+            raise TypeError(
+                "JSONMatch needs a target, got None: does the example have a field for it? Where null is the right "
+                'answer, give the text "null"'
+            )
+        return super().forward(prediction, target, inputs)
+
     def extra_repr(self) -> str:
         """How values are compared."""
         return ", ".join([f"{name}=True" for name in ("any_order", "graded") if getattr(self, name)])

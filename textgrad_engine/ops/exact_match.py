@@ -98,8 +98,12 @@ def _reads_alike(got: str, wanted: str) -> bool:
     """
     if got.isascii() and wanted.isascii():
         return False
-    one, other = (unicodedata.normalize("NFC", text).strip(_UNSEEN) for text in (got, wanted))
-    return one == other
+    return plain(got) == plain(wanted)
+
+
+def plain(text: str) -> str:
+    """A text as exact match compares it with others: equal for those that read alike."""
+    return (text if text.isascii() else unicodedata.normalize("NFC", text)).strip(_UNSEEN)
 
 
 def _are_one_number(got: Any, wanted: Any) -> bool:
@@ -119,6 +123,12 @@ def _are_one_number(got: Any, wanted: Any) -> bool:
     if isinstance(got, float) or isinstance(wanted, float):
         return float(one) == float(other)  # what reads JSON has rounded the one, so the other is rounded, too
     return one == other
+
+
+def number_of(value: Any) -> float | None:
+    """The number that a value is to exact match, or that it may be beside one, as a float; None for others."""
+    found = _number(value)
+    return None if found is None else float(found)
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from textgrad_engine import templates
-from textgrad_engine.llm.parsing import json_in
+from textgrad_engine.llm.parsing import DECODER, json_in
 from textgrad_engine.ops.evaluators import written
-from textgrad_engine.ops.exact_match import alike
+from textgrad_engine.ops.exact_match import alike, number_of, plain
 
 MOST_TOLD = 10
 """Differences that are told one by one; the whole of both values stands below them."""
@@ -19,7 +19,7 @@ _LONG = 200
 """Characters of a value that are told."""
 
 _COMPARED = 100
-"""Values of a list in any order, of which each is compared with each where they are not the same to the letter."""
+"""Values of a list in any order, of which each is compared with each where one has numbers and the other texts."""
 
 _NOTHING = object()
 """In the place of what is not there."""
@@ -68,7 +68,7 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
         got = answer
     right = wrong = 0
     found = []
-    for weight, difference in _compared(got, wanted, any_order):
+    for weight, difference in _compared(got, wanted, _names_in(got, wanted) if any_order else None):
         if difference is None:
             right += weight
         else:
@@ -97,28 +97,76 @@ def _value_in(value: Any, *, leniently: bool = False) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json_in(value)[1] if leniently else json.loads(value)
+        return json_in(value)[1] if leniently else DECODER.decode(value)
     except (ValueError, RecursionError) as error:
         if leniently:
             raise _NoJSON(str(error)) from None
         return value
 
 
-def _compared(got: Any, wanted: Any, any_order: bool) -> Iterator[tuple[int, _Difference | None]]:
+class _Name(NamedTuple):
+    """What tells a value from others, in whatever order its lists are.
+
+    Attributes:
+        own: equal for values that are the same.
+        loose: equal for those, too, that differ in whether they have numbers or texts that read as such.
+    """
+
+    own: int
+    loose: int
+
+
+_Names: TypeAlias = Mapping[int, _Name]
+"""The name of each value by its `id`."""
+
+
+def _names_in(*values: Any) -> _Names:
+    """The names of some values and of all in them, made from the inside, as they may be nested deeply."""
+    numbers: dict[Any, int] = {}
+    found: dict[int, _Name] = {}
+    inner, waiting = [], list(values)
+    while waiting:
+        each = waiting.pop()
+        inner.append(each)
+        waiting += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    for each in reversed(inner):
+        forms: tuple[Any, Any]
+        if isinstance(each, dict):
+            fields = [(key, found[id(value)]) for key, value in each.items()]
+            forms = (
+                frozenset([(key, name.own) for key, name in fields]),
+                frozenset([(key, name.loose) for key, name in fields]),
+            )
+        elif isinstance(each, list):
+            parts = [found[id(value)] for value in each]
+            forms = ("list", *sorted([name.own for name in parts])), ("list", *sorted([name.loose for name in parts]))
+        else:
+            text, number = plain(written(each)), number_of(each)
+            forms = (text if isinstance(each, str) or number is None else each), (text if number is None else number)
+        found[id(each)] = _Name(*[numbers.setdefault(form, len(numbers)) for form in forms])
+    return found
+
+
+def _compared(got: Any, wanted: Any, names: _Names | None) -> Iterator[tuple[int, _Difference | None]]:
     """What two values have in common, and where they differ, from the beginning; of each how many single values it is.
 
     Not by recursion, as both may be nested deeply.
+
+    Args:
+        got: the one.
+        wanted: the other.
+        names: those of all values in both, where the order of lists does not count; None where it does.
     """
     waiting: list[_Difference] = [_Difference((), wanted, got)]
     while waiting:
         path, wanted, got = each = waiting.pop()
         if isinstance(wanted, dict) and isinstance(got, dict) and (wanted or got):
-            names = dict.fromkeys([*wanted, *got])
-            inside = [_Difference((*path, name), wanted.get(name, _NOTHING), got.get(name, _NOTHING)) for name in names]
+            keys = dict.fromkeys([*wanted, *got])
+            inside = [_Difference((*path, key), wanted.get(key, _NOTHING), got.get(key, _NOTHING)) for key in keys]
             waiting += reversed(inside)
-        elif isinstance(wanted, list) and isinstance(got, list) and any_order and (wanted or got):
-            lacking, beyond = _left_over(got, wanted)
-            yield max(0, _size(wanted) - _size(lacking)), None
+        elif isinstance(wanted, list) and isinstance(got, list) and names is not None and (wanted or got):
+            lacking, beyond = _left_over(got, wanted, names)
+            yield sum(map(_size, wanted)) - sum(map(_size, lacking)), None
             yield from [(_size(value), _Difference((*path, ...), value, _NOTHING)) for value in lacking]
             yield from [(_size(value), _Difference((*path, ...), _NOTHING, value)) for value in beyond]
         elif isinstance(wanted, list) and isinstance(got, list) and (wanted or got):
@@ -149,25 +197,25 @@ def _size(value: Any) -> int:
     return found
 
 
-def _left_over(got: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
+def _left_over(got: list[Any], wanted: list[Any], names: _Names) -> tuple[list[Any], list[Any]]:
     """What is wanted and not there, and what is there and not wanted, in whatever order both are."""
-    times = Counter(map(_canonical, got))
+    times = Counter([names[id(value)].own for value in got])
     lacking = []
-    for value in wanted:  # most are the same to the letter, which takes no comparing of each with each
-        if times[name := _canonical(value)]:
+    for value in wanted:  # most have one name, which takes no comparing of each with each
+        if times[name := names[id(value)].own]:
             times[name] -= 1
         else:
             lacking.append(value)
     beyond = []
     for value in got:
-        if times[name := _canonical(value)]:
+        if times[name := names[id(value)].own]:
             times[name] -= 1
             beyond.append(value)
     if max(len(lacking), len(beyond)) > _COMPARED:
         return lacking, beyond
     missing = []
     for value in lacking:
-        same = next((n for n, each in enumerate(beyond) if _is_same(each, value)), None)
+        same = next((n for n, each in enumerate(beyond) if _is_same(each, value, names)), None)
         if same is None:
             missing.append(value)
         else:
@@ -175,12 +223,14 @@ def _left_over(got: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]
     return missing, beyond
 
 
-def _is_same(got: Any, wanted: Any) -> bool:
-    return all(difference is None for _, difference in _compared(got, wanted, any_order=True))
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=written)
+def _is_same(got: Any, wanted: Any, names: _Names) -> bool:
+    """Whether two values are the same; what is nested too deeply to be looked through is not."""
+    if names[id(got)].loose != names[id(wanted)].loose:
+        return False
+    try:
+        return all(difference is None for _, difference in _compared(got, wanted, names))
+    except RecursionError:
+        return False
 
 
 def _at(values: list[Any], place: int) -> Any:

@@ -217,6 +217,31 @@ def tools_of(
     return tuple([_form_of(function).described for function in functions]), Tools(tuple(functions), max_turns)
 
 
+def description_problem(tool: Mapping[str, Any], *, flat: bool) -> str:
+    """What is wrong with the description of a tool, with the repair; "" for nothing that is known here.
+
+    Args:
+        tool: as in OpenAI's API; other types than functions are the endpoint's own.
+        flat: whether the name may stand beside the type, as the Responses API has it.
+
+    Example:
+        >>> description_problem({"type": "function", "name": "order"}, flat=False)
+        'has its name beside the type; write {"type": "function", "function": {"name": "...", "parameters": {...}}}'
+        >>> description_problem({"type": "function", "function": {"name": "order"}}, flat=False)
+        ''
+    """
+    inner = tool.get("function")
+    named = isinstance(inner, Mapping) and isinstance(inner.get("name"), str)
+    if not isinstance(tool.get("type"), str):
+        return f"has no type; write {_DESCRIPTION}"
+    if tool["type"] != "function" or named or (flat and isinstance(tool.get("name"), str)):
+        return ""
+    return f"has {'its name beside the type' if 'name' in tool else 'no name'}; write {_DESCRIPTION}"
+
+
+_DESCRIPTION = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
+
+
 def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[..., Any]:
     if isinstance(function, functools.partial):
         inner = _of_copy(function.func, memo)

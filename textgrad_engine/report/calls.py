@@ -34,8 +34,13 @@ class Wanted:
         return (
             self.purpose in (None, entry.get("purpose"))
             and self.step in (None, entry.get("step"))
-            and (self.example is None or self.example in str(entry.get("example", "")).split(", "))
+            and (self.example is None or self.example in _names_in(str(entry.get("example", ""))))
         )
+
+
+def _names_in(about: str) -> list[str]:
+    """The examples that a call is about, whose names may have what stands between them."""
+    return [about, *about.split(", ")]
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,14 @@ class Call:
 
     @property
     def messages(self) -> list[tuple[str, str]]:
-        """Who said what: the messages of the request, and the answer."""
+        """Who said what: the messages of the request, and the answer, or why there is none."""
         asked = (self.entry.get("request") or {}).get("messages") or []
         said = [
             (str(each.get("role", "")), with_calls(in_words(each.get("content") or ""), each.get("tool_calls") or ()))
             for each in asked
         ]
+        if (error := self.entry.get("error")) is not None:
+            return [*said, ("no answer", str(error))]
         return [*said, ("answer", with_calls(str(self.entry.get("text", "")), self.entry.get("tool_calls") or ()))]
 
 
@@ -94,7 +101,7 @@ def _cells(call: Call) -> tuple[str, ...]:
         str(entry.get("example", "")),
         count(int(usage.get("input_tokens", 0))),
         count(int(usage.get("output_tokens", 0))),
-        " ".join(_without_braces(call.messages[-1][1]).split()),
+        " ".join(f"{'no answer: ' * ('error' in entry)}{_without_braces(call.messages[-1][1])}".split()),
     )
 
 
@@ -156,11 +163,17 @@ def call_in_words(call: Call, total: int) -> str:
     config = (entry.get("request") or {}).get("config") or {}
     form = (config.get("response_format") or {}).get("name")
     tools = [str((tool.get("function") or {}).get("name", "")) for tool in config.get("tools") or ()]
+    read, written = (count(int(usage.get(f"{kind}_tokens", 0))) for kind in ("input", "output"))
+    used = [f"{read} tokens read, {written} written", cost(usage.get("dollars"))]
+    failed = "error" in entry
     said = [
         str(entry.get("model", "")),
-        f"{count(int(usage.get('input_tokens', 0)))} tokens read, {count(int(usage.get('output_tokens', 0)))} written",
-        cost(usage.get("dollars")),
-        f"{entry.get('latency') or 0:.1f} s",
+        *(
+            used
+            if usage or not failed
+            else ["what it used is unknown" if entry.get("cost_unknown") else "used nothing"]
+        ),
+        *([] if failed else [f"{entry.get('latency') or 0:.1f} s"]),
         *([plural(int(entry["attempts"]), "attempt")] if (entry.get("attempts") or 1) > 1 else []),
         *([f"in the form {form}"] if form else []),
         *([f"with the tools {', '.join(tools)}"] if tools else []),

@@ -158,8 +158,10 @@ class Run:
         front = () if self.result is None else self.result.front
         if 1 <= number <= len(front):
             return front[number - 1]
-        there = "the run has no result" if self.result is None else f"it has {len(front) or 'none'}"
-        raise RunError(f"{self.path}: there is no text {number} on the front: {there}; `show` has a table of it")
+        there = f"it has {len(front) or 'none'}{'; `show` has a table of it' if len(front) > 1 else ''}"
+        if self.result is None:
+            there = "only a run that came to its end has one"
+        raise RunError(f"{self.path}: there is no text {number} on the front: {there}")
 
     def usage(self) -> Usage:
         """What the completions on record used, those of a killed run too.
