@@ -69,6 +69,7 @@ def test_where_it_differs_is_told(answer: str, expected: Any, says: list[str]) -
         ("Rome", "Rome"),
         ('"Rome"', "Rome"),
         ("12", "12.0"),
+        ('{"3": [1, 2]}', {3: (1, 2)}),
     ],
 )
 def test_what_is_the_same(answer: str, expected: Any) -> None:

@@ -101,7 +101,7 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
 
     Raises:
         ConfigError: the system messages differ, and nobody says what prompt to begin with.
-        DataError: a chat does not end with an answer that is text, and no column holds the right one; or a row has
+        DataError: a chat does not end with an answer, and no column holds the right one; or a row has
             none, or messages in another form.
     """
     shown = inputs or [name for name in table.columns if name not in targets]
@@ -115,25 +115,13 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
     prompts: list[str | None] = []
     rows = []
     for index, row in enumerate(table):
-        *before, end = row[column]
-        after: list[Mapping[str, Any]] = [{"role": "user", "content": "as if it went on"}]
-        if takes_answers:  # what it lacks as an answer is told below
-            end = {**end, "content": end.get("content") or ""}
-            made = turns_of([end])[0].calls
-            after = [*({"role": "tool", "tool_call_id": call["id"], "content": ""} for call in made), *after]
-        if why := problem_of([*before, end, *after]):
-            raise DataError(f"{table.where(index)}: column {column!r} holds {why}")
+        where = f"{table.where(index)}: column {column!r}"
+        _refuse_unanswerable(row[column], where, takes_answers=takes_answers)
         said, system = _without_system(row[column])
         prompts.append(_beside(row) if system is None else system)
         if takes_answers:
-            *said, last = said or [{"role": "nobody"}]
-            (turn,) = turns_of([last])
-            if turn.role != "assistant" or not (turn.text.strip() or turn.calls) or not said:
-                raise DataError(
-                    f"{table.where(index)}: column {column!r}: {_lacking(said, turn)}; the last answer of a chat is "
-                    "taken for the right one, as no column is named target: --target names the one that holds it"
-                )
-            row = {**row, "target": calls_in(turn) if turn.calls else turn.text}
+            said, target = _last_answer(said, where)
+            row = {**row, "target": target}
         rows.append({**row, column: said})
     kinds = [isinstance(row["target"], list) for row in rows] if takes_answers else []
     calls: Literal["all", "some", ""] = "" if not any(kinds) else "all" if all(kinds) else "some"
@@ -155,6 +143,38 @@ def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (),
     if prompt is not None and prompt == _beside(table[0]):
         rows = [{name: value for name, value in row.items() if name not in _SYSTEM_COLUMNS} for row in rows]
     return Chats(Dataset(rows, path=table.path, lines=table._lines), column, prompt, takes_answers, calls, tools)
+
+
+def _refuse_unanswerable(chat: Sequence[Any], where: str, *, takes_answers: bool) -> None:
+    """Refuse a chat that could not be sent if it went on.
+
+    Raises:
+        DataError: it is one.
+    """
+    *before, end = chat
+    after: list[Mapping[str, Any]] = [{"role": "user", "content": "as if it went on"}]
+    if takes_answers:  # what it lacks as an answer is told by `_last_answer`
+        end = {**end, "content": end.get("content") or ""}
+        made = turns_of([end])[0].calls
+        after = [*({"role": "tool", "tool_call_id": call["id"], "content": ""} for call in made), *after]
+    if why := problem_of([*before, end, *after]):
+        raise DataError(f"{where} holds {why}")
+
+
+def _last_answer(said: Sequence[Any], where: str) -> tuple[list[Any], Any]:
+    """A chat without its last answer, and that: a text, or the calls of tools in it.
+
+    Raises:
+        DataError: it has none.
+    """
+    *said, last = said or [{"role": "nobody"}]
+    (turn,) = turns_of([last])
+    if turn.role != "assistant" or not (turn.text.strip() or turn.calls) or not said:
+        raise DataError(
+            f"{where}: {_lacking(said, turn)}; the last answer of a chat is taken for the right one, as no column is "
+            "named target: --target names the one that holds it"
+        )
+    return said, calls_in(turn) if turn.calls else turn.text
 
 
 _TOOLS = "tools"

@@ -89,13 +89,16 @@ class _NoJSON(ValueError):
 
 
 def _value_in(value: Any, *, leniently: bool = False) -> Any:
-    """The value that a text holds as JSON; any other value as it is.
+    """The value that a text holds as JSON; any other value as JSON would hold it, in which tuples are lists.
 
     Raises:
         _NoJSON: leniently looked for, and it holds none.
     """
     if not isinstance(value, str):
-        return value
+        try:
+            return json.loads(json.dumps(value)) if isinstance(value, dict | list | tuple) else value
+        except (TypeError, ValueError, RecursionError):  # it holds what JSON has no form for
+            return value
     try:
         return json_in(value)[1] if leniently else DECODER.decode(value)
     except (ValueError, RecursionError) as error:
