@@ -200,6 +200,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
         "instructions": "a", "scale": (0, 1), "success_fn": lambda score: True, "model": MODEL, "eval_mode": True,
         "images": 1,
     },
+    "nn.Rubric": lambda: {"criteria": ["a"], "model": MODEL, "images": 1},
     "nn.Metric": lambda: {
         "fn": lambda a, b: 1.0, "purpose": "a", "success_fn": lambda score: True, "scale": (0.0, 1.0)
     },
@@ -230,6 +231,10 @@ RIGHT: dict[str, Callable[[], Right]] = {
     "ops.judge": lambda: {
         "prediction": value(), "instructions": "a", "target": "b", "inputs": {"a": "b"}, "scale": (0, 1),
         "success_fn": lambda score: True, "reduction_fn": sum, "eval_mode": True, "model": MODEL, "images": 1,
+    },
+    "ops.rubric": lambda: {
+        "prediction": value(), "criteria": ["a"], "target": "b", "inputs": {"a": "b"}, "reduction_fn": sum,
+        "model": MODEL, "images": 1,
     },
     "ops.lm_judge_evaluator": lambda: {
         "model": MODEL, "messages": [{"role": "user", "content": "{prediction} {a} {target}"}],
@@ -355,14 +360,14 @@ READ_AS_JSON = {"llm.Completion", "llm.GenerateConfig", "llm.Message", "llm.Requ
 RIGHT_TOO: dict[tuple[str, str], tuple[Any, ...]] = {
     **{(f"func.{name}", "argnums"): ([3],) for name in ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev")},
     **{(f"ops.{name}", "prediction"): (3, "text") for name in (
-        "deterministic_evaluator", "exact_match_evaluator", "judge", "text_loss", "lm_judge_evaluator"
+        "deterministic_evaluator", "exact_match_evaluator", "judge", "rubric", "text_loss", "lm_judge_evaluator"
     )},
     ("ops.lm_judge_evaluator", "target"): (3.5,), ("ops.add", "a"): ("text", 3), ("ops.scale", "value"): (3,),
     ("llm.resolve", "cache"): ("yes",),
 }  # fmt: skip
 """What looks wrong and is right: several numbers, a text to score, a folder."""
 
-WRITTEN_OUT = {("ops.judge", "target"), ("ops.text_loss", "target")}
+WRITTEN_OUT = {("ops.judge", "target"), ("ops.rubric", "target"), ("ops.text_loss", "target")}
 """Whatever it is, a judge is shown it in words."""
 
 AWAITED = {("autograd.once_differentiable", "backward"), ("testing.FunctionModel", "fn")}

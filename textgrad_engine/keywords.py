@@ -35,6 +35,7 @@ _OURS = {
     "fn": ("metric", "eval_fn", "metric_fn", "function"),
     "purpose": ("fn_purpose", "eval_fn_purpose", "fn_desc", "eval_fn_desc", "description"),
     "instructions": ("instruction", "evaluation_instruction", "eval_system_prompt", "criteria", "rubric"),
+    "criteria": ("rubric", "rubrics", "checklist", "instructions"),
     "system": ("system_prompt", "system_message", "instructions"),
     "user": ("prompt", "template", "user_prompt"),
     "response_format": ("output_schema", "response_model", "schema"),

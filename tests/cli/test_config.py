@@ -201,7 +201,7 @@ PROBLEMS = {
         change('"TGD"', '"TGD"\nmode = "pach"'),
         r":24: .* should be 'patch' or 'rewrite'; did you mean 'patch'",
     ),
-    "wrong metric": (change('"exact_match"', '"exact"'), r":14: .*'exact_match', 'json_match' or 'judge'"),
+    "wrong metric": (change('"exact_match"', '"exact"'), r":14: .*'exact_match', 'json_match', 'judge' or 'rubric'"),
     "no table": (
         change('[models]\nforward = "openai/gpt-5-mini"\n\n[models.config]\ntemperature = 0\n', ""),
         r":1: the table \[models\] is missing; add \[models\] with forward = ",

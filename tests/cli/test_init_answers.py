@@ -366,3 +366,45 @@ def test_objects_in_one_of_several_columns_are_compared_whole() -> None:
     ran = invoke("eval", "task", "--model", "clerk:model", "--json")
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["mean"] == 1.0
+
+
+JUDGE = """
+import re
+
+from textgrad_engine.testing import feedback_for, FunctionModel
+
+
+def clerk(request):
+    prompt, mail = request.messages[0].text, request.messages[-1].text
+    if request.purpose == "judge":
+        criteria, answer = mail.partition("<answer-")[::2]
+        asked = re.findall(r"^(\\d+)\\. It says (\\w+)", criteria, re.MULTILINE)
+        return {number: {"explanation": f"Say {word}.", "met": word in answer} for number, word in asked}
+    if request.purpose == "backward":
+        return feedback_for(request, "Say sorry.")
+    if request.purpose == "optimizer":
+        last = max(int(number) for number in re.findall(r"^(\\d+)\\|", mail, re.MULTILINE))
+        return {"edits": [{"op": "add", "line": last, "reason": "r", "feedback": [1], "text": "Say sorry."}]}
+    return "soon, sorry" if "sorry" in prompt else "soon"
+
+
+model = FunctionModel(clerk, name="clerk")
+"""
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_a_column_of_criteria_is_trained_as_it_stands(kind: str) -> None:
+    """In the form of HealthBench: each example's answer is looked at by its own."""
+    criteria = [{"criterion": "It says soon.", "points": 1}, {"criterion": "It says sorry.", "points": 3, "tags": []}]
+    value = json.dumps(criteria) if kind == "csv" else criteria
+    rows = [{"mail": f"mail {n}", "rubrics": value} for n in range(120)]
+    done = init(rows, "--target", "rubrics", name=f"table.{kind}")
+    assert done.exit_code == 0, done.output
+    assert "'rubrics' has criteria, and a judge says of each whether" in done.output
+    assert (config()["metric"], config()["program"].get("response_format")) == ({"name": "rubric"}, None)
+    assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Read the mail, and answer.\n"
+    Path("task/clerk.py").write_text(JUDGE, encoding="utf-8")
+    ran = invoke("train", "task", "--model", "clerk:model", "--json", "--run-dir", "run")
+    assert ran.exit_code == 0, ran.output
+    test = json.loads(ran.stdout)["test"]
+    assert (test["seed"]["mean"], test["best"]["mean"]) == (0.25, 1.0)

@@ -128,6 +128,10 @@ def mail(tmp_path: Path) -> Callable[..., Path]:
 
 
 ONE = ('[[metric]]\nfield = "label"\nweight = 3\n', '[metric]\nfield = "label"\n')
+RUBRIC = (
+    'name = "judge"\ninstructions = "Is the reason a reason?"\nscale = [1, 5]\n',
+    'name = "rubric"\ncriteria = ["It is late."]\n',
+)
 NO_SECOND = (CONFIG[CONFIG.index('[[metric]]\nname = "judge"') : CONFIG.index("[models]")], "")
 NO_FORM = ('response_format = "routing.json"\n', "")
 
@@ -228,6 +232,22 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
         [('instructions = "Is the reason a reason?"\n', "")],
         r":16: \[\[metric\]\] judge wants instructions",
     ),
+    "criteria that are none": (
+        [RUBRIC, ('"It is late."', "3")],
+        r":18: \[\[metric\]\] criteria: criterion 1 is an int 3, and should be a text, or a dict, such as",
+    ),
+    "criteria that are no list": (
+        [RUBRIC, ('["It is late."]', '"It is late."')],
+        r":18: \[\[metric\]\] criteria = 'It is late\.': should be a list in brackets",
+    ),
+    "criteria of a judge": (
+        [("instructions = ", 'criteria = ["a"]\ninstructions = ')],
+        r":18: \[\[metric\]\] criteria means nothing to judge; take it out",
+    ),
+    "instructions of a rubric": (
+        [RUBRIC, ("criteria = ", 'instructions = "a"\ncriteria = ')],
+        r":18: \[\[metric\]\] instructions means nothing to rubric; take it out",
+    ),
     "no metric at all": (
         [NO_SECOND, ONE, ('[metric]\nfield = "label"\n', ""), ("[program]", "metric = []\n[program]")],
         ":1: metric",
@@ -272,6 +292,19 @@ def test_a_target_without_the_field_of_a_function_is_named(mail: Callable[..., P
             DataError, match=r"train\.jsonl:1: .* has no field 'why'; it has label .*:19: \[\[metric\]\]"
         ):
             read_data(config)
+
+
+def test_a_target_that_is_no_criteria_is_named(mail: Callable[..., Path]) -> None:
+    """With its line; where all examples have the same, their targets are looked at by no rubric."""
+    own = ('name = "rubric"\ncriteria = ["It is late."]\nfield = "why"', 'name = "rubric"\nfield = "why"')
+    config = load_config(mail(RUBRIC, own, target=lambda label: {"label": label, "why": []}))
+    with pytest.raises(
+        DataError,
+        match=r"train\.jsonl:1: column 'label' holds no criteria in this row: there are none; give one at least; or "
+        r"write criteria = \[...\] for all rows in \[\[metric\]\] \(.*:10: \[data\] target asks for it\)",
+    ):
+        read_data(config)
+    assert len(read_data(load_config(mail(RUBRIC)))[0]) == 12
 
 
 def test_targets_that_are_objects_give_each_metric_its_field(mail: Callable[..., Path]) -> None:

@@ -86,3 +86,28 @@ def test_of_one_metric_there_is_the_score_alone() -> None:
     with use_models(forward=FunctionModel(answer)):
         objective.matrix([(SEED,), (KEEPS,)], range(len(ROWS)))
     assert [point.metrics for point in front_of(objective, (SEED,))] == [{}, {}]
+
+
+def test_criteria_are_no_objectives_of_their_own() -> None:
+    """Ten of them would leave nearly all texts on the front; what each gave is told, and the score is compared."""
+
+    def says(request: Request) -> Any:
+        if request.purpose == "judge":
+            answer = request.messages[-1].text.partition("<answer-")[2]
+            return {str(n): {"explanation": "", "met": word in answer} for n, word in ((1, "LOUD"), (2, "BRIEF"))}
+        return request.messages[0].text
+
+    objective = Objective(program("Say it."), nn.Rubric(["It is loud.", "It is brief."]), ROWS)
+    with use_models(forward=FunctionModel(says)):
+        objective.matrix([("Say it.",), ("LOUD",), ("BRIEF and so on",)], range(len(ROWS)))
+    found = front_of(objective, ("Say it.",))
+    assert [(point.texts["system"], point.metrics) for point in found] == [("LOUD", {})]
+    known = objective.evaluation(("BRIEF and so on",))
+    assert [(part.name, part.mean) for part in known.parts] == [("It is loud.", 0.0), ("It is brief.", 1.0)]
+
+
+def test_criteria_are_not_shown_as_answers() -> None:
+    """The target of a rubric says what is asked of an answer."""
+    rows = [{"word": "a", "target": ["It is loud."]}]
+    assert Objective(program(SEED), nn.Rubric(), rows).demos([0]) == [None]
+    assert Objective(program(SEED), nn.Rubric(["It is loud."]), [{"word": "a", "target": "A"}]).demos([0]) != [None]

@@ -39,6 +39,7 @@ from textgrad_engine.nn import (
     Module,
     OnField,
     Parameter,
+    Rubric,
     Weighted,
 )
 from textgrad_engine.ops.images import MOST_IMAGES
@@ -112,14 +113,16 @@ def _loss_of(
         scale: that of a function which states none.
     """
     function = config.metric_function(where, metric)
+    images = MOST_IMAGES if metric.images is None else metric.images
     stated = None if metric.scale is None else (metric.scale[0], metric.scale[1])
     loss: Callable[..., Variable] = ExactMatch()
     if function is not None:
         loss = Metric(function, metric.purpose or "", scale=stated or scale)
     elif metric.kind == "json_match":
         loss = JSONMatch(any_order=bool(metric.any_order), graded=bool(metric.graded))
+    elif metric.kind == "rubric":
+        loss = Rubric(metric.criteria, images=images)
     elif metric.kind == "judge":
-        images = MOST_IMAGES if metric.images is None else metric.images
         loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0), images=images)
     return OnField(loss, *metric.path, default=metric.default) if metric.path else loss
 

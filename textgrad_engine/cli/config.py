@@ -266,7 +266,7 @@ class Config(Section):
 
     @property
     def may_lack_target(self) -> bool:
-        """Whether all metrics can do without targets: a judge, or a function of the answer, and ``inputs``, alone.
+        """Whether all metrics can do without targets: judges, criteria for all, functions of the answer alone.
 
         Not where the file says which column holds them.
         """
@@ -299,7 +299,9 @@ class Config(Section):
 
     def _takes_target(self, where: Keys, metric: Metric) -> bool:
         function = self.metric_function(where, metric)
-        return metric.kind != "judge" if function is None else takes_target(function)
+        if function is not None:
+            return takes_target(function)
+        return metric.kind != "judge" and metric.criteria is None
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The columns that the program wants, and those that it is given where the data has them."""

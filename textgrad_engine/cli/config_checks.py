@@ -18,6 +18,7 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.llm.schema import as_list, follow
+from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 
@@ -113,6 +114,7 @@ def _check_files(config: Config) -> None:
 
 _OF_KIND = {
     "judge": ("instructions", "scale", "images"),
+    "rubric": ("criteria", "images"),
     "function": ("purpose", "scale"),
     "exact_match": (),
     "json_match": ("any_order", "graded"),
@@ -127,7 +129,7 @@ def _check_metric(config: Config) -> None:
         if metric.name is not None and metric.function is not None:
             config.fail(f"{table} has name and function; take one of them out", *where, "function")
         allowed = _OF_KIND[metric.kind]
-        for key in ("instructions", "scale", "purpose", "images", "any_order", "graded"):
+        for key in ("instructions", "criteria", "scale", "purpose", "images", "any_order", "graded"):
             if getattr(metric, key) is not None and key not in allowed:
                 config.fail(f"{table} {key} means nothing to {metric.kind}; take it out", *where, key)
         if allowed[:1] in (("instructions",), ("purpose",)) and not (getattr(metric, allowed[0]) or "").strip():
@@ -158,6 +160,11 @@ def _check_metric(config: Config) -> None:
                 *where,
                 "target",
             )
+        if metric.criteria is not None:
+            try:
+                criteria_of(metric.criteria)
+            except (TypeError, ValueError) as error:
+                config.fail(f"{table} criteria: {error}", *where, "criteria")
         config.metric_function(where, metric)
         _check_field(config, where, metric)
     if config.data.target not in ("target", *config.target_columns()):

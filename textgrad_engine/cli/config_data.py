@@ -17,6 +17,7 @@ from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.images import is_part, name_of_part
 from textgrad_engine.nn.metric_functions import needs_two
+from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.fields import no_text
 
@@ -95,7 +96,8 @@ def check_columns(config: Config, dataset: Dataset) -> None:
         _check_parts(config, dataset)
     for where, metric in config.metrics():
         function = config.metric_function(where, metric)
-        if metric.kind in ("exact_match", "json_match") or (function is not None and needs_two(function)):
+        has_own = metric.kind == "rubric" and metric.criteria is None
+        if metric.kind in ("exact_match", "json_match") or has_own or (function is not None and needs_two(function)):
             _check_targets(config, dataset, where, metric)
 
 
@@ -115,7 +117,7 @@ def _check_parts(config: Config, dataset: Dataset) -> None:
 
 
 def _check_targets(config: Config, dataset: Dataset, where: Keys, metric: Metric) -> None:
-    """Refuse targets without the field of a metric, and those that exact match cannot compare."""
+    """Refuse targets without the field of a metric, those that exact match cannot compare, and what are no criteria."""
     column = config.target_of(where, metric)
     assert column is not None  # what cannot do without has one
     asked_by = _asked_by(config, *_target_key(where, metric))
@@ -129,6 +131,14 @@ def _check_targets(config: Config, dataset: Dataset, where: Keys, metric: Metric
                 raise DataError(
                     f"{dataset.where(index)}: column {column!r} is an object in this row, and has no field "
                     f"{metric.field!r}; it has {listed(target)} ({asked})"
+                ) from None
+        if metric.kind == "rubric":
+            try:
+                criteria_of(target)
+            except (TypeError, ValueError) as error:
+                raise DataError(
+                    f"{dataset.where(index)}: column {column!r} holds no criteria in this row: {error}; or write "
+                    f"criteria = [...] for all rows in {table_of(where)} ({asked_by})"
                 ) from None
         if metric.kind != "exact_match":
             continue

@@ -59,8 +59,16 @@ class Answer:
         return Answer(self.name, self.column, tuple(part for value in known for part in value))
 
     @property
+    def are_criteria(self) -> bool:
+        """Whether what stands in the place of an answer is what is asked of one, as in HealthBench."""
+        parts = self.parts
+        return parts is not None and all(isinstance(each, dict) and "criterion" in each for each in parts.values)
+
+    @property
     def metric(self) -> dict[str, Any]:
-        """What compares such values, as keys of a [metric] table."""
+        """What scores by such values, as keys of a [metric] table."""
+        if self.are_criteria:
+            return {"name": "rubric"}
         found = [value for value in self.values if not_compared(value)]
         if not found:
             return {"name": "exact_match"}
@@ -176,7 +184,10 @@ class Answers:
                 f"Of {names} the whole value must be right (json_match); with graded = true beside it the part that is "
                 "right counts."
             )
-        if any(each.is_long for each in self.each if each not in whole):
+        criteria = [each for each in self.each if each.are_criteria]
+        for each in criteria:
+            yield f"{each.column!r} has criteria, and a judge says of each whether an answer meets it (rubric)."
+        if any(each.is_long for each in self.each if each not in (*whole, *criteria)):
             yield "Exact match wants an answer to the letter, and these are long: see [metric] in config.toml."
 
 

@@ -99,7 +99,7 @@ def prompt_of(task: Task, given: Path | None) -> str:
     labels = [] if answers.fields else answers.each[0].labels
     rendered = templates.load("first_prompt").render(
         inputs=list(task.shown),
-        target=answers.each[0].name,
+        target="" if answers.each[0].are_criteria else answers.each[0].name,
         labels=labels,
         fields=fields if answers.fields and len(fields) == len(answers.each) else [],
         is_json=answers.fields,

@@ -119,15 +119,16 @@ class Metric(Section):
 
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
     is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`, a
-    `floor` under its mean, and a `target`, the column of its own right answer. A judge is shown ``images`` of an
-    example's images at most. Of a match of JSON, with ``any_order`` the order of lists does not count, and
-    with ``graded`` the part of its values that are right is the score.
+    `floor` under its mean, and a `target`, the column of its own right answer. A judge, also one of a rubric, which has
+    ``criteria``, is shown ``images`` of an example's images at most. Of a match of JSON, with ``any_order`` the order
+    of lists does not count, and with ``graded`` the part of its values that are right is the score.
     """
 
-    name: Literal["exact_match", "json_match", "judge"] | None = None
+    name: Literal["exact_match", "json_match", "judge", "rubric"] | None = None
     function: str | None = None
     purpose: str | None = None
     instructions: str | None = None
+    criteria: list[Any] | None = None
     scale: list[float] | None = Field(default=None, min_length=2, max_length=2)
     field: Annotated[Any, AfterValidator(_path)] = None
     default: Annotated[Any, AfterValidator(_text_or_number)] = None
@@ -139,7 +140,7 @@ class Metric(Section):
     graded: bool | None = None
 
     @property
-    def kind(self) -> Literal["exact_match", "json_match", "judge", "function"]:
+    def kind(self) -> Literal["exact_match", "json_match", "judge", "rubric", "function"]:
         """Which of these it is; exact match when nothing is said."""
         return "function" if self.function is not None else self.name or "exact_match"
 

@@ -3,7 +3,7 @@
 from textgrad_engine.lazily import telling
 from textgrad_engine.nn.chat import ChatCompletion
 from textgrad_engine.nn.containers import ModuleDict, ModuleList, Sequential
-from textgrad_engine.nn.loss import ExactMatch, JSONMatch, Judge, Metric, TextLoss
+from textgrad_engine.nn.loss import ExactMatch, JSONMatch, Judge, Metric, Rubric, TextLoss
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict, ParameterList
@@ -22,6 +22,7 @@ __all__ = [
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "Rubric",
     "Sequential",
     "TextLoss",
     "Weighted",

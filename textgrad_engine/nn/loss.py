@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -14,11 +14,13 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.metric_functions import names_inputs, needs_two, scoring, takes_target
 from textgrad_engine.nn.module import OneVariable
+from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.ops.evaluators import check_purpose, deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_match import json_match
 from textgrad_engine.ops.judges import judge_settings, judged_by
+from textgrad_engine.ops.rubrics import checked_by, rubric_settings
 from textgrad_engine.ops.scores import as_scale
 from textgrad_engine.ops.text_loss import text_loss
 
@@ -32,6 +34,8 @@ def needs_target(loss: Callable[..., Any]) -> bool:
     """
     if isinstance(loss, Metric):
         return needs_two(loss.fn)
+    if isinstance(loss, Rubric):
+        return loss.criteria is None
     forward = getattr(loss, "forward", None)
     parameters = [] if forward is None else list(signature_of(forward).parameters.values())
     second = parameters[1:2] if forward is not None and takes_target(forward) else []
@@ -235,6 +239,79 @@ class Judge(OneVariable):
         return judged_by(settings, prediction, *given, reduction_fn=sum, eval_mode=self.eval_mode)[0]
 
 
+class Rubric(OneVariable):
+    """The part of several criteria that a model finds met, each looked at by itself; see `ops.rubric`.
+
+    The critic hears which are not met, and why. As the score of one call has as many steps as there are criteria, it
+    tells apart what a `Judge`, who gives one number for all, may not. The Trainer and `evaluate` show the model what
+    they show a `Judge`.
+
+    Args:
+        criteria: texts, or dicts with ``"criterion"`` and ``"points"``: 1 where they are left out, below 0 for what an
+            answer must not do. None: each example has its own, and they are its target.
+        model: asks this model; None stands for the judge of `use_models`.
+        images: how many images it is shown at most; 0 for a model that reads none, who is told where they are.
+
+    Raises:
+        TypeError: a setting is of a wrong kind.
+        ValueError: there are no criteria, or none with points above 0; or `images` is below 0.
+
+    Example:
+        >>> from textgrad_engine.testing import ScriptedModel
+        >>> marks = {"1": {"explanation": "It is.", "met": True}, "2": {"explanation": "Nothing.", "met": False}}
+        >>> loss = Rubric(["It is polite.", "It says what happens next."], model=ScriptedModel([marks, marks]))
+        >>> loss(Variable("We are sorry.", role="reply")).data
+        0.5
+        >>> own = [{"criterion": "It is polite.", "points": 3}, {"criterion": "It names the shop.", "points": 1}]
+        >>> Rubric(model=loss.model)(Variable("We are sorry.", role="reply"), own).data
+        0.75
+    """
+
+    scale = (0.0, 1.0)
+
+    @names_told
+    def __init__(
+        self,
+        criteria: Sequence[str | Mapping[str, Any]] | str | None = None,
+        *,
+        model: str | Model | None = None,
+        images: int = MOST_IMAGES,
+    ) -> None:
+        super().__init__()
+        self.images = checked_images(images, "images")
+        check(Rubric.__init__, {"model": model})
+        if criteria is not None:
+            _checked_criteria(criteria)
+        self.criteria, self.model = criteria, model
+        self._settings = rubric_settings(model)
+
+    def extra_repr(self) -> str:
+        """How many criteria there are."""
+        return "each example's own" if self.criteria is None else f"{len(criteria_of(self.criteria))} criteria"
+
+    def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
+        """Score a prediction.
+
+        Args:
+            prediction: the text to look at.
+            target: the criteria, where the examples have their own; else a reference answer, if there is one.
+            inputs: what the prediction was made from.
+
+        Raises:
+            TypeError: the criteria are the target, and there is none.
+            ScoreError: they are the target, and it is no criteria.
+        """
+        if self.criteria is None and target is None:
+            raise TypeError(
+                "Rubric() takes the criteria from the target, got None: does the example have a field for them? The "
+                "same for all examples are nn.Rubric([...])"
+            )
+        of_all = () if self.criteria is None else criteria_of(self.criteria)
+        criteria, reference = (of_all, target) if of_all else (target, None)
+        settings = self._settings = rubric_settings(self.model, self._settings)
+        return checked_by(settings, prediction, criteria, reference, inputs, self.images, sum, of_all)[0]
+
+
 class TextLoss(OneVariable):
     """What a model finds wrong with a prediction, in words; "" for nothing. It is no score; see `ops.text_loss`.
 
@@ -275,6 +352,18 @@ class TextLoss(OneVariable):
         return text_loss(
             prediction, self.instructions, target=target, inputs=inputs, model=self.model, images=self.images
         )
+
+
+def _checked_criteria(criteria: Any) -> None:
+    """Refuse what are no criteria.
+
+    Raises:
+        TypeError, ValueError: as `ops.criteria.criteria_of`.
+    """
+    try:
+        criteria_of(criteria)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the criteria of a Rubric: {error}") from None
 
 
 def _batch_of(instructions: Any) -> dict[str, Any]:

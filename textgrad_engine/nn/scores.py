@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
@@ -20,31 +18,8 @@ from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.field import field
+from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.weighted import weighted_mean
-from textgrad_engine.scoped import setting
-
-Parts: TypeAlias = dict[str, Variable]
-"""The scores that one score was made of, each on its own scale, by the names of the losses."""
-
-_HEARD: ContextVar[list[Parts] | None] = ContextVar("textgrad_engine_parts", default=None)
-
-
-@contextlib.contextmanager
-def hearing_parts() -> Iterator[list[Parts]]:
-    """Inside the block, what every `Weighted` loss makes a score of is put into a list, in the order of the calls.
-
-    Of one inside of another one it comes before that of the outer one.
-
-    Example:
-        >>> loss = Weighted({"right": ExactMatch(), "as right": ExactMatch()})
-        >>> with hearing_parts() as heard:
-        ...     score = loss(Variable("new"), "new")
-        >>> {name: part.data for name, part in heard[0].items()}
-        {'right': 1, 'as right': 1}
-    """
-    heard: list[Parts] = []
-    with setting(_HEARD, heard):
-        yield heard
 
 
 class OnField(OneVariable):
@@ -203,7 +178,7 @@ class Weighted(OneVariable):
             name: self._called[loss](prediction, self._target_of(name, target), inputs)
             for name, loss in self.by_name.items()
         }
-        if (heard := _HEARD.get()) is not None:
+        if (heard := HEARD.get()) is not None:
             heard.append(parts)
         return weighted_mean(list(parts.values()), list(self.weights.values()), list(self.scales.values()), list(parts))
 

@@ -216,9 +216,9 @@ class _Deterministic(Evaluator):
             if fine
             else prompt.render(
                 purpose=purpose,
-                score=_in_digits(score, full),
-                low=None if low is None else _in_digits(low),
-                high=None if high is None else _in_digits(high),
+                score=in_digits(score, full),
+                low=None if low is None else in_digits(low),
+                high=None if high is None else in_digits(high),
                 must_pass=success_fn is not None,
                 prediction=got,
                 target=None if wanted is None else written(wanted),
@@ -233,13 +233,13 @@ class _Deterministic(Evaluator):
         return evaluated_again(_Deterministic, ctx, edits)
 
 
-def _in_digits(number: float, full: float | None = None) -> str:
+def in_digits(number: float, full: float | None = None) -> str:
     """A number as it is written: with four digits behind the point, and never as full marks where it is less.
 
     Example:
-        >>> _in_digits(0.1 + 0.2), _in_digits(2 / 3), _in_digits(1234567.89), _in_digits(0.00001234567)
+        >>> in_digits(0.1 + 0.2), in_digits(2 / 3), in_digits(1234567.89), in_digits(0.00001234567)
         ('0.3', '0.6667', '1234567.89', '1.235e-05')
-        >>> _in_digits(0.99996, 1), _in_digits(0.9999999999, 1)
+        >>> in_digits(0.99996, 1), in_digits(0.9999999999, 1)
         ('0.99996', '0.9999999999')
     """
     short = f"{round(number, 4):.12g}" if abs(number) >= 1 else f"{number:.4g}"

@@ -262,7 +262,7 @@ def judged_by(
     size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "judge")
     if size is None:
         return one(values)
-    return _of_batch(each_entry(size, values, one, "judge"), reduction_fn, success_fn, eval_mode)
+    return of_batch(each_entry(size, values, one, "judge"), reduction_fn, success_fn, eval_mode)
 
 
 @functools.lru_cache(maxsize=64, typed=True)  # a scale to 1.0 is written otherwise than one to 1
@@ -359,7 +359,7 @@ def lm_judge_evaluator(
     if size is None:
         return one([prediction, *holes])
     verdicts = each_entry(size, [prediction, *holes], one, "lm_judge_evaluator")
-    return _of_batch(verdicts, reduction_fn, success_fn, eval_mode)
+    return of_batch(verdicts, reduction_fn, success_fn, eval_mode)
 
 
 def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) -> tuple[Variable, Variable]:
@@ -368,9 +368,17 @@ def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) 
     return score, explanation
 
 
-def _of_batch(
+def of_batch(
     verdicts: list[tuple[Variable, Variable]], reduction: Reduction, success: Success | None, eval_mode: bool
 ) -> tuple[Variable, Variable]:
+    """Score and explanation of a batch, from those of its entries.
+
+    Args:
+        verdicts: of each entry.
+        reduction: makes one score of all; None leaves the list.
+        success: says of all scores together whether nothing needs to change; None for each entry's own word.
+        eval_mode: whether feedback goes to the prediction.
+    """
     scores, explanations = [score for score, _ in verdicts], [explanation for _, explanation in verdicts]
     score, explanation = _Batch.apply(scores, explanations, reduction, success, eval_mode)
     return score, explanation

@@ -9,6 +9,7 @@ from textgrad_engine.ops.field import field
 from textgrad_engine.ops.images import feedback_images
 from textgrad_engine.ops.judges import judge, lm_judge_evaluator
 from textgrad_engine.ops.reduce import areduce, reduce
+from textgrad_engine.ops.rubrics import rubric
 from textgrad_engine.ops.straight_through import straight_through
 from textgrad_engine.ops.text import add, format, join, scale, split, sum  # noqa: A004  the field's names
 from textgrad_engine.ops.text_loss import text_loss
@@ -28,6 +29,7 @@ __all__ = [
     "judge",
     "lm_judge_evaluator",
     "reduce",
+    "rubric",
     "scale",
     "split",
     "straight_through",

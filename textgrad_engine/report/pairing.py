@@ -177,7 +177,7 @@ def _renamed(evaluation: Evaluation, ids: tuple[str, ...]) -> Evaluation:
     )
 
 
-_SCORED_BY = ("name", "function", "instructions", "field", "default")
+_SCORED_BY = ("name", "function", "instructions", "criteria", "any_order", "graded", "field", "default")
 """What decides what a metric's score is."""
 
 _ANSWERED_BY = (
@@ -207,7 +207,7 @@ def _metrics(run: Run) -> list[Mapping[str, Any]]:
 
 def is_judged(run: Run) -> bool:
     """Whether a model gives marks, so that scores mean the same only where it is the same."""
-    return any(each.get("name") == "judge" for each in _metrics(run))
+    return any(each.get("name") in ("judge", "rubric") for each in _metrics(run))
 
 
 def _differing_metrics(first: Run, second: Run) -> list[str]:

@@ -1,7 +1,8 @@
-"""What each of several metrics gave, beside each other: of the seed and the best texts, of two runs, of all folds."""
+"""What each of several metrics gave, or each criterion, of the seed and the best texts, of two runs, of all folds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ class Parts:
     """The means of several metrics, in words, as a table.
 
     Attributes:
-        heads: what the columns are; the first two are the metric, and for how much of the score it counts.
+        heads: what the columns are; the first two are the metric or criterion, and for how much of the score it counts.
         rows: for each metric its cells.
     """
 
@@ -49,7 +50,10 @@ def parts_within(columns: Sequence[tuple[str, Evaluation | None]]) -> Parts | No
         return None
     rows: dict[str, tuple[dict[str, dict[str, None]], list[str]]] = {}
     for at, (head, evaluation) in enumerate(known):
-        shares = shares_of([part.weight for part in evaluation.parts])
+        weights = [part.weight for part in evaluation.parts]
+        shares = shares_of([abs(weight) for weight in weights])
+        full = math.fsum([share for share, weight in zip(shares, weights) if weight > 0])  # points below 0 are no part
+        shares = [math.copysign(share / full, weight) for share, weight in zip(shares, weights)]
         for part, share in zip(evaluation.parts, shares):
             low, high = part.scale
             name = part.name if (low, high) == (0, 1) else f"{part.name}, {low:g} to {high:g}"
@@ -57,7 +61,8 @@ def parts_within(columns: Sequence[tuple[str, Evaluation | None]]) -> Parts | No
             counts.setdefault(f"{100 * share:.3g}%", {})[head.split()[-1]] = None
             means[at] = "" if part.mean is None else score(part.mean)
     cells = [(name, _shares(counts), *means) for name, (counts, means) in rows.items()]
-    return Parts(("metric", "share", *(head for head, _ in known)), tuple(cells))
+    of_criteria = all(part.is_criterion for _, evaluation in known for part in evaluation.parts)
+    return Parts(("criterion" if of_criteria else "metric", "share", *(head for head, _ in known)), tuple(cells))
 
 
 def _shares(counts: Mapping[str, Iterable[str]]) -> str:
@@ -82,6 +87,8 @@ def parts_of_result(result: TrainResult) -> Parts | None:
 
 def parts_title(parts: Parts) -> str:
     """What stands above the table."""
+    if parts.heads[0] == "criterion":
+        return f"How many of the answers do well by each of the {len(parts.rows)} criteria"
     return f"What each of the {len(parts.rows)} metrics gave, in the mean"
 
 

@@ -13,7 +13,7 @@ from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn.metric_functions import Score
-from textgrad_engine.nn.scores import hearing_parts
+from textgrad_engine.ops.heard import hearing_parts
 from textgrad_engine.train.prediction import as_prediction
 
 T = TypeVar("T")
@@ -26,7 +26,8 @@ class Ran(NamedTuple):
     Attributes:
         prediction: what the program says (see `as_prediction`).
         loss: its score.
-        parts: the scores that an `nn.Weighted` loss was made of, in its order; none of other losses.
+        parts: what the score was made of, in order (`train.metrics_of`): of an `nn.Weighted` its losses, of an
+            `nn.Rubric` its criteria; none of other losses.
     """
 
     prediction: Any

@@ -158,7 +158,7 @@ def estimate(
             rewritten = _rewritten(optimizer)
             most += rewritten
             usual += min(rewritten, plan.texts)
-        unit = unit_of(purpose, usage.calls / seen, target, answers)
+        unit = unit_of(purpose, usage, seen, target, answers)
         outputs[purpose] = Range(
             calls[purpose].low * fewest * unit.low, calls[purpose].high * most * unit.high, asked * usual * unit.usual
         )

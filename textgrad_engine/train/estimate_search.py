@@ -106,7 +106,7 @@ def estimate_search(
         if purpose == "optimizer" and volume.rewrites:
             most += round(now + growth.high)
             usual += now + growth.usual
-        unit = unit_of(purpose, usage.calls / seen, target, answers)
+        unit = unit_of(purpose, usage, seen, target, answers)
         outputs[purpose] = Range(
             part.calls.low * fewest * unit.low, part.calls.high * most * unit.high, part.cases * usual * unit.usual
         )

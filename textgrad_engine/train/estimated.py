@@ -26,7 +26,7 @@ from textgrad_engine.train.least import least
 
 ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
 """Tokens of an answer, at least (JSON that says nothing) and at most, reasoning aside; for "forward" a multiple of the
-target's tokens. A rewritten text may be longer."""
+target's tokens, for "judge" of the verdicts. A rewritten text may be longer."""
 
 USUAL_ANSWER = {"forward": 1.5, "judge": 40.0, "backward": 40.0, "optimizer": 200.0}
 """Tokens of an answer that are usual, in the units of `ANSWER_TOKENS`."""
@@ -88,7 +88,10 @@ class Estimate:
 
 
 class Placeholder:
-    """Counts what it is sent; answers with the least that the request's schema allows."""
+    """Counts what it is sent; answers with the least that the request's schema allows.
+
+    As output tokens it counts the verdicts in an answer: one, and of a rubric one for each criterion.
+    """
 
     name = "estimate"
     free = True
@@ -127,8 +130,20 @@ class Placeholder:
             text = "?" if wanted is None else json.dumps(least(wanted.json_schema, filler, self._score))
         seen_by = self._models.get(request.purpose) or self._models.get("forward")
         size = tokens.count_request(request, seen_by=None if seen_by is None else seen_by.name)
-        used = Usage(calls=1, input_tokens=size, output_tokens=1)
+        verdicts = 1 if request.purpose != "judge" or wanted is None else _parts_of(wanted.json_schema)
+        used = Usage(calls=1, input_tokens=size, output_tokens=verdicts)
         return Completion(text=text, usage=used, model=self.name)
+
+
+def _parts_of(schema: Mapping[str, Any]) -> int:
+    """How many objects an answer is made of, one at least.
+
+    Example:
+        >>> _parts_of({"properties": {"1": {"type": "object"}, "2": {"type": "object"}}}), _parts_of({"type": "object"})
+        (2, 1)
+    """
+    parts: Mapping[str, Any] = schema.get("properties", {})
+    return max(1, len([part for part in parts.values() if part.get("type") == "object"]))
 
 
 @contextlib.contextmanager
@@ -278,17 +293,21 @@ def mean_tokens(targets: Sequence[Any]) -> float:
     return max(1.0, sum(counts) / len(counts)) if counts else 50.0
 
 
-def unit_of(purpose: str, calls: float, target: float, rows: Sequence[dict[str, Any]]) -> Range:
+def unit_of(purpose: str, used: Usage, seen: int, target: float, rows: Sequence[dict[str, Any]]) -> Range:
     """What the tokens of an answer are multiples of.
 
     Args:
         purpose: of the calls.
-        calls: that an example makes. Of several, what an earlier one says may be a word, or as long as the example.
+        used: by them in the rehearsal; its output tokens are what `Placeholder` counts.
+        seen: examples that went forward there. Of several calls for one, what an earlier one says may be a word, or as
+            long as the example.
         target: tokens of a target.
         rows: some examples.
     """
     if purpose != "forward":
-        return Range(1, 1, 1)
+        verdicts = used.output_tokens / max(1, used.calls)
+        return Range(verdicts, verdicts, verdicts)
+    calls = used.calls / seen
     if calls <= 1:
         return Range(target, target, target)
     texts = [str(value) for row in rows for value in row.values() if not is_part(value)]

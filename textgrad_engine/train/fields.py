@@ -16,7 +16,7 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
-from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Sequential
+from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Rubric, Sequential
 from textgrad_engine.nn.loss import needs_target
 from textgrad_engine.nn.scores import OnField, Weighted, losses_in
 from textgrad_engine.ops.fillers import is_nan, unfit
@@ -292,6 +292,25 @@ def target_fields(loss: Callable[..., Any], target: str) -> tuple[str, ...]:
     return fields
 
 
+def targets_are_answers(loss: Callable[..., Any]) -> bool:
+    """Whether the target of an example is what an answer should be, and may be shown as one.
+
+    Several by column are none: an answer may have other names for them, and numbers where a table has texts. Nor are
+    the criteria of an `nn.Rubric`.
+
+    Args:
+        loss: a Module or any callable.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> targets_are_answers(nn.ExactMatch()), targets_are_answers(nn.Rubric())
+        (True, False)
+    """
+    if isinstance(loss, Weighted) and loss.targets is not None:
+        return False
+    return not any(isinstance(each, Rubric) and each.criteria is None for each in losses_in(loss))
+
+
 def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:
     """How an example gives the target that a loss is called with.
 
@@ -362,7 +381,7 @@ def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None
         >>> from textgrad_engine import Variable, nn
         >>> refusing_batches(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
     """
-    adds = any(isinstance(each, ExactMatch | Metric | Judge) for each in losses_in(loss))
+    adds = any(isinstance(each, ExactMatch | Metric | Judge | Rubric) for each in losses_in(loss))
 
     def refuse(name: str, prediction: Any, wanted: Any) -> None:
         said = said_in(prediction)

@@ -77,7 +77,7 @@ class _Tried:
 
     @property
     def metrics(self) -> dict[str, float]:
-        parts = self.found.parts if len(self.found.parts) > 1 else ()
+        parts = [part for part in self.found.parts if not part.is_criterion] if len(self.found.parts) > 1 else []
         return {part.name: part.mean for part in parts if part.mean is not None}
 
     def time_against(self, other: _Tried) -> str:

@@ -29,6 +29,7 @@ from textgrad_engine.nn import (
     Metric,
     Module,
     OnField,
+    Rubric,
     Sequential,
     Weighted,
 )
@@ -60,7 +61,7 @@ def _is_even(loss: Callable[..., Any]) -> bool:
         return False
     if isinstance(loss, OnField | Weighted):
         return _is_one_of((OnField, Weighted), loss) and all(map(_is_even, loss.losses))
-    return _is_one_of((ExactMatch, JSONMatch, Metric, Judge), loss)
+    return _is_one_of((ExactMatch, JSONMatch, Metric, Judge, Rubric), loss)
 
 
 def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What each of several metrics gave, where the score is made of them (`nn.Weighted`)."""
+"""What each of several metrics gave, of which a score is made (`nn.Weighted`), or each criterion (`nn.Rubric`)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class MetricScores:
-    """One of the metrics that a score is made of.
+    """One of the metrics, or of the criteria, that a score is made of.
 
     Attributes:
-        name: the metric's, as `nn.Weighted` has it.
+        name: the metric's, as `nn.Weighted` has it, or the criterion; of what an answer must not do, with "not:".
         scores: what it gave each example, on its own scale, in dataset order, with repeats the means of the samples;
             None where there is no answer.
         scale: its lowest and its highest score.
-        weight: how it is weighed; only how weights compare counts.
+        weight: how it is weighed; only how weights compare counts. Of a criterion its points.
+        is_criterion: whether it is a criterion, by which the score is 1 where an answer does well, and else 0.
     """
 
     name: str
     scores: tuple[float | None, ...]
     scale: tuple[float, float]
     weight: float
+    is_criterion: bool = False
 
     @property
     def n(self) -> int:

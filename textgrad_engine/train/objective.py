@@ -14,14 +14,14 @@ from textgrad_engine.checks import at_least, check, finite
 from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.nn import Module, Weighted
+from textgrad_engine.nn import Module
 from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.digest import digest_of
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost, scale_of
-from textgrad_engine.train.fields import check_examples, inputs_and_target, target_fields
+from textgrad_engine.train.fields import check_examples, inputs_and_target, target_fields, targets_are_answers
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards, Scores, guarded_by
 from textgrad_engine.train.known import Key, KnownScores, waited_for
@@ -105,7 +105,7 @@ class Objective:
         self.tokens_weight, self.latency_weight = tokens_weight, latency_weight or 0.0
         self.timed = latency_weight is not None
         self.scale, self._parts = scale_of(loss), parts_of(loss)
-        self._by_column = isinstance(loss, Weighted) and loss.targets is not None
+        self._shows_targets = targets_are_answers(loss)
         self._phases = phases
         self._named = named_in(program, parameters)
         self.names = tuple(self._named)
@@ -288,14 +288,11 @@ class Objective:
         return FeedbackOn(scores, gradients, tuple(problems))
 
     def demos(self, positions: Sequence[int]) -> list[Demo | None]:
-        """Training examples to be shown, with their targets as answers; see `optim.search.objective`.
-
-        Several targets by column are no answer: it may have other names for them, and numbers where a table has texts.
-        """
+        """Training examples to be shown, with their targets as answers; see `optim.search.objective`."""
         self._check_asked([], positions, "train")
         rows = [self._rows["train"][position] for position in positions]
         return [
-            None if wanted is None or self._by_column else demo_of(name, fields, wanted, wanted)
+            demo_of(name, fields, wanted, wanted) if wanted is not None and self._shows_targets else None
             for name, fields, wanted in rows
         ]
 

@@ -1,4 +1,7 @@
-"""The judge and the critic of free text: they compare with a reference where one is shown, and else stay neutral."""
+"""The judge and the critic of free text: they compare with a reference where one is shown, and else stay neutral.
+
+Of a criterion the judge only sees whether the answer has its words.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,32 @@ def judge(user: str) -> dict[str, object]:
         return {"score": _number(high), "explanation": ""}
     partly = _plain(reference) in _plain(answer)
     return {"score": _number((low + high) / 2 if partly else low), "explanation": _difference(answer, reference)}
+
+
+def marks(user: str) -> dict[str, object]:
+    r"""Of each criterion whether it is met, in the shape of the format "rubric".
+
+    One with something in quotes is met by an answer that has that, any other by one with half of its longer words.
+
+    Example:
+        >>> asked = '<criteria-0a1b2c3d>\n1. It says "on Monday".\n</criteria-0a1b2c3d>\n'
+        >>> marks(asked + "<answer-0a1b2c3d>\nWe come on Monday.\n</answer-0a1b2c3d>")["1"]["met"]
+        True
+    """
+    shown = {label: content for _, label, content in blocks(user)}
+    answer, found = _plain(shown.get("answer", "")), dict[str, object]()
+    for number, text in _CRITERION.findall(shown.get("criteria", "")):
+        quoted = [_plain(part) for part in _QUOTED.findall(text)]
+        words = quoted or [word for word in _plain(text).split() if len(word) > 3]
+        there = [word for word in words if word in answer]
+        met = len(there) == len(words) if quoted else 2 * len(there) >= len(words)
+        lacking = ", ".join(f'"{word}"' for word in words if word not in there)
+        found[number] = {"explanation": f"It lacks {lacking}." if lacking else "It has all of it.", "met": met}
+    return found
+
+
+_CRITERION = re.compile(r"^(\d+)\. (.*(?:\n .*)*)", re.MULTILINE)
+_QUOTED = re.compile(r'"([^"]+)"')
 
 
 def text_loss(user: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ from textgrad_engine.llm import tokens
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.simulated.critic import criticize, reads_as_instructions
-from textgrad_engine.llm.simulated.judge import judge, text_loss
+from textgrad_engine.llm.simulated.judge import judge, marks, text_loss
 from textgrad_engine.llm.simulated.optimizer import merged, patch, rewrite
 from textgrad_engine.llm.simulated.reading import (
     Task,
@@ -30,12 +30,13 @@ from textgrad_engine.llm.simulated.schema import fit
 from textgrad_engine.llm.simulated.task import sort_ticket
 from textgrad_engine.llm.simulated.tried import better_than_tried, original_in, tried_in
 
-Kind = Literal["task", "feedback", "patch", "rewrite", "judge", "criticism", "reduce"]
+Kind = Literal["task", "feedback", "patch", "rewrite", "judge", "rubric", "criticism", "reduce"]
 
 _SHAPES: tuple[tuple[Kind, frozenset[str], re.Pattern[str]], ...] = (
     ("patch", frozenset({"edits"}), re.compile(r'\{"edits":')),
     ("rewrite", frozenset({"text", "reason"}), re.compile(r'\{"text":.*"reason":', re.DOTALL)),
     ("judge", frozenset({"score", "explanation"}), re.compile(r'\{"score":.*"explanation":', re.DOTALL)),
+    ("rubric", frozenset({"1"}), re.compile(r'\{"1": \{"explanation":')),
     ("criticism", frozenset({"criticism"}), re.compile(r'\{(?:"nothing_wrong":.*)?"criticism":')),
     ("reduce", frozenset({"items"}), re.compile(r'\{"items":')),
     ("feedback", frozenset({"case_1"}), re.compile(r'\{"case_1":')),
@@ -111,6 +112,8 @@ class TicketsModel:
             return rewrite(self._asked(user, numbered=False), self.seed)
         if kind == "judge":
             return judge(user)
+        if kind == "rubric":
+            return marks(user)
         if kind == "criticism":
             return text_loss(user)
         if kind == "reduce":

@@ -12,7 +12,7 @@ from textgrad_engine.llm.cachekey import sample_number
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.simulated.critic import reads_as_instructions
-from textgrad_engine.llm.simulated.judge import judge, text_loss
+from textgrad_engine.llm.simulated.judge import judge, marks, text_loss
 from textgrad_engine.llm.simulated.model import kind_of
 from textgrad_engine.llm.simulated.reading import (
     Case,
@@ -36,6 +36,7 @@ _PURPOSES: dict[str, Purpose] = {
     "reduce": "backward",
     "criticism": "judge",
     "judge": "judge",
+    "rubric": "judge",
     "patch": "optimizer",
     "rewrite": "optimizer",
 }
@@ -126,6 +127,8 @@ class ParcelsModel:
             return reduce_items(self._asked(user, False, sample).items, most_items(user))
         if kind == "judge":
             return judge(user)
+        if kind == "rubric":
+            return marks(user)
         if kind == "criticism":
             return text_loss(user)
         return self._feedback(user, schema, sample)
