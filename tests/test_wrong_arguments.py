@@ -77,8 +77,8 @@ PASS: Right = {"retain_graph": True, "create_graph": False}
 RIGHT: dict[str, Callable[[], Right]] = {
     "Trainer": lambda: {
         "max_epochs": 2, "batch_size": 4, "max_steps": 3, "patience": 2, "feedback_batch_size": 2, "feedback_images": 1,
-        "target": "target", "seed": 1, "concurrency": 2, "guards": train.Guards(("a",)), "clusters": "text",
-        "tokens_weight": 0.1, "latency_weight": 0.1, "controls": True, "run_dir": "run", "resume": False,
+        "target": "target", "notes": "text", "seed": 1, "concurrency": 2, "guards": train.Guards(("a",)),
+        "clusters": "text", "tokens_weight": 0.1, "latency_weight": 0.1, "controls": True, "run_dir": "run", "resume": False,
         "callbacks": [],
     },
     "Variable": lambda: {"data": "a", "role": "answer", "requires_grad": True},
@@ -232,6 +232,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
         "prediction": value(), "instructions": "a", "target": "b", "inputs": {"a": "b"}, "scale": (0, 1),
         "success_fn": lambda score: True, "reduction_fn": sum, "eval_mode": True, "model": MODEL, "images": 1,
     },
+    "ops.notes": lambda: {"by_example": {"a": "b"}},
     "ops.rubric": lambda: {
         "prediction": value(), "criteria": ["a"], "target": "b", "inputs": {"a": "b"}, "reduction_fn": sum,
         "model": MODEL, "images": 1,

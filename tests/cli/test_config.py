@@ -201,6 +201,16 @@ PROBLEMS = {
         change('"TGD"', '"TGD"\nmode = "pach"'),
         r":24: .* should be 'patch' or 'rewrite'; did you mean 'patch'",
     ),
+    "notes that are shown": (
+        change('target = "queue"', 'target = "queue"\nnotes = "ticket"'),
+        r":\d+: \[program\] user shows the model \{ticket\}, and that is what people noted, by \[data\] notes",
+    ),
+    "notes that nobody reads": (
+        change('target = "queue"', 'target = "queue"\nnotes = "why"')
+        .replace('"TGD"', '"OPRO"')
+        .replace("max_epochs = 2", ""),
+        r":\d+: \[data\] notes means nothing to OPRO, which hears no feedback; take it out",
+    ),
     "wrong metric": (change('"exact_match"', '"exact"'), r":14: .*'exact_match', 'json_match', 'judge' or 'rubric'"),
     "no table": (
         change('[models]\nforward = "openai/gpt-5-mini"\n\n[models.config]\ntemperature = 0\n', ""),

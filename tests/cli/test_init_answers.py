@@ -107,6 +107,17 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], tuple[str, ...], str]] = {
         TWO,
         ":3: column 'euros', by --target, is an object in this row, and a single value before; write all rows alike",
     ),
+    "no such notes": (flat(3), (*TWO, "--notes", "mial"), "--notes mial: .* no such column; .* did you mean 'mail'"),
+    "notes that are shown": (
+        flat(3),
+        ("--target", "queue", "--notes", "mail", "--input", "mail"),
+        "--input mail: that is what people noted, by --notes; the model must not be shown it",
+    ),
+    "notes that are the answer": (
+        flat(3),
+        (*TWO, "--notes", "queue"),
+        "--notes queue: that is the right answer, by --target; the critic is shown it anyway",
+    ),
     "no such column": (flat(3), (*TWO, "--target", "mial"), "--target mial: .* no such column; .* did you mean 'mail'"),
     "an answer that is shown": (flat(3), (*TWO, "--input", "euros"), "--input euros: that is the right answer"),
     "a row without a column": ([{"mail": "x", "queue": "1"}, *flat(1)], TWO, ":1: this row has no column 'euros'"),
@@ -408,3 +419,17 @@ def test_a_column_of_criteria_is_trained_as_it_stands(kind: str) -> None:
     assert ran.exit_code == 0, ran.output
     test = json.loads(ran.stdout)["test"]
     assert (test["seed"]["mean"], test["best"]["mean"]) == (0.25, 1.0)
+
+
+def test_a_column_of_notes_is_for_the_critic() -> None:
+    """Some rows may have none; one that says the answer is no leak, as the model is not shown it."""
+    rows = [{**row, "why": row["queue"] if number % 3 else None} for number, row in enumerate(flat(120))]
+    done = init(rows, "--target", "queue", "--target", "euros", "--notes", "why")
+    assert done.exit_code == 0, done.output
+    assert (config()["data"]["notes"], config()["program"]["user"]) == ("why", "{mail}")
+    assert "'why'" not in done.output
+    Path("task/clerk.py").write_text(CLERK, encoding="utf-8")
+    ran = invoke("train", "task", "--model", "clerk:model", "--json", "--run-dir", "run")
+    assert ran.exit_code == 0, ran.output
+    asked = Path("run/completions.jsonl").read_text(encoding="utf-8")
+    assert "People noted this on the case" in asked

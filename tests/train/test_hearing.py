@@ -9,7 +9,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Trainer, llm, nn, optim
-from textgrad_engine.errors import RunError
+from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.lineage import problems_of
 from textgrad_engine.testing import FunctionModel, SimulatedTask, simulated_task
@@ -218,3 +218,57 @@ def test_cases_that_are_longer_than_the_optimizers_context_lose_no_step(caplog: 
         assert text.count("more characters …]") == text.count("Begin ") == text.count("End ") >= 1
         assert "\n</message-" in text
     assert "the middle of long messages was left out" in caplog.text
+
+
+# notes
+
+
+def noted(each: SimulatedTask) -> list[dict[str, Any]]:
+    return [{**row, "why": f"note {n}" if n % 2 else None} for n, row in enumerate(each.train)]
+
+
+def test_notes_that_nobody_would_read_are_refused() -> None:
+    """Before anything is asked: no example has the field, the program is shown it, or the optimizer hears nothing."""
+    given = task()
+    program = given.program()
+    field = next(name for name in given.train[0] if name not in ("target", "id"))
+    sets = given.train, given.val
+    with pytest.raises(DataError, match=r"has no field 'why' for the notes, and nor has any other; it has"):
+        Trainer(notes="why").fit(program, given.loss, optim.TGD(program.parameters()), *sets)
+    with pytest.raises(DataError, match=f"notes='{field}'.: the program is shown that field"):
+        Trainer(notes=field).fit(program, given.loss, optim.TGD(program.parameters()), *sets)
+    with pytest.raises(ValueError, match=r"notes='why'.* means nothing to this OPRO, which hears no feedback"):
+        Trainer(notes="why").fit(program, given.loss, optim.OPRO(program.parameters()), noted(given), given.val)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_who_gives_feedback_is_shown_the_notes_of_its_examples(name: str) -> None:
+    """In steps and in searches; the program and the optimizer are shown none."""
+    given = task()
+    program, shown = given.program(), dict[str, int]()
+
+    async def model(request: llm.Request) -> llm.Completion:
+        for message in request.messages:
+            shown[request.purpose] = shown.get(request.purpose, 0) + message.text.count("<note-")
+        return await given.model.complete(request)
+
+    with tg.use_models(forward=FunctionModel(model)):
+        Trainer(notes="why", max_steps=1, batch_size=16).fit(
+            program, given.loss, OPTIMIZERS[name](program.parameters()), noted(given), given.val
+        )
+    assert shown["backward"] > 0
+    assert (shown["forward"], shown["optimizer"]) == (0, 0)
+
+
+def test_an_estimate_counts_notes() -> None:
+    """They are a part of what the critic reads."""
+    given = task()
+    program = given.program()
+    rows = [{**row, "why": "because " * 400} for row in given.train]
+    made = [
+        estimate(
+            Trainer(notes=notes), program, given.loss, optim.TGD(program.parameters()), rows, given.val
+        ).input_tokens["backward"]
+        for notes in (None, "why")
+    ]
+    assert made[1].high > made[0].high + 400 * 16

@@ -82,6 +82,16 @@ def entry_name(name: str, own: str) -> str:
     return longer
 
 
+def unnumbered(name: str) -> str:
+    """The name of an example without the numbers of its places in batches.
+
+    Example:
+        >>> unnumbered(entry_name(numbered_name("", 2, inside=False), "t017")), unnumbered("t017[2]")
+        ('t017', 't017[2]')
+    """
+    return name.removesuffix(name.numbers) if isinstance(name, _Numbered) else name
+
+
 @contextlib.contextmanager
 def numbered(number: int, *, inside: bool = False) -> Iterator[None]:
     """Inside the block, what is computed belongs to one entry of a batch; see `numbered_name`."""

@@ -222,6 +222,7 @@ def make_trainer(
         feedback_batch_size=settings.feedback_batch_size,
         feedback_images=settings.feedback_images,
         target=config.data.target,
+        notes=config.data.notes,
         seed=config.seed,
         guards=guards,
         clusters=config.data.clusters,

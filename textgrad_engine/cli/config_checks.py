@@ -43,6 +43,7 @@ def _check_program(config: Config) -> None:
             )
         if texts:
             config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
+        _check_notes(config, "class")
         required, optional = config.columns()
         needed = () if config.may_lack_target else optional
         for target in [name for name in config.target_columns() if name in (*required, *needed)]:
@@ -75,11 +76,28 @@ def _check_program(config: Config) -> None:
             "program",
             "user",
         )
+    _check_notes(config, "user")
     required, optional = config.columns()
     for target in [name for name in config.target_columns() if name in (*required, *optional)]:
         key = "user" if target in required else program.system_key
         config.fail(
             f"[program] {key} shows the model {{{target}}}, the answer by {config.target_key(target)}; take it out",
+            "program",
+            key,
+        )
+
+
+def _check_notes(config: Config, key: str) -> None:
+    """What people noted is for who gives feedback.
+
+    Args:
+        config: names the column.
+        key: that says what the program is shown.
+    """
+    notes = config.data.notes
+    if notes is not None and any(notes in columns for columns in config.columns()):
+        config.fail(
+            f"[program] {key} shows the model {{{notes}}}, and that is what people noted, by [data] notes; take it out",
             "program",
             key,
         )
@@ -338,6 +356,8 @@ def _idle_without_critic(config: Config) -> Iterator[Idle]:
     elif not _hears_a_critic(config):
         who = f"{_named(config)}, which asks no critic"
         yield "train", "feedback_images", f"means nothing to {who}; take it out"
+    if not _hears_a_critic(config):
+        yield "data", "notes", f"means nothing to {_named(config)}, which hears no feedback; take it out"
 
 
 def _hears_a_critic(config: Config) -> bool:

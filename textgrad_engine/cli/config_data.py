@@ -48,6 +48,8 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
         splits[key] = load_examples(config, config.file(name))
         _check_braces(config, splits[key])
         check_columns(config, splits[key])
+        if key == "train":
+            _check_notes(config, splits[key])
         for earlier in list(splits)[:-1]:
             found = examples_in_both(splits[earlier], splits[key], config.input_columns())
             if found:
@@ -59,6 +61,16 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
                     key,
                 )
     return splits["train"], splits.get("val", splits["train"]), splits.get("test")
+
+
+def _check_notes(config: Config, train: Dataset) -> None:
+    """Check that there are notes, if the config says so; some rows may have none."""
+    notes = config.data.notes
+    if notes is not None and notes not in train.columns:
+        try:
+            train.require(notes)
+        except DataError as error:
+            raise DataError(f"{error} ({_asked_by(config, 'data', 'notes')})") from None
 
 
 def check_columns(config: Config, dataset: Dataset) -> None:

@@ -85,6 +85,14 @@ def init(
             show_default=False,
         ),
     ] = None,
+    notes: Annotated[
+        str | None,
+        typer.Option(
+            "--notes",
+            metavar="COLUMN",
+            help="A column of what people noted, e.g. why an answer is the right one: for the critic, not the model.",
+        ),
+    ] = None,
     model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model.")] = "openai/gpt-5-mini",
     base_url: Annotated[
         str | None,
@@ -109,6 +117,7 @@ def init(
     inputs = [composed(name) for name in inputs or ()]
     targets = [composed(name) for name in target or ["target"]]
     clusters = None if clusters is None else composed(clusters)
+    notes = None if notes is None else composed(notes)
     with checking():
         if data is None:
             raise ConfigError(_no_data(folder, *context.args[:1]))
@@ -117,16 +126,16 @@ def init(
         table = answers_read(chats_read(load(data)), targets)
         if (chats := chats_in(table, targets, inputs, has_prompt=prompt is not None)) is not None:
             table, inputs = chats.table, inputs or [chats.column]
-        check_named(table, data, targets, inputs, clusters)
+        check_named(table, data, targets, inputs, clusters, notes)
         table = objects_read(table, targets)
         answers = answers_of(table, targets, calls=chats is not None and chats.calls == "all")
         table, answers = in_one_column(table, answers, clusters)
-        leaks = leaking(table, answers, clusters)
-        shown = shown_columns(table, data, answers, inputs, clusters, leaks)
+        leaks = leaking(table, answers, (clusters, notes))
+        shown = shown_columns(table, data, answers, inputs, (clusters, notes), leaks)
         images = image_columns(table, data.parent, shown)
         seen = table if chats is not None else load(data, images=images)
         check_values(seen, shown, clusters)
-        task = Task(table, data, shown, images, answers, clusters, seed, chats, prompt is None)
+        task = Task(table, data, shown, images, answers, clusters, notes, seed, chats, prompt is None)
         parts = parts_of(task, seen)
         files = {"prompt.txt": prompt_of(task, prompt)}
         files |= {f"{name}.jsonl": lines_of(task, positions, folder) for name, positions in parts.items()}
@@ -189,7 +198,7 @@ def _of_chats(task: Task) -> Sequence[str]:
         said.append(f"The model is given the tools that the chats call, which {TOOLS_FILE} describes; nothing is run.")
     if chats.prompt is not None and task.is_plain:
         said.append("Their system message is the prompt.")
-    aside = (*task.shown, *task.answers.columns, task.clusters, "id")
+    aside = (*task.shown, *task.answers.columns, task.clusters, task.notes, "id")
     if others := [name for name in task.table.columns if name not in aside]:
         said.append(f"Not shown: {listed(others)}, as a chat stands for whole messages.")
     return [" ".join(said)]

@@ -20,15 +20,21 @@ _NAMED_BY = {
 
 
 def check_named(
-    table: Dataset, data: Path, targets: Sequence[str], inputs: Sequence[str], clusters: str | None
+    table: Dataset,
+    data: Path,
+    targets: Sequence[str],
+    inputs: Sequence[str],
+    clusters: str | None,
+    notes: str | None = None,
 ) -> None:
-    """Check that the columns that options name are there, and that the model is shown no answer.
+    """Check that the columns that options name are there, and that the model is shown no answer and no notes.
 
     Raises:
         ConfigError: one is not there, or is both.
     """
     named = [("--target", name) for name in targets]
     named += [("--clusters", clusters)] if clusters is not None else []
+    named += [("--notes", notes)] if notes is not None else []
     for option, name in (*named, *(("--input", name) for name in inputs)):
         if name not in table.columns:
             raise ConfigError(
@@ -38,19 +44,36 @@ def check_named(
     for name in inputs:
         if name in targets:
             raise ConfigError(f"--input {name}: that is the right answer, by --target; the model must not be shown it")
+        if name == notes:
+            raise ConfigError(f"--input {name}: that is what people noted, by --notes; the model must not be shown it")
+    if notes in targets:
+        raise ConfigError(f"--notes {notes}: that is the right answer, by --target; the critic is shown it anyway")
 
 
 def shown_columns(
-    table: Dataset, data: Path, answers: Answers, inputs: Sequence[str], clusters: str | None, leaks: Iterable[str]
+    table: Dataset,
+    data: Path,
+    answers: Answers,
+    inputs: Sequence[str],
+    aside: Iterable[str | None],
+    leaks: Iterable[str],
 ) -> tuple[str, ...]:
     """The columns that the model is shown: those that were named, or all that are neither the answer nor tell it.
+
+    Args:
+        table: the table.
+        data: its file.
+        answers: what its answers are.
+        inputs: the columns that were named.
+        aside: those that are for something else.
+        leaks: those that tell the answer.
 
     Raises:
         ConfigError: one cannot be shown, or there is none.
     """
     leaks = list(leaks)
-    aside = (*answers.columns, clusters, "id", *leaks)
-    shown = tuple(dict.fromkeys(inputs or [name for name in table.columns if name not in aside]))
+    apart = (*answers.columns, *aside, "id", *leaks)
+    shown = tuple(dict.fromkeys(inputs or [name for name in table.columns if name not in apart]))
     if not shown:
         besides = " and ".join([*answers.columns, *leaks])
         why = f", as {' and '.join(leaks)} {'is' if len(leaks) == 1 else 'are'} the answer itself" if leaks else ""

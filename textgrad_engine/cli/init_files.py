@@ -46,6 +46,7 @@ class Task:
         images: those of them that name images.
         answers: the right answers.
         clusters: the column that says which examples belong together, if any do.
+        notes: the column of what people noted, if there is one.
         seed: draws the parts.
         chats: what was made of a column of chats; None where the table has none.
         is_plain: whether the user has no prompt to begin with.
@@ -57,6 +58,7 @@ class Task:
     images: tuple[str, ...]
     answers: Answers
     clusters: str | None
+    notes: str | None
     seed: int
     chats: Chats | None = None
     is_plain: bool = True
@@ -177,6 +179,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
                 {
                     **data,
                     "target": None if answers.of_columns else answers.columns[0],
+                    "notes": task.notes,
                     "clusters": task.clusters,
                     "images": list(task.images) or None,
                 },

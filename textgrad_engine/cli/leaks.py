@@ -16,11 +16,11 @@ Leak: TypeAlias = tuple[str, float]
 """Which answer a column holds, and the part of the rows where it does."""
 
 
-def leaking(table: Dataset, answers: Answers, clusters: str | None = None) -> dict[str, Leak]:
+def leaking(table: Dataset, answers: Answers, aside: Sequence[str | None] = ()) -> dict[str, Leak]:
     """The columns that hold an answer itself, in all rows or nearly all, each with the part of the rows where it does.
 
     Of each value that the answer has the part of its rows counts, and their mean: where nearly all answers are "no", a
-    column that is "no" as often says little.
+    column that is "no" as often says little. Those `aside` are for something else.
 
     Example:
         >>> from textgrad_engine.cli.init_answers import answers_of
@@ -31,7 +31,7 @@ def leaking(table: Dataset, answers: Answers, clusters: str | None = None) -> di
     """
     found: dict[str, Leak] = {}
     for name in table.columns:
-        if name in (*answers.columns, clusters, "id"):
+        if name in (*answers.columns, *aside, "id"):
             continue
         values = [written(row.get(name)).strip().casefold() for row in table]
         for answer in answers.each:

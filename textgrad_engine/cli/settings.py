@@ -83,7 +83,7 @@ class Program(Section):
 
 
 class Data(Section):
-    """The files of examples, the column that holds the answer, and the one that says which belong together, if any.
+    """The files of examples, and columns: of the answer, of what people noted, and of what says which belong together.
 
     Without ``val`` the training examples validate, too. What ``images`` names are columns with the paths or addresses
     of images, and ``image_detail`` is how closely models look at them.
@@ -93,6 +93,7 @@ class Data(Section):
     val: str | None = None
     test: str | None = None
     target: _Column = "target"
+    notes: _Column | None = None
     clusters: _Column | None = None
     images: list[_Column] = []
     image_detail: Literal["auto", "low", "high"] | None = None

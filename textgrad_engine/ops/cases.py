@@ -13,6 +13,7 @@ from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.images import Show, not_shown
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
+from textgrad_engine.ops.noted import note_on
 from textgrad_engine.ops.parts import QUOTED, said_of_in_words, without_repeat
 from textgrad_engine.slots import slots_of
 
@@ -72,6 +73,7 @@ class Case:
         answer: what the model answered.
         feedback: the items of feedback on the answer.
         example: the example that it belongs to, "" when that is not known.
+        note: what people noted of that, in words; "" for nothing.
         offered: the tools that the model could call, and the schema that its answer must fit, as JSON; None for none.
         told_apart: as in `case_of`; in a backward pass, where feedback on a value flows.
     """
@@ -84,6 +86,7 @@ class Case:
     example: str = ""
     offered: Offered = (None, None)
     told_apart: Callable[[int], Any] = lambda _: None
+    note: str = ""
 
 
 def case_of(
@@ -132,9 +135,10 @@ def case_of(
         if len(plan.questions) >= _REMEMBERED:
             plan.questions.clear()
         questions = plan.questions[key] = _questions(plan, *key)
+    note = note_on(example)
     if config is None or (config.tools is None and config.response_format is None):
-        return Case(plan, values, questions, answer, feedback, example, told_apart=told_apart)
-    return Case(plan, values, questions, answer, feedback, example, _offered(config), told_apart)
+        return Case(plan, values, questions, answer, feedback, example, told_apart=told_apart, note=note)
+    return Case(plan, values, questions, answer, feedback, example, _offered(config), told_apart, note)
 
 
 def _offered(config: GenerateConfig) -> Offered:
@@ -149,6 +153,7 @@ _TAGS = frozenset(
     [
         "answer",
         "criteria",
+        "criterion",
         "edit",
         "expected",
         "explanation",
@@ -156,6 +161,8 @@ _TAGS = frozenset(
         "got",
         "input",
         "message",
+        "note",
+        "reason",
         "reference",
         "schema",
         "tools",
@@ -265,6 +272,9 @@ def view_of(
                 shown = said_of_in_words(item) + shown
             said.append(without_repeat(shown, str(answer), "answer") if f"<{QUOTED}-" in shown else shown)
             scores.append(None if source is None else source.score)
+    if case.note and said and not any(item.source is not None and item.source.case for item in case.feedback):
+        said.append(case.note)  # once: a case that came of the answer shows it, too
+        scores.append(None)
     if marks := case.questions.marks:
         beside = [value for value in values if isinstance(value, str)]
         values = values.copy()

@@ -8,6 +8,7 @@ from textgrad_engine.ops.feedback import critic, feedback_batch_size
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.images import feedback_images
 from textgrad_engine.ops.judges import judge, lm_judge_evaluator
+from textgrad_engine.ops.noted import notes
 from textgrad_engine.ops.reduce import areduce, reduce
 from textgrad_engine.ops.rubrics import rubric
 from textgrad_engine.ops.straight_through import straight_through
@@ -28,6 +29,7 @@ __all__ = [
     "join",
     "judge",
     "lm_judge_evaluator",
+    "notes",
     "reduce",
     "rubric",
     "scale",

@@ -330,6 +330,7 @@ def _rehearsal(
         critic=trainer.critic,
         feedback_images=trainer.feedback_images,
         target=trainer.target,
+        notes=trainer.notes,
         concurrency=trainer.concurrency,
     )
     try:

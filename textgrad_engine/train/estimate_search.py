@@ -175,18 +175,19 @@ def _rehearsal(
     variables = optimizer.variables()
     before = [variable.data for variable in variables]
 
+    rows = typical(train, SAMPLE), typical(val, SAMPLE)
+
     def objective() -> Objective:
         # A new one each time: what was scored once is not asked for again.
-        rows = typical(train, SAMPLE), typical(val, SAMPLE)
         return Objective(program, loss, *rows, target=trainer.target, parameters=variables)
 
     found: dict[str, Usage] = {}
     try:
         with rehearsing(nobody, optimizer):
-            with meter() as used, hearing(trainer), optimizer.hearing(batch_size=1):
+            with meter() as used, hearing(trainer, rows[0]), optimizer.hearing(batch_size=1):
                 objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose
-            with meter() as used, hearing(trainer):
+            with meter() as used, hearing(trainer, rows[0]):
                 optimizer.step(objective())
                 optimizer.close()  # what goes on in the background is counted, too
             found |= {purpose: usage for purpose, usage in used.by_purpose.items() if purpose == "optimizer"}

@@ -3,26 +3,84 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine import ops
+from textgrad_engine.data import examples_of, ids_of
+from textgrad_engine.errors import DataError
+from textgrad_engine.ops.evaluators import written
+from textgrad_engine.ops.fillers import is_nan
+from textgrad_engine.optim import Optimizer
+from textgrad_engine.train.fields import inputs_of, lacking
 
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer
 
 
 @contextlib.contextmanager
-def hearing(trainer: Trainer, batch_size: int | None = None) -> Iterator[None]:
+def hearing(trainer: Trainer, train: Sequence[dict[str, Any]], batch_size: int | None = None) -> Iterator[None]:
     """Inside the block, backward passes go as a trainer is set to.
 
     Args:
         trainer: whose settings hold.
+        train: the training examples, which may have notes.
         batch_size: so many examples may share one feedback call; None for the trainer's.
     """
     with contextlib.ExitStack() as stack:
         if not trainer.critic:
             stack.enter_context(ops.critic(None))
+        if trainer.notes is not None:
+            stack.enter_context(ops.notes(notes_in(train, trainer.notes)))
         stack.enter_context(ops.feedback_batch_size(batch_size or trainer.feedback_batch_size))
         stack.enter_context(ops.feedback_images(trainer.feedback_images))
         yield
+
+
+def check_notes(
+    notes: str | None, program: Callable[..., Any], optimizer: Optimizer, train: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse notes that nobody would read, and such as the program would be given.
+
+    Args:
+        notes: the name of the field that holds them; None for none.
+        program: what is trained.
+        optimizer: what trains it.
+        train: the training examples.
+
+    Raises:
+        ValueError: the optimizer hears no feedback.
+        DataError: the program is shown the field, or no example has it.
+    """
+    if notes is None:
+        return
+    if not optimizer.hears_critic:
+        name = type(optimizer).__name__
+        raise ValueError(f"Trainer(notes={notes!r}) means nothing to this {name}, which hears no feedback; take it out")
+    if any(notes in names for names in inputs_of(program)):
+        raise DataError(
+            f"Trainer(notes={notes!r}): the program is shown that field, so its answers would go by what people noted; "
+            "name another field, or take it out of the program's forward or template"
+        )
+    notes_in(train, notes)
+
+
+def notes_in(train: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:
+    """The notes on examples by their ids; those without one are left out.
+
+    Args:
+        train: the examples.
+        field: the name of the field that holds them.
+
+    Raises:
+        DataError: no example has the field.
+
+    Example:
+        >>> notes_in([{"id": "a", "why": "It is late."}, {"id": "b", "why": None}, {"id": "c"}], "why")
+        {'a': 'It is late.'}
+    """
+    rows = list(examples_of(train))
+    if not any(field in row for row in rows):
+        raise DataError(lacking(rows[0], ids_of(train)[0], field, " for the notes, and nor has any other"))
+    named = zip(ids_of(train), [row.get(field) for row in rows])
+    return {name: text for name, note in named if note is not None and not is_nan(note) and (text := written(note))}

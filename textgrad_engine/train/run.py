@@ -187,7 +187,7 @@ class Run(abc.ABC):
             stack.enter_context(counting_left_out())
             if self.earlier is not None:
                 stack.enter_context(self.earlier.answering())
-            stack.enter_context(hearing(self.trainer))
+            stack.enter_context(hearing(self.trainer, self.loader.dataset))
             stop = stack.enter_context(stopping_on_interrupt())
             stack.enter_context(answers_kept(stop, used))
             self.emit(self.started())

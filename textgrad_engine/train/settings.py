@@ -22,7 +22,7 @@ NESTED = "nested_tests"
 most did, and some did not."""
 
 _OF_TRAINER = (
-    *("seed", "target", "critic", "feedback_batch_size", "feedback_images"),
+    *("seed", "target", "notes", "critic", "feedback_batch_size", "feedback_images"),
     *("clusters", "tokens_weight", "latency_weight"),
 )
 _OURS = __name__.partition(".")[0] + "."

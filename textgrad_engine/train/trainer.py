@@ -34,6 +34,7 @@ from textgrad_engine.train.events import (
 from textgrad_engine.train.fields import check_examples, inputs_and_target
 from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards, guarded_by
+from textgrad_engine.train.hearing import check_notes
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Rows
@@ -84,6 +85,9 @@ class Trainer:
         feedback_images: a request to the critic shows at most so many images; 0 for a critic that reads none. See
             `ops.feedback_images`.
         target: the field that holds an example's target.
+        notes: the field that holds what people noted of a training example, such as why its answer is the right one;
+            some may have none. The critic reads it where an answer is not right, without one the optimizer does, and
+            the program does not (`ops.notes`).
         seed: of the order of the examples.
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         guards: what no new text may break, however much better it is on the whole.
@@ -141,6 +145,7 @@ class Trainer:
         feedback_batch_size: int = 1,
         feedback_images: int = MOST_IMAGES,
         target: str = "target",
+        notes: str | None = None,
         seed: int = 0,
         concurrency: int | None = None,
         guards: Guards | None = None,
@@ -165,6 +170,7 @@ class Trainer:
         self.critic = critic
         self.feedback_batch_size = feedback_batch_size
         self.target = target
+        self.notes = notes
         self.seed = operator.index(seed)
         self.concurrency = concurrency
         self.guards = guards
@@ -227,6 +233,7 @@ class Trainer:
                 "score of the best texts so far, which each step tells"
             )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
+        check_notes(self.notes, program, optimizer, loader.dataset)
         guarded_by(self.guards, validated, loss)
         if self.clusters is not None:
             for name, examples in (("val", validated), ("test", tested)):
