@@ -78,8 +78,8 @@ RIGHT: dict[str, Callable[[], Right]] = {
     "Trainer": lambda: {
         "max_epochs": 2, "batch_size": 4, "max_steps": 3, "patience": 2, "feedback_batch_size": 2, "feedback_images": 1,
         "target": "target", "notes": "text", "seed": 1, "concurrency": 2, "guards": train.Guards(("a",)),
-        "clusters": "text", "tokens_weight": 0.1, "latency_weight": 0.1, "controls": True, "run_dir": "run", "resume": False,
-        "callbacks": [],
+        "clusters": "text", "tokens_weight": 0.1, "latency_weight": 0.1, "controls": True, "run_dir": "run",
+        "resume": False, "callbacks": [],
     },
     "Variable": lambda: {"data": "a", "role": "answer", "requires_grad": True},
     "budget": lambda: dict(LIMITS),

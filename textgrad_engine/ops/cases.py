@@ -13,7 +13,7 @@ from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.images import Show, not_shown
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
-from textgrad_engine.ops.noted import note_on
+from textgrad_engine.ops.noted import NOTES, note_on
 from textgrad_engine.ops.parts import QUOTED, said_of_in_words, without_repeat
 from textgrad_engine.slots import slots_of
 
@@ -135,7 +135,7 @@ def case_of(
         if len(plan.questions) >= _REMEMBERED:
             plan.questions.clear()
         questions = plan.questions[key] = _questions(plan, *key)
-    note = note_on(example)
+    note = "" if NOTES.get() is None else note_on(example)
     if config is None or (config.tools is None and config.response_format is None):
         return Case(plan, values, questions, answer, feedback, example, told_apart=told_apart, note=note)
     return Case(plan, values, questions, answer, feedback, example, _offered(config), told_apart, note)

@@ -12,7 +12,8 @@ from textgrad_engine.checks import check
 from textgrad_engine.kinds import told
 from textgrad_engine.scoped import setting
 
-_NOTES: ContextVar[Mapping[str, str] | None] = ContextVar("textgrad_engine_notes", default=None)
+NOTES: ContextVar[Mapping[str, str] | None] = ContextVar("textgrad_engine_notes", default=None)
+"""The notes by the names of examples; None where there are none."""
 
 
 @contextlib.contextmanager
@@ -48,7 +49,7 @@ def notes(by_example: Mapping[str, str]) -> Iterator[None]:
                 f"notes: a note is a text by the name of its example, such as {{'t017': '...'}}; got {told(note)} by "
                 f"{name!r:.60}"
             )
-    with setting(_NOTES, by_example):
+    with setting(NOTES, by_example):
         yield
 
 
@@ -58,6 +59,6 @@ def note_on(example: str) -> str:
     Args:
         example: its name, also that of one entry of a batch that it has.
     """
-    known = _NOTES.get()
+    known = NOTES.get()
     note = known.get(unnumbered(example), "").strip() if known and example else ""
     return templates.load("note").render(note=note) if note else ""
