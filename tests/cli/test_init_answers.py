@@ -421,6 +421,22 @@ def test_a_column_of_criteria_is_trained_as_it_stands(kind: str) -> None:
     assert (test["seed"]["mean"], test["best"]["mean"]) == (0.25, 1.0)
 
 
+def test_what_all_examples_share_is_told_by_criterion() -> None:
+    """In the report, by eval, and of single examples."""
+    assert init([{"mail": f"mail {n}", "target": "x"} for n in range(120)]).exit_code == 0
+    Path("task/clerk.py").write_text(JUDGE, encoding="utf-8")
+    found = Path("task/config.toml").read_text(encoding="utf-8")
+    made = 'name = "rubric"\ncriteria = ["It says soon.", { criterion = "It says sorry.", points = 3 }]'
+    Path("task/config.toml").write_text(found.replace('name = "exact_match"', made), encoding="utf-8")
+    ran = invoke("train", "task", "--model", "clerk:model", "--run-dir", "run")
+    assert ran.exit_code == 0, ran.output
+    assert "How many of the answers do well by each of the 2 criteria" in ran.stdout
+    assert re.search(r"It says sorry\.\s+75%\s+0\.000\s+1\.000", ran.stdout)
+    done = invoke("eval", "run", "--seed-prompt")
+    lines = r"of it\s+1\.000 It says soon\., 1 point\n\s+0\.000 It says sorry\., 3 points\n"
+    assert re.search(lines, done.stdout), done.output
+
+
 def test_a_column_of_notes_is_for_the_critic() -> None:
     """Some rows may have none; one that says the answer is no leak, as the model is not shown it."""
     rows = [{**row, "why": row["queue"] if number % 3 else None} for number, row in enumerate(flat(120))]

@@ -8,6 +8,7 @@ import math
 from textgrad_engine.report.looked_at import looked_at_as_json, looked_at_in_words, worst_of
 from textgrad_engine.report.printing import printed
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.metric_scores import MetricScores
 
 
 def scored(*scores: float | None, failures: dict[str, str] | None = None, **fields: object) -> Evaluation:
@@ -85,3 +86,20 @@ def test_several_answers_are_told_by_their_columns() -> None:
     said = shown(scored(0.0, 0.5), None, targets=("queue", "euros"))
     assert '    expected   {"queue": "billing", "euros": 3}\n' in said
     assert said.count("expected") == 1
+
+
+def test_what_an_answer_lost_by_is_named() -> None:
+    """Of several metrics, and of criteria, those with less than full marks; nothing of an example without an answer."""
+    by = (
+        MetricScores("label", (1.0, 0.0, None), (0, 1), 3.0),
+        MetricScores("why", (2.0, 5.0, None), (1, 5), 1.0),
+        MetricScores("not: It lies.", (0.0, 1.0, None), (0, 1), -1.0, is_criterion=True),
+    )
+    after = scored(0.5, 0.25, None, failures={"c": "503"}, parts=by)
+    rows = looked_at_as_json(worst_of(ROWS, after, None), ["target"])
+    assert {row["id"]: row["parts"] for row in rows} == {
+        "c": {}, "b": {"label": 0.0}, "a": {"why": 2.0, "not: It lies.": 0.0}
+    }  # fmt: skip
+    text = shown(after, None)
+    assert text.count("lost by") == 2
+    assert "    lost by    why: 2 of 5\n               not: It lies.\n" in text

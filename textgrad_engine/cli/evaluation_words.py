@@ -77,7 +77,12 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
     for number, part in enumerate(entry.get("parts", ())):
         low, high = part["scale"]
         scale = "" if (low, high) == (0, 1) else f", from {low:g} to {high:g}"
-        yield f"  {'' if number else 'of it':7} {score(part['mean'])} {part['name']}{scale}, weight {part['weight']:g}"
+        counts = (
+            f"weight {part['weight']:g}"
+            if "weight" in part
+            else f"{part['points']:g} point{'' if abs(part['points']) == 1 else 's'}"
+        )
+        yield f"  {'' if number else 'of it':7} {score(part['mean'])} {part['name']}{scale}, {counts}"
 
 
 def _prompt_of(subject: Subject) -> str:

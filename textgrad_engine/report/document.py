@@ -127,7 +127,13 @@ def evaluation_as_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
         found["clusters"] = len(set(evaluation.clusters))
     if any(part.n for part in evaluation.parts):
         found["parts"] = [
-            {"name": part.name, "mean": part.mean, "n": part.n, "scale": list(part.scale), "weight": part.weight}
+            {
+                "name": part.name,
+                "mean": part.mean,
+                "n": part.n,
+                "scale": list(part.scale),
+                ("points" if part.is_criterion else "weight"): part.weight,
+            }
             for part in evaluation.parts
             if part.n
         ]

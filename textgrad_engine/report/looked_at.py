@@ -34,6 +34,8 @@ class LookedAt:
         worse: whether it scores less than it did.
         why: why there was no answer; "" where there was one.
         row: the example.
+        parts: where the score is made of several metrics, or of criteria that all examples share, those by which the
+            answer has less than full marks, with the score that each gave and its full marks.
     """
 
     id: str
@@ -44,6 +46,7 @@ class LookedAt:
     worse: bool
     why: str
     row: Mapping[str, Any]
+    parts: tuple[tuple[str, float, float], ...] = ()
 
 
 def worst_of(rows: Mapping[str, Mapping[str, Any]], after: Evaluation, before: Evaluation | None) -> list[LookedAt]:
@@ -68,13 +71,15 @@ def worst_of(rows: Mapping[str, Mapping[str, Any]], after: Evaluation, before: E
     had = {} if before is None else dict(zip(before.ids, zip(before.scores, before.predictions)))
     left_out = set(after.not_run)
     found = []
-    for name, now, said in zip(after.ids, after.scores, after.predictions):
+    for at, (name, now, said) in enumerate(zip(after.ids, after.scores, after.predictions)):
         if name in left_out or (now is not None and now >= best - ALIKE):
             continue
         old, said_before = had.get(name, (None, None))
         worse = old is not None and (now is None or now < old - ALIKE)
         why = "" if now is not None else after.failures.get(name, "no answer")
-        found.append(LookedAt(name, now, old, said, said_before, worse, why, rows[name]))
+        given = [(part.name, part.scores[at], part.scale[1]) for part in after.parts]
+        lost = tuple([(part, one, full) for part, one, full in given if one is not None and one < full - ALIKE])
+        found.append(LookedAt(name, now, old, said, said_before, worse, why, rows[name], lost))
     return sorted(found, key=_first)
 
 
@@ -96,6 +101,7 @@ def looked_at_as_json(found: Sequence[LookedAt], targets: Sequence[str]) -> list
             "said_before": each.said_before,
             "worse": each.worse,
             "why": each.why or None,
+            "parts": {name: one for name, one, _ in each.parts},
         }
         for each in found
     ]
@@ -128,6 +134,8 @@ def looked_at_in_words(
         if (expected := _expected(each, targets)) is not None:
             yield _line("expected", expected)
         yield _line("said", each.why if each.after is None else each.said)
+        for number, (name, one, full) in enumerate(each.parts):
+            yield _line("" if number else "lost by", name if (one, full) == (0, 1) else f"{name}: {one:g} of {full:g}")
         if each.before is not None and each.said_before != each.said:
             yield _line("before", each.said_before)
     if len(found) > most:
