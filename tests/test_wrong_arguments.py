@@ -200,6 +200,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
         "instructions": "a", "scale": (0, 1), "success_fn": lambda score: True, "model": MODEL, "eval_mode": True,
         "images": 1,
     },
+    "nn.OnMatch": lambda: {"loss": nn.ExactMatch(), "pattern": "a", "default": "b"},
     "nn.Rubric": lambda: {"criteria": ["a"], "model": MODEL, "images": 1},
     "nn.Metric": lambda: {
         "fn": lambda a, b: 1.0, "purpose": "a", "success_fn": lambda score: True, "scale": (0.0, 1.0)
@@ -232,6 +233,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
         "prediction": value(), "instructions": "a", "target": "b", "inputs": {"a": "b"}, "scale": (0, 1),
         "success_fn": lambda score: True, "reduction_fn": sum, "eval_mode": True, "model": MODEL, "images": 1,
     },
+    "ops.extract": lambda: {"answer": value(), "pattern": "a", "default": "b"},
     "ops.notes": lambda: {"by_example": {"a": "b"}},
     "ops.rubric": lambda: {
         "prediction": value(), "criteria": ["a"], "target": "b", "inputs": {"a": "b"}, "reduction_fn": sum,
@@ -375,7 +377,7 @@ AWAITED = {("autograd.once_differentiable", "backward"), ("testing.FunctionModel
 """Functions that may be coroutine functions."""
 
 WORDS = {
-    "answer": "a field of a Variable", "eval_fn_purpose": "purpose", "grad_outputs": "gradient",
+    "answer": "a (field|part) of a Variable", "eval_fn_purpose": "purpose", "grad_outputs": "gradient",
     "grad_variables": "a gradient", "inputs": "inputs|GradientEdges|wants feedback", "kept": "names of slots",
     "module": "nn.Module", "outputs": "begins at a Variable", "overrides": "a mapping of names",
     "override": "the name of a model", "prediction": "this loss scores one Variable", "sep": "sep|a value is",

@@ -211,6 +211,10 @@ PROBLEMS = {
         .replace("max_epochs = 2", ""),
         r":\d+: \[data\] notes means nothing to OPRO, which hears no feedback; take it out",
     ),
+    "no pattern": (
+        change('"exact_match"', '"exact_match"\npattern = "("'),
+        r":15: \[metric\] pattern = '\(': the pattern '\(' is no regular expression",
+    ),
     "wrong metric": (change('"exact_match"', '"exact"'), r":14: .*'exact_match', 'json_match', 'judge' or 'rubric'"),
     "no table": (
         change('[models]\nforward = "openai/gpt-5-mini"\n\n[models.config]\ntemperature = 0\n', ""),

@@ -15,7 +15,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.nn import ChatCompletion, ExactMatch, OnField, Weighted
+from textgrad_engine.nn import ChatCompletion, ExactMatch, OnField, OnMatch, Weighted
 from textgrad_engine.store import read_run
 
 from ..runner import Result
@@ -704,3 +704,20 @@ def _without_parts(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_parts(each) for key, each in value.items() if key != "parts"}
     return [_without_parts(each) for each in value] if isinstance(value, list) else value
+
+
+def test_a_pattern_finds_what_is_compared(mail: Callable[..., Path]) -> None:
+    """In the field, if there is one; metrics are told apart by it, too."""
+    one = build.make_metric(
+        load_config(mail(ONE, NO_SECOND, ('field = "label"', "field = \"label\"\npattern = 'x(.*)'")))
+    )
+    assert isinstance(one, OnField)
+    assert isinstance(one.loss, OnMatch)
+    assert (one.loss.pattern, one.loss.default) == ("x(.*)", "")
+    whole = mail(ONE, NO_SECOND, NO_FORM, ('field = "label"', "pattern = 'x(.*)'\ndefault = \"none\""))
+    alone = build.make_metric(load_config(whole))
+    assert isinstance(alone, OnMatch)
+    assert alone.default == "none"
+    several = build.make_metric(load_config(mail(('field = "label"', "field = \"label\"\npattern = 'x(.*)'"))))
+    assert isinstance(several, Weighted)
+    assert list(several.weights) == ["exact_match of label in x(.*)", "judge of why"]

@@ -104,10 +104,3 @@ def test_criteria_are_no_objectives_of_their_own() -> None:
     assert [(point.texts["system"], point.metrics) for point in found] == [("LOUD", {})]
     known = objective.evaluation(("BRIEF and so on",))
     assert [(part.name, part.mean) for part in known.parts] == [("It is loud.", 0.0), ("It is brief.", 1.0)]
-
-
-def test_criteria_are_not_shown_as_answers() -> None:
-    """The target of a rubric says what is asked of an answer."""
-    rows = [{"word": "a", "target": ["It is loud."]}]
-    assert Objective(program(SEED), nn.Rubric(), rows).demos([0]) == [None]
-    assert Objective(program(SEED), nn.Rubric(["It is loud."]), [{"word": "a", "target": "A"}]).demos([0]) != [None]

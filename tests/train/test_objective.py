@@ -256,3 +256,47 @@ def test_what_several_examples_share_counts_more() -> None:
     """The feedback of a minibatch is about what its examples have in common."""
     val = ["red", "blue", "green", "grey"]
     assert near(["red cat", "blue cat", "blue dog"], val, [0, 1, 2])[:2] == [1, 0]
+
+
+ANSWERS: dict[str, tuple[Any, Any, bool]] = {
+    "a text": (nn.ExactMatch(), "A", True),
+    "what all must meet": (nn.Rubric(["It is loud."]), "A", True),
+    "its own criteria": (nn.Rubric(), ["It is loud."], False),
+    "a field of JSON": (nn.OnField(nn.ExactMatch(), "label"), "A", False),
+    "a list in a field": (nn.OnField(nn.JSONMatch(), "tags"), ["A"], False),
+    "the whole JSON": (nn.OnField(nn.ExactMatch(), "label"), {"label": "A"}, True),
+    "a part": (nn.OnMatch(nn.ExactMatch(), "Answer: (.*)"), "A", False),
+    "the part with what is before it": (nn.OnMatch(nn.ExactMatch(), "Answer: (.*)"), "So.\nAnswer: A", True),
+    "two fields": (
+        nn.Weighted({name: nn.OnField(nn.ExactMatch(), name) for name in ("label", "why")}),
+        {"label": "A", "why": "B"},
+        True,
+    ),
+    "a field beside a judge": (
+        nn.Weighted({"label": nn.OnField(nn.ExactMatch(), "label"), "kind": nn.Judge("Kind?")}), "A", False
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_a_target_that_is_no_whole_answer_is_not_shown_as_one(case: str) -> None:
+    """A demonstration of it would teach a form in which every answer is wrong."""
+    loss, wanted, is_answer = ANSWERS[case]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Say it.", role="system prompt"))
+    (demo,) = Objective(program, loss, [{"word": "a", "target": wanted}]).demos([0])
+    assert (demo is not None) == is_answer
+
+
+def test_an_output_by_name_is_a_whole_answer() -> None:
+    """Of a program of one's own the field may be one of several texts that it gives."""
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Say it.", role="system prompt"))
+
+        def forward(self, word: str) -> dict[str, Any]:
+            return {"label": self.chat(word=word), "why": "x"}
+
+    loss = nn.OnField(nn.ExactMatch(), "label")
+    assert Objective(Two(), loss, [{"word": "a", "target": "A"}]).demos([0]) != [None]

@@ -38,6 +38,7 @@ from textgrad_engine.nn import (
     Metric,
     Module,
     OnField,
+    OnMatch,
     Parameter,
     Rubric,
     Weighted,
@@ -124,6 +125,9 @@ def _loss_of(
         loss = Rubric(metric.criteria, images=images)
     elif metric.kind == "judge":
         loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0), images=images)
+    if metric.pattern is not None:
+        stands = "" if metric.path or metric.default is None else str(metric.default)
+        loss = OnMatch(loss, metric.pattern, default=stands)
     return OnField(loss, *metric.path, default=metric.default) if metric.path else loss
 
 

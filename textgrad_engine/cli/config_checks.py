@@ -199,6 +199,8 @@ def _check_field(config: Config, where: Keys, metric: Metric) -> None:
     table, path = table_of(where), metric.path
     form = None if config.program.class_ is not None else config.response_format()
     if not path:
+        if metric.pattern is not None:
+            return
         if metric.default is not None:
             config.fail(f"{table} default stands for a field, and there is none; add field, or take it out", *where)
         if form is not None and metric.kind == "exact_match":

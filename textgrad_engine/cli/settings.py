@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 
 from textgrad_engine.llm.prices import price as known_price
 from textgrad_engine.llm.response import MOST_PRICE, Price, Usage
+from textgrad_engine.ops.extract import check_pattern
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.slots import composed
 
@@ -115,11 +116,18 @@ def _text_or_number(value: object) -> object:
     raise ValueError("should be a text or a number")
 
 
+def _pattern(value: str | None) -> str | None:
+    if value is not None:
+        check_pattern(value)
+    return value
+
+
 class Metric(Section):
     """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
 
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
-    is scored, and `default` stands for it where the answer lacks it. Of several metrics each may have a `weight`, a
+    is scored, or the last that a regular expression matches, `pattern`, and `default` stands for it where the answer
+    lacks it. Of several metrics each may have a `weight`, a
     `floor` under its mean, and a `target`, the column of its own right answer. A judge, also one of a rubric, which has
     ``criteria``, is shown ``images`` of an example's images at most. Of a match of JSON, with ``any_order`` the order
     of lists does not count, and with ``graded`` the part of its values that are right is the score.
@@ -133,6 +141,7 @@ class Metric(Section):
     scale: list[float] | None = Field(default=None, min_length=2, max_length=2)
     field: Annotated[Any, AfterValidator(_path)] = None
     default: Annotated[Any, AfterValidator(_text_or_number)] = None
+    pattern: Annotated[str | None, AfterValidator(_pattern)] = None
     target: _Column | None = None
     weight: float | None = Field(default=None, gt=0)
     floor: float | None = Field(default=None, allow_inf_nan=False)
@@ -160,7 +169,8 @@ class Metric(Section):
             ('score:near of date', 'exact_match of people.0')
         """
         of = f" of {'.'.join(map(str, self.path))}" if self.path else ""
-        return f"{self.function or self.kind}{of}"
+        found = f" in {self.pattern}" if self.pattern is not None else ""
+        return f"{self.function or self.kind}{of}{found}"
 
 
 def _one_or_several(value: object) -> str:

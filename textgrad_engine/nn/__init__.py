@@ -7,7 +7,7 @@ from textgrad_engine.nn.loss import ExactMatch, JSONMatch, Judge, Metric, Rubric
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict, ParameterList
-from textgrad_engine.nn.scores import OnField, Weighted
+from textgrad_engine.nn.scores import OnField, OnMatch, Weighted
 
 __all__ = [
     "ChatCompletion",
@@ -19,6 +19,7 @@ __all__ = [
     "ModuleDict",
     "ModuleList",
     "OnField",
+    "OnMatch",
     "Parameter",
     "ParameterDict",
     "ParameterList",

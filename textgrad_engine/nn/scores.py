@@ -17,8 +17,10 @@ from textgrad_engine.nn.loss import ExactMatch, needs_target
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
+from textgrad_engine.ops.extract import extract, last_match
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.heard import HEARD
+from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.weighted import weighted_mean
 
 
@@ -95,6 +97,72 @@ class OnField(OneVariable):
             target = written(None)
         found: Variable = self._called[self.loss](part, target, inputs)
         return found
+
+
+class OnMatch(OneVariable):
+    r"""A loss on the part of an answer that a regular expression finds, such as what stands behind "Answer:".
+
+    Args:
+        loss: scores the part.
+        pattern: the regular expression; of several matches the last one counts. Where it has a group, that is the part;
+            see `ops.extract`. Of a target that is a text with such a part the loss gets that part, too, as of answers
+            with the reasoning before them; any other target as it is.
+        default: stands for the part where the answer has none; the critic is told so.
+
+    Raises:
+        TypeError: the loss is no module or function, or the pattern or default no text.
+        ValueError: the pattern is no regular expression, or has several groups; or the loss is a `Weighted` with
+            targets, which are fields of the example.
+
+    Example:
+        >>> loss = OnMatch(ExactMatch(), r"Answer: (.*)")
+        >>> loss(Variable("Two and two.\nAnswer: 4", role="answer"), "4").data, loss(Variable("4"), "4").data
+        (1, 0)
+    """
+
+    @names_told
+    def __init__(self, loss: Callable[..., Any], pattern: str, *, default: str = "") -> None:
+        super().__init__()
+        _check_inner("OnMatch: its loss", loss)
+        extract(Variable(""), pattern, default)  # what cannot be used is told now
+        self.loss, self.pattern, self.default = loss, pattern, default
+        self._called = CalledLosses()
+
+    def extra_repr(self) -> str:
+        """The pattern, and what stands for a part that is not there."""
+        return f"pattern={self.pattern!r}" + (f", default={self.default!r}" if self.default else "")
+
+    @property
+    def losses(self) -> tuple[Callable[..., Any], ...]:
+        """The loss inside."""
+        return (self.loss,)
+
+    @property
+    def scale(self) -> Any:
+        """The lowest and the highest score of the loss inside; None where nobody knows."""
+        return getattr(self.loss, "scale", None)
+
+    def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
+        """Score the part.
+
+        Raises:
+            ScoreError: the prediction is no Variable.
+        """
+        if not isinstance(prediction, Variable):
+            raise ScoreError(
+                f"OnMatch: a part is found in one Variable, got {outputs_in_words(prediction)}; have the program "
+                "return one, or a dict of several by name, of which nn.OnField(nn.OnMatch(...), name) scores one"
+            )
+        if isinstance(target, str):
+            target = self._part_of(target)
+        elif isinstance(target, Variable):  # inside `func.vmap` it stands for many texts
+            target = Compute.apply(self._part_of, target, target.role)
+        found: Variable = self._called[self.loss](extract(prediction, self.pattern, self.default), target, inputs)
+        return found
+
+    def _part_of(self, target: Any) -> Any:
+        part = last_match(self.pattern, target) if isinstance(target, str) else None
+        return target if part is None else part
 
 
 class Weighted(OneVariable):
@@ -249,7 +317,7 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         >>> [type(each).__name__ for each in losses_in(Weighted({"label": OnField(ExactMatch(), "label")}))]
         ['ExactMatch']
     """
-    if not isinstance(loss, OnField | Weighted):
+    if not isinstance(loss, OnField | OnMatch | Weighted):
         yield loss
         return
     for each in loss.losses:

@@ -4,6 +4,7 @@ from textgrad_engine.ops.chat_completion import chat_completion
 from textgrad_engine.ops.entries import unbind
 from textgrad_engine.ops.evaluators import deterministic_evaluator
 from textgrad_engine.ops.exact_match import exact_match_evaluator
+from textgrad_engine.ops.extract import extract
 from textgrad_engine.ops.feedback import critic, feedback_batch_size
 from textgrad_engine.ops.field import field
 from textgrad_engine.ops.images import feedback_images
@@ -22,6 +23,7 @@ __all__ = [
     "critic",
     "deterministic_evaluator",
     "exact_match_evaluator",
+    "extract",
     "feedback_batch_size",
     "feedback_images",
     "field",

@@ -177,7 +177,7 @@ def _renamed(evaluation: Evaluation, ids: tuple[str, ...]) -> Evaluation:
     )
 
 
-_SCORED_BY = ("name", "function", "instructions", "criteria", "any_order", "graded", "field", "default")
+_SCORED_BY = ("name", "function", "instructions", "criteria", "any_order", "graded", "field", "pattern", "default")
 """What decides what a metric's score is."""
 
 _ANSWERED_BY = (

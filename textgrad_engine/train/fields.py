@@ -18,7 +18,8 @@ from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Rubric, Sequential
 from textgrad_engine.nn.loss import needs_target
-from textgrad_engine.nn.scores import OnField, Weighted, losses_in
+from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in
+from textgrad_engine.ops.extract import last_match
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.prediction import said_in
@@ -292,23 +293,34 @@ def target_fields(loss: Callable[..., Any], target: str) -> tuple[str, ...]:
     return fields
 
 
-def targets_are_answers(loss: Callable[..., Any]) -> bool:
-    """Whether the target of an example is what an answer should be, and may be shown as one.
+def answer_in(program: Callable[..., Any], loss: Callable[..., Any], wanted: Any) -> Any:
+    """What an answer should be by the target of an example, as it may be shown to a model; None where nobody knows.
 
-    Several by column are none: an answer may have other names for them, and numbers where a table has texts. Nor are
-    the criteria of an `nn.Rubric`.
+    Several targets by column are no answer: it may have other names for them, and numbers where a table has texts. Nor
+    are the criteria of an `nn.Rubric`, the field of an answer that is JSON, or a part of it without what is around it.
 
     Args:
+        program: what answers; one of one's own may give several outputs by name, of which the field is a whole one.
         loss: a Module or any callable.
+        wanted: the target.
 
     Example:
         >>> from textgrad_engine import nn
-        >>> targets_are_answers(nn.ExactMatch()), targets_are_answers(nn.Rubric())
-        (True, False)
+        >>> chat, loss = nn.ChatCompletion("{q}"), nn.OnMatch(nn.ExactMatch(), "Answer: (.*)")
+        >>> answer_in(chat, nn.ExactMatch(), "4"), answer_in(chat, nn.Rubric(), "It greets.")
+        ('4', None)
+        >>> answer_in(chat, loss, "4"), answer_in(chat, loss, "It is even. Answer: 4")
+        (None, 'It is even. Answer: 4')
     """
-    if isinstance(loss, Weighted) and loss.targets is not None:
-        return False
-    return not any(isinstance(each, Rubric) and each.criteria is None for each in losses_in(loss))
+    if isinstance(loss, Weighted):
+        known = loss.targets is None and all(answer_in(program, each, wanted) is not None for each in loss.losses)
+    elif isinstance(loss, OnMatch):
+        known = isinstance(wanted, str) and last_match(loss.pattern, wanted) is not None
+    elif isinstance(loss, OnField) and isinstance(program, ChatCompletion):
+        known = isinstance(wanted, Mapping if isinstance(loss.path[0], str) else list)
+    else:
+        known = not isinstance(loss, Rubric) or loss.criteria is not None
+    return wanted if known else None
 
 
 def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:

@@ -29,6 +29,7 @@ from textgrad_engine.nn import (
     Metric,
     Module,
     OnField,
+    OnMatch,
     Rubric,
     Sequential,
     Weighted,
@@ -59,8 +60,8 @@ def is_uniform(program: Module, loss: Callable[..., Any]) -> bool:
 def _is_even(loss: Callable[..., Any]) -> bool:
     if isinstance(loss, Metric) and loss.reads_inputs:  # which are to be those of one example
         return False
-    if isinstance(loss, OnField | Weighted):
-        return _is_one_of((OnField, Weighted), loss) and all(map(_is_even, loss.losses))
+    if isinstance(loss, OnField | OnMatch | Weighted):
+        return _is_one_of((OnField, OnMatch, Weighted), loss) and all(map(_is_even, loss.losses))
     return _is_one_of((ExactMatch, JSONMatch, Metric, Judge, Rubric), loss)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from textgrad_engine.nn import Rubric
-from textgrad_engine.nn.scores import OnField, Weighted
+from textgrad_engine.nn.scores import OnField, OnMatch, Weighted
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.train.metric_scores import MetricScores
 
@@ -23,7 +23,7 @@ def parts_of(loss: Callable[..., Any]) -> tuple[MetricScores, ...]:
         >>> [part.name for part in parts_of(Rubric(["It is polite.", {"criterion": "It lies.", "points": -2}]))]
         ['It is polite.', 'not: It lies.']
     """
-    while isinstance(loss, OnField):
+    while isinstance(loss, OnField | OnMatch):
         loss = loss.loss
     if isinstance(loss, Rubric) and loss.criteria is not None:
         criteria = criteria_of(loss.criteria)

@@ -21,7 +21,7 @@ from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.digest import digest_of
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost, scale_of
-from textgrad_engine.train.fields import check_examples, inputs_and_target, target_fields, targets_are_answers
+from textgrad_engine.train.fields import answer_in, check_examples, inputs_and_target, target_fields
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards, Scores, guarded_by
 from textgrad_engine.train.known import Key, KnownScores, waited_for
@@ -105,7 +105,7 @@ class Objective:
         self.tokens_weight, self.latency_weight = tokens_weight, latency_weight or 0.0
         self.timed = latency_weight is not None
         self.scale, self._parts = scale_of(loss), parts_of(loss)
-        self._shows_targets = targets_are_answers(loss)
+        self._answer_in = functools.partial(answer_in, program, loss)
         self._phases = phases
         self._named = named_in(program, parameters)
         self.names = tuple(self._named)
@@ -292,7 +292,7 @@ class Objective:
         self._check_asked([], positions, "train")
         rows = [self._rows["train"][position] for position in positions]
         return [
-            demo_of(name, fields, wanted, wanted) if wanted is not None and self._shows_targets else None
+            None if (answer := self._answer_in(wanted)) is None else demo_of(name, fields, answer, wanted)
             for name, fields, wanted in rows
         ]
 
