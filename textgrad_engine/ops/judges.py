@@ -150,13 +150,16 @@ def _batch_of_edits(edits: list[Variable | None] | None) -> Variable | None:
 def _verdict_form(low: float, high: float) -> GenerateConfig:
     """What a judge's answer has to be, so that a score outside of the scale is sent back, and not remembered.
 
+    The reason comes first, as a model that has said it scores by it (G-Eval, arXiv 2303.16634); also at endpoints that
+    write fields in the order of their names.
+
     Raises:
         ValueError: the scale does not run from a lower to a higher score.
     """
     low, high = as_scale((low, high))
     limits = {name: end for name, end in (("minimum", low), ("maximum", high)) if math.isfinite(end)}
     score = {"type": "number", **limits}
-    return answer_form("judge", object_schema({"score": score, "explanation": {"type": "string"}}))
+    return answer_form("judge", object_schema({"explanation": {"type": "string"}, "score": score}))
 
 
 def judge(

@@ -35,7 +35,7 @@ Kind = Literal["task", "feedback", "patch", "rewrite", "judge", "rubric", "criti
 _SHAPES: tuple[tuple[Kind, frozenset[str], re.Pattern[str]], ...] = (
     ("patch", frozenset({"edits"}), re.compile(r'\{"edits":')),
     ("rewrite", frozenset({"text", "reason"}), re.compile(r'\{"text":.*"reason":', re.DOTALL)),
-    ("judge", frozenset({"score", "explanation"}), re.compile(r'\{"score":.*"explanation":', re.DOTALL)),
+    ("judge", frozenset({"score", "explanation"}), re.compile(r'\{"explanation":.*"score":', re.DOTALL)),
     ("rubric", frozenset({"1"}), re.compile(r'\{"1": \{"explanation":')),
     ("criticism", frozenset({"criticism"}), re.compile(r'\{(?:"nothing_wrong":.*)?"criticism":')),
     ("reduce", frozenset({"items"}), re.compile(r'\{"items":')),
