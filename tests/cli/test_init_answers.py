@@ -449,3 +449,34 @@ def test_a_column_of_notes_is_for_the_critic() -> None:
     assert ran.exit_code == 0, ran.output
     asked = Path("run/completions.jsonl").read_text(encoding="utf-8")
     assert "People noted this on the case" in asked
+
+
+@pytest.mark.parametrize(("mark", "pattern"), [("#### {}", "#### (.*)"), (r"so $\\boxed{{{}}}$.", r"\\boxed\{(.*)\}")])
+def test_answers_behind_their_reasoning_are_compared_alone(mark: str, pattern: str) -> None:
+    """As GSM8K and MATH have them: the prompt asks for the mark, and each answer is long."""
+    rows = [{"q": f"Twice {n}?", "answer": f"{n} and {n} are the answer.\n{mark.format(2 * n)}"} for n in range(12)]
+    done = init(rows, "--target", "answer")
+    assert done.exit_code == 0, done.output
+    assert config()["metric"] == {"name": "exact_match", "pattern": pattern}
+    assert "to the letter" not in done.output
+    assert "What 'answer' has behind its reasoning is compared" in done.output
+    first, last = Path("task/prompt.txt").read_text(encoding="utf-8").splitlines()
+    assert first == "Read the q, and answer step by step."
+    assert mark.format("")[:4].strip("$ s") in last
+    Path("task/clerk.py").write_text(
+        "import re\nfrom textgrad_engine.testing import FunctionModel\n"
+        f"mark = {mark!r}\n"
+        "def says(request):\n"
+        "    return 'Easy. ' + mark.format(2 * int(re.findall('[0-9]+', request.messages[-1].text)[0]))\n"
+        "model = FunctionModel(says)\n",
+        encoding="utf-8",
+    )
+    ran = invoke("eval", "task", "--model", "clerk:model", "--json")
+    assert json.loads(ran.stdout)["mean"] == 1.0
+
+
+def test_one_answer_without_the_mark_is_told_of() -> None:
+    """Then nothing says where the others end, and all are compared whole."""
+    rows = [{"q": f"Twice {n}?", "answer": f"{n} and {n} are {'####' if n else ''} {2 * n}"} for n in range(12)]
+    assert init(rows, "--target", "answer").exit_code == 0
+    assert config()["metric"] == {"name": "exact_match"}

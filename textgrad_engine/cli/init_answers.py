@@ -14,6 +14,7 @@ from textgrad_engine.cli.config_data import not_compared
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import DataError
 from textgrad_engine.ops.evaluators import written
+from textgrad_engine.ops.extract import last_match
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import slots_of
 
@@ -25,6 +26,26 @@ LONG = 60
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Final:
+    """A way to mark the answer behind the reasoning for it.
+
+    Attributes:
+        pattern: finds the answer.
+        words: how an answer is to end, for the first prompt.
+    """
+
+    pattern: str
+    words: str
+
+
+_FINALS = (
+    Final("#### (.*)", 'a line "#### " and the answer alone'),
+    Final(r"\\boxed\{(.*)\}", r"the answer alone in \boxed{}"),
+)
+"""As GSM8K (arXiv 2110.14168) and MATH (arXiv 2103.03874) have them."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +86,19 @@ class Answer:
         return parts is not None and all(isinstance(each, dict) and "criterion" in each for each in parts.values)
 
     @property
+    def final(self) -> Final | None:
+        """How all of them mark the answer behind its reasoning; None where some do not."""
+        texts = [value if isinstance(value, str) else "" for value in self.values if value is not None]
+        marked = [each for each in _FINALS if texts and all(last_match(each.pattern, text) for text in texts)]
+        return marked[0] if marked else None
+
+    @property
     def metric(self) -> dict[str, Any]:
         """What scores by such values, as keys of a [metric] table."""
         if self.are_criteria:
             return {"name": "rubric"}
+        if self.final is not None:
+            return {"name": "exact_match", "pattern": self.final.pattern}
         found = [value for value in self.values if not_compared(value)]
         if not found:
             return {"name": "exact_match"}
@@ -187,7 +217,11 @@ class Answers:
         criteria = [each for each in self.each if each.are_criteria]
         for each in criteria:
             yield f"{each.column!r} has criteria, and a judge says of each whether an answer meets it (rubric)."
-        if any(each.is_long for each in self.each if each not in (*whole, *criteria)):
+        final = [each for each in self.each if each.final is not None]
+        for each in final:
+            assert each.final is not None
+            yield f"What {each.column!r} has behind its reasoning is compared: see pattern in [metric] of config.toml."
+        if any(each.is_long for each in self.each if each not in (*whole, *criteria, *final)):
             yield "Exact match wants an answer to the letter, and these are long: see [metric] in config.toml."
 
 

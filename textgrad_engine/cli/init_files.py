@@ -68,7 +68,9 @@ class Task:
         """Whether a judge scores: answers of chats are seldom the same to the letter."""
         answer = self.answers.each[0]
         texts = not self.answers.fields and answer.metric["name"] == "exact_match"
-        return self.chats is not None and texts and (answer.is_long or self.chats.calls == "some")
+        if self.chats is None or not texts:
+            return False
+        return self.chats.calls == "some" or (answer.is_long and answer.final is None)
 
     @property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
@@ -101,11 +103,12 @@ def prompt_of(task: Task, given: Path | None) -> str:
     labels = [] if answers.fields else answers.each[0].labels
     rendered = templates.load("first_prompt").render(
         inputs=list(task.shown),
-        target="" if answers.each[0].are_criteria else answers.each[0].name,
+        target="" if answers.each[0].are_criteria or answers.each[0].final else answers.each[0].name,
         labels=labels,
         fields=fields if answers.fields and len(fields) == len(answers.each) else [],
         is_json=answers.fields,
         is_chat=task.chats is not None,
+        final="" if answers.fields or answers.each[0].final is None else answers.each[0].final.words,
     )
     return f"{rendered}\n"
 
