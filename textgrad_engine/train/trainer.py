@@ -35,6 +35,7 @@ from textgrad_engine.train.fields import check_examples, inputs_and_target
 from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards, guarded_by
 from textgrad_engine.train.interrupt import interruptible
+from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Rows
 from textgrad_engine.train.search import SearchRun
@@ -312,6 +313,7 @@ def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optim
 
     Raises:
         TypeError: one of them is something else, or the class of one.
+        ValueError: the optimizer searches by several metrics, and the loss is not made of them.
     """
     for name, value, is_one, wanted in (
         ("program", program, isinstance(program, Module), "an nn.Module, whose parameters are trained"),
@@ -322,6 +324,8 @@ def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optim
             raise TypeError(f"{call}: {name} should be {wanted}; got {told(value)}")
         if name == "loss" and is_coroutine_function(value):
             raise TypeError(f"{call}: loss is {told(value)}, and nobody awaits it: write `def`")
+    if isinstance(optimizer, Searcher):
+        optimizer.check_metrics([part.name for part in parts_of(loss)])
 
 
 def sets_of(
