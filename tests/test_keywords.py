@@ -44,6 +44,7 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: PROGRAM.zero_grad(set_to_none=True), "Module.zero_grad() has no argument 'set_to_none'; leave it out"),
         (lambda: optim.ParetoSearch([prompt()], max_metric_calls=9), "budget(calls=...)` around it bounds its calls"),
         (lambda: optim.ParetoSearch([prompt()], num_trials=9), "here it is 'proposals'"),
+        (lambda: optim.ParetoSearch([prompt()], frontier_type="hybrid"), "here it is 'frontier'"),
         (lambda: optim.BootstrapDemos([prompt()], max_bootstrapped_demos=3), "here it is 'bootstrapped'"),
         (lambda: tg.Trainer(optimizer=optim.TGD([prompt()])), "argument 'optimizer'; Trainer.fit() has 'optimizer'"),
         (lambda: tg.Trainer(trainset=ROWS), "Trainer() has no argument 'trainset'; Trainer.fit() has 'train'"),

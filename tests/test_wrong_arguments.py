@@ -274,7 +274,8 @@ RIGHT: dict[str, Callable[[], Right]] = {
     ),
     "optim.Optimizer": lambda: {"params": [prompt()], "defaults": {}},
     "optim.ParetoSearch": lambda: searched(
-        proposer=proposers.Rewrite(), batch_size=2, proposals=2, merges=2, max_edits=2, feedback_batch_size=2, **TOKENS
+        proposer=proposers.Rewrite(), batch_size=2, proposals=2, merges=2, frontier="hybrid", max_edits=2,
+        feedback_batch_size=2, **TOKENS,
     ),
     "optim.PatchSearch": lambda: searched(
         lanes=2, batch_size=2, max_edits=2, momentum=2, feedback_batch_size=2, proposer=proposers.Patch(), pool=2,

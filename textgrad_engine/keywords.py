@@ -45,6 +45,7 @@ _OURS = {
     "patience": ("early_stopping", "early_stopping_patience"),
     "run_dir": ("output_dir", "log_dir", "ckpt_path", "default_root_dir"),
     "proposals": ("num_candidates", "num_trials"),
+    "frontier": ("frontier_type",),
     "bootstrapped": ("max_bootstrapped_demos", "bootstrap_shots"),
     "labelled": ("max_labeled_demos", "raw_shots", "k"),
     "seed": ("random_state", "generator", "manual_seed"),

@@ -117,6 +117,14 @@ PROBLEMS = {
         'name = "PatchSearch"\nmode = "demonstrations"',
         r"\[optimizer\] has no key 'mode' for PatchSearch",
     ),
+    "a frontier that there is not": (
+        'name = "ParetoSearch"\nfrontier = "instances"',
+        r"\[optimizer\] frontier = 'instances': should be 'instance', .*; did you mean 'instance'",
+    ),
+    "a frontier of metrics where there is one": (
+        'name = "ParetoSearch"\nfrontier = "hybrid"',
+        r'\[optimizer\] frontier = "hybrid" keeps .* and there is one; write several \[\[metric\]\], or a rubric',
+    ),
     "an optimizer that is misspelt": (
         'name = "PatchSerch"',
         r"\[optimizer\] name = 'PatchSerch': should be one of 'TGD', 'PatchSearch', .*; did you mean 'PatchSearch'",
@@ -135,6 +143,24 @@ def test_what_is_wrong_is_said_with_its_line(small: Any, problem: str) -> None:
     number = int(str(caught.value).split(".toml:")[1].split(":")[0])
     line = (folder / "config.toml").read_text(encoding="utf-8").splitlines()[number - 1]
     assert line == table.splitlines()[-1]
+
+
+def test_a_frontier_of_metrics_is_for_several(small: Any) -> None:
+    """One by examples is for any; with several metrics each arrives, and another optimizer has none."""
+    assert made(small, 'name = "ParetoSearch"\nfrontier = "instance"').frontier == "instance"
+    folder = with_optimizer(small, 'name = "ParetoSearch"\nfrontier = "cartesian"')
+    path = folder / "config.toml"
+    one = '[metric]\nname = "exact_match"\n'
+    text = path.read_text(encoding="utf-8")
+    assert one in text
+    brief = '[[metric]]\nname = "judge"\ninstructions = "Is it brief?"\n'
+    path.write_text(text.replace(one, f'[{one.splitlines()[0]}]\nname = "exact_match"\n\n{brief}'), encoding="utf-8")
+    config = load_config(folder)
+    assert build.make_optimizer(config, build.make_program(config)).frontier == "cartesian"
+    assert config.with_overrides(optimizer="BeamSearch").optimizer.name == "BeamSearch"
+    criteria = '[metric]\nname = "rubric"\ncriteria = ["It is brief.", "It is right."]\n'
+    path.write_text(text.replace(one, criteria), encoding="utf-8")
+    assert load_config(folder).optimizer.name == "ParetoSearch"
 
 
 def test_a_line_that_is_no_table_is_said(small: Any) -> None:

@@ -65,6 +65,27 @@ def test_one_metric_has_no_parts() -> None:
     assert filled(parts_of(inner), [[], []])[0].mean is None
 
 
+def test_what_each_metric_gave_is_told_to_searches_without_asking() -> None:
+    """As parts of their scales; nothing of examples that were not run, that went unanswered, or of other texts."""
+    why = nn.Metric(lambda said, _: len(said), "has a long reason", scale=(0, 8))
+    loss = nn.Weighted({"label": nn.OnField(nn.ExactMatch(), "label"), "why": nn.OnField(why, "why")})
+    model = FunctionModel(lambda request: "no" if "m0" in request.messages[-1].text else said(request))
+    objective = Objective(nn.ChatCompletion("{mail}", system=program().system, model=model), loss, ROWS)
+    objective.matrix([("Say.",), ("Say late.",)], range(4))
+    asked = len(model.requests)
+    assert objective.metrics == ("label", "why")
+    assert objective.by_metric(("Say late.",), range(5)) == [None, (1.0, 0.25), (0.0, 0.25), (1.0, 0.25), None]
+    assert objective.by_metric(("Say.",), [3, 2]) == [(0.0, 0.25), (1.0, 0.25)]
+    assert objective.by_metric(("Say so.",), [2]) == objective.by_metric(("Say.",), [2], "train") == [None]
+    assert len(model.requests) == asked
+
+
+def test_a_score_of_one_metric_tells_of_none() -> None:
+    """As a front has the score alone."""
+    for loss in (nn.OnField(nn.ExactMatch(), "label"), nn.Weighted({"label": nn.OnField(nn.ExactMatch(), "label")})):
+        assert Objective(program(), loss, ROWS).metrics == ()
+
+
 def test_parts_are_the_same_however_examples_are_run() -> None:
     """By `evaluate`, one by one in a search, and many candidates at once."""
     loss = two(weights={"label": 3, "why": 1}, targets={"label": "label", "why": "why"})

@@ -66,6 +66,12 @@ def test_the_lanes_of_a_search_are_told() -> None:
     assert settings(PatchSearch([Parameter("x")], lanes=2))["PatchSearch.lanes"] == 2
 
 
+def test_the_frontier_of_a_search_is_told() -> None:
+    """It decides whose text is changed next."""
+    assert settings(ParetoSearch([Parameter("x")]))["ParetoSearch.frontier"] == "instance"
+    assert settings(ParetoSearch([Parameter("x")], frontier="hybrid"))["ParetoSearch.frontier"] == "hybrid"
+
+
 def test_guards_are_told_in_whatever_order_they_were_named() -> None:
     """What they refuse is not what the next proposal is made of, so a run would go on with other requests."""
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +24,9 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.optim import TGD, PatchSearch
+from textgrad_engine.optim import TGD, ParetoSearch, PatchSearch
 from textgrad_engine.train import Trainer
+from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -84,6 +86,21 @@ def test_a_program_with_nothing_to_train_is_refused(world: Any, rows: Any) -> No
     with pytest.raises(ValueError, match="nothing to train"):
         here.fit(rows("ant"), rows("bee"))
     assert here.model.requests == []
+
+
+@pytest.mark.parametrize("frontier", ["objective", "hybrid", "cartesian"])
+def test_a_frontier_of_metrics_is_refused_where_there_is_one(
+    world: Any, rows: Any, tmp_path: Path, frontier: Any
+) -> None:
+    """Before a call, and before there is a run folder; an estimate of such a run is refused, too."""
+    here = world("SHOUT")
+    here.optimizer = ParetoSearch(here.program.parameters(), frontier=frontier)
+    with pytest.raises(ValueError, match=r"give an nn\.Weighted of several as the loss"):
+        here.fit(rows("ant"), rows("bee"), run_dir=tmp_path / "run")
+    with pytest.raises(ValueError, match=r"give an nn\.Weighted of several as the loss"):
+        estimate(tg.Trainer(), here.program, nn.ExactMatch(), here.optimizer, rows("ant"), rows("bee"))
+    assert here.model.requests == []
+    assert not (tmp_path / "run").exists()
 
 
 class Silent:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from textgrad_engine.cli.config_errors import table_of
-from textgrad_engine.cli.optimizers import OwnSettings
+from textgrad_engine.cli.optimizers import OwnSettings, ParetoSearchSettings
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import listed, suggest
@@ -304,6 +304,19 @@ def _check_optimizer(config: Config) -> None:
             config.fail(f"[optimizer] name = {own.name!r}: {error}", "optimizer", "name")
 
 
+def _check_frontier(config: Config) -> None:
+    """What is best by one of several metrics, or criteria, can be kept where there are several."""
+    own, metrics = config.optimizer, [metric for _, metric in config.metrics()]
+    several = len(metrics) > 1 or len(metrics[0].criteria or ()) > 1
+    if isinstance(own, ParetoSearchSettings) and own.frontier not in (None, "instance") and not several:
+        config.fail(
+            f"[optimizer] frontier = {toml_value(own.frontier)} keeps the texts that are best by one of several "
+            "metrics, and there is one; write several [[metric]], or a rubric with criteria, or take it out",
+            "optimizer",
+            "frontier",
+        )
+
+
 Idle: TypeAlias = tuple[str, str, str]
 """A table, a key in it that has no effect on a run of the config, and what is said of it where it is in the file."""
 
@@ -401,6 +414,7 @@ CHECKS: tuple[Callable[[Config], None], ...] = (
     _check_program,
     _check_critic,
     _check_optimizer,
+    _check_frontier,
     _check_idle,
 )
 """Each takes a config, and raises a ConfigError where something in it does not go with the rest."""

@@ -22,6 +22,7 @@ from textgrad_engine.optim.pareto_search import ParetoSearch
 from textgrad_engine.optim.patch_search import PatchSearch
 from textgrad_engine.optim.proposers import Demonstrations, Patch, Proposer, Rewrite, Unaided
 from textgrad_engine.optim.random_search import RandomEdits, RandomSearch
+from textgrad_engine.optim.search.frontier import Places
 from textgrad_engine.optim.tgd import TGD
 
 Groups: TypeAlias = list[dict[str, Any]]
@@ -192,6 +193,7 @@ class ParetoSearchSettings(_Showing):
     batch_size: Count | None = None
     proposals: Count | None = None
     merges: Some | None = None
+    frontier: Places | None = None
     max_edits: Count | None = None
     max_feedback_tokens: Count | None = None
     feedback_batch_size: Count | None = None

@@ -20,6 +20,10 @@ What is not:
 - It ends after so many proposals, where the paper counts runs of examples; budgets are the Trainer's and `tg.budget`'s.
 - What is measured on the validation set selects, as in the paper; the test set stays sealed, and the final choice is
   the Trainer's, so that all searches end by one rule. Texts that guards refuse stay in the population, as parents.
+- GEPA's implementation keeps by ``frontier_type`` what is best by a metric, too, which is ``frontier=`` here. Whether a
+  child comes in, whether two candidates can be merged, and which is the best one go by the score there and here. Of an
+  example that was not answered a mean says nothing there; here it counts as the first candidate's, and the lead on the
+  others.
 - Where tokens or seconds have a price, all of this is about scores less it, so of candidates that get the same examples
   right the cheapest holds these examples.
 
@@ -48,7 +52,7 @@ from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
-from textgrad_engine.optim.search.frontier import frontier
+from textgrad_engine.optim.search.frontier import Places, frontier, row_of
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
@@ -60,7 +64,7 @@ GLANCE = 5
 
 
 class ParetoSearch(PopulationSearcher):
-    """Searches with a population: reflective mutation, acceptance on a minibatch, a frontier by examples, merges.
+    """Searches with a population: reflective mutation, acceptance on a minibatch, a Pareto frontier, merges.
 
     It is GEPA (arXiv 2507.19457); ``help("textgrad_engine.optim.pareto_search")`` says where it departs from the paper.
 
@@ -71,6 +75,11 @@ class ParetoSearch(PopulationSearcher):
         batch_size: training examples of a minibatch.
         proposals: the search is finished after so many.
         merges: at most so many merges are tried; each after a mutation came into the population.
+        frontier: which texts live on, to be changed and merged: those that are best on a validation example
+            (``"instance"``, as in the paper); and of a score that is made of several metrics (`nn.Weighted`), or of
+            criteria that all examples share (`nn.Rubric`), those that are best by the mean of a metric
+            (``"objective"``), best in one or the other (``"hybrid"``), or best on an example by a metric
+            (``"cartesian"``), as in GEPA's implementation (``frontier_type``).
         max_edits: at most so many edits in a proposal, where the proposer makes edits.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
         max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
@@ -82,7 +91,8 @@ class ParetoSearch(PopulationSearcher):
         seed: of the minibatches, of which candidate is drawn, and of the merges.
 
     Raises:
-        ValueError: there is no parameter, or a setting is out of range.
+        ValueError: there is no parameter, or a setting is out of range. A step, and a Trainer before its first call:
+            the frontier is of metrics, and the score is not made of several.
         TypeError: a setting is of a wrong kind.
 
     Example:
@@ -105,6 +115,16 @@ class ParetoSearch(PopulationSearcher):
         'better on its minibatch (0.000 -> 1.000), and the best on validation (1.000)'
         >>> system.data
         'Repeat. Shout.'
+
+        Where a score is made of metrics, what is best by one of them can be kept for its sake:
+
+        >>> brief = nn.Metric(lambda said, _: len(said) < 4, "is at most three letters long", scale=(0, 1))
+        >>> loss = nn.Weighted({"right": nn.ExactMatch(), "brief": brief}, {"right": 4, "brief": 1})
+        >>> system.data = "Repeat."
+        >>> search = ParetoSearch(program.parameters(), frontier="hybrid")
+        >>> with use_models(forward=FunctionModel(model)):
+        ...     search.step(Objective(program, loss, rows)).why
+        'better on its minibatch (0.067 -> 0.867), and the best on validation (0.900)'
     """
 
     _several = "; proposals= says how many it tries, one after the other"
@@ -120,6 +140,7 @@ class ParetoSearch(PopulationSearcher):
         batch_size: int = 3,
         proposals: int = 100,
         merges: int = 5,
+        frontier: Places = "instance",
         max_edits: int = 4,
         constraints: Iterable[Contract | str] = (),
         max_tokens: int | None = None,
@@ -138,7 +159,7 @@ class ParetoSearch(PopulationSearcher):
         self.proposer = self._proposer(proposer, Rewrite())
         most = at_least(1, "batch_size", "proposals", "max_edits", "feedback_batch_size")
         check(ParetoSearch.__init__, locals(), most, at_least(0, "merges"))
-        self.batch_size, self.proposals = batch_size, proposals
+        self.batch_size, self.proposals, self.frontier = batch_size, proposals, frontier
         self.merges, self.max_edits, self.feedback_batch_size = merges, max_edits, feedback_batch_size
         self._drawn = 0
         self._merge_due = False
@@ -153,6 +174,19 @@ class ParetoSearch(PopulationSearcher):
     def hears_critic(self) -> bool:
         """Whether its proposer reads what is said of answers."""
         return reads_words(self.proposer)
+
+    @property
+    def _looks_at_metrics(self) -> bool:
+        return self.frontier != "instance"
+
+    def check_metrics(self, metrics: Sequence[str]) -> None:
+        """Refuse a score of one metric where the frontier is of several; see `Searcher.check_metrics`."""
+        if self._looks_at_metrics and len(metrics) < 2:
+            raise ValueError(
+                f"ParetoSearch(frontier={self.frontier!r}) keeps texts that are best by one of several metrics, and "
+                "this score is one; give an nn.Weighted of several as the loss, such as "
+                'nn.Weighted({"right": nn.ExactMatch(), "polite": nn.Judge("Is it polite?")}), or leave frontier away'
+            )
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
@@ -314,7 +348,7 @@ class ParetoSearch(PopulationSearcher):
 
     def _frontier(self) -> dict[int, int]:
         population = self.population
-        return frontier({number: population.worth(number) for number in range(len(population.candidates))})
+        return frontier({n: row_of(population, n, self.frontier) for n in range(len(population.candidates))})
 
     def _taken_in(self, objective: Objective, draft: Draft, why: str) -> Outcome:
         """Take a candidate into the population, and score it on the whole validation set."""

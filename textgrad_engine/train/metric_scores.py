@@ -38,6 +38,18 @@ class MetricScores:
         return math.fsum(known) / len(known) if known else None
 
 
+def parts_of_scales(metrics: Sequence[MetricScores], scores: Sequence[float]) -> tuple[float, ...]:
+    """What metrics gave an example, each as its part of its scale, as the score is made of it.
+
+    Example:
+        >>> metrics = [MetricScores("right", (), (0, 1), 1.0), MetricScores("polite", (), (1, 5), 1.0)]
+        >>> parts_of_scales(metrics, (1.0, 2.0))
+        (1.0, 0.25)
+    """
+    ends = [metric.scale for metric in metrics]
+    return tuple([(score - low) / (high - low) for score, (low, high) in zip(scores, ends)])
+
+
 def filled(parts: Sequence[MetricScores], rows: Sequence[Sequence[tuple[float, ...]]]) -> tuple[MetricScores, ...]:
     """The metrics with their scores.
 

@@ -26,7 +26,7 @@ from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards, Scores, guarded_by
 from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import check_texts, leaves_of, named_in
-from textgrad_engine.train.metric_scores import filled
+from textgrad_engine.train.metric_scores import filled, parts_of_scales
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward, none_reached
@@ -67,6 +67,8 @@ class Objective:
 
     Attributes:
         guarded: the guards by the positions of the validation examples; None where there are none.
+        metrics: the names of the metrics that the score is made of (`nn.Weighted`), or of the criteria that all
+            examples share (`nn.Rubric`); () where it is one.
 
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
@@ -105,6 +107,7 @@ class Objective:
         self.tokens_weight, self.latency_weight = tokens_weight, latency_weight or 0.0
         self.timed = latency_weight is not None
         self.scale, self._parts = scale_of(loss), parts_of(loss)
+        self.metrics = tuple(part.name for part in self._parts) if len(self._parts) > 1 else ()
         self._answer_in = functools.partial(answer_in, program, loss)
         self._phases = phases
         self._named = named_in(program, parameters)
@@ -162,6 +165,11 @@ class Objective:
         """The seconds that the forward calls of some examples took with these texts; see `optim.search.objective`."""
         found = self._known.read([(texts, split, position, 0) for position in positions])
         return [None if each is None else each.latency for each in found]
+
+    def by_metric(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[tuple[float, ...] | None]:
+        """What each metric gave some examples with these texts; see `optim.search.objective`."""
+        found = self._known.read([(texts, split, position, 0) for position in positions])
+        return [parts_of_scales(self._parts, each.parts) if each and each.parts else None for each in found]
 
     def missing(self, texts: Texts) -> int:
         """How many validation examples were not run with these texts yet."""

@@ -36,6 +36,7 @@ from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards, guarded_by
 from textgrad_engine.train.hearing import check_notes
 from textgrad_engine.train.interrupt import interruptible
+from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Rows
 from textgrad_engine.train.search import SearchRun
@@ -217,8 +218,8 @@ class Trainer:
         Raises:
             DataError: a set is empty, an example lacks a field, has a list for a slot or shows the program its target,
                 one that the guards name is not there, or all of a set are one cluster; before anything is asked.
-            ValueError: the program has nothing to train, the optimizer trains what is not the program's, or asks no
-                critic, which `critic=False` would take from it.
+            ValueError: the program has nothing to train, the optimizer trains what is not the program's, asks no
+                critic, which `critic=False` would take from it, or searches by several metrics, where the loss is one.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
             RunError: the run folder is in use; or the run in it is another one, and cannot be resumed or played back.
@@ -319,6 +320,7 @@ def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optim
 
     Raises:
         TypeError: one of them is something else, or the class of one.
+        ValueError: the optimizer searches by several metrics, and the loss is not made of them.
     """
     for name, value, is_one, wanted in (
         ("program", program, isinstance(program, Module), "an nn.Module, whose parameters are trained"),
@@ -329,6 +331,8 @@ def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optim
             raise TypeError(f"{call}: {name} should be {wanted}; got {told(value)}")
         if name == "loss" and is_coroutine_function(value):
             raise TypeError(f"{call}: loss is {told(value)}, and nobody awaits it: write `def`")
+    if isinstance(optimizer, Searcher):
+        optimizer.check_metrics([part.name for part in parts_of(loss)])
 
 
 def sets_of(

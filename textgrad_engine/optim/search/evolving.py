@@ -14,7 +14,7 @@ from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.search.drafts import Desk, Draft
-from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.objective import Objective, Texts, metrics_of
 from textgrad_engine.optim.search.population import Candidate, Population
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.searcher import Decision, Searcher
@@ -147,6 +147,11 @@ class PopulationSearcher(Searcher):
 
     # For subclasses.
 
+    @property
+    def _looks_at_metrics(self) -> bool:
+        """Whether its population is to know what each of several metrics gave."""
+        return False
+
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
         """Make one or more proposals and decide about them; nothing when nothing is left to try."""
         raise NotImplementedError(f"{type(self).__name__} needs a `_propose`")
@@ -195,9 +200,14 @@ class PopulationSearcher(Searcher):
         texts = texts_now(variables)
         train, val = tuple(objective.train), tuple(objective.val)
         held = self._population
+        metrics = metrics_of(objective) if self._looks_at_metrics else ()
         now = (texts, train, val, objective.digest)
-        if held is None or (self.texts(), held.train, held.val, held.digest) != now:
-            self._population = Population(val, objective.scale, train=train, digest=objective.digest)
+        if (
+            held is None
+            or (self.texts(), held.train, held.val, held.digest) != now
+            or (metrics and metrics != held.metrics)
+        ):
+            self._population = Population(val, objective.scale, train=train, digest=objective.digest, metrics=metrics)
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
             self._best, self._before = 0, self._begun  # numbers go on, so that the edits of before keep their ids

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
-from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.errors import UNANSWERED, ReturnError
 from textgrad_engine.llm import tokens
 
 if TYPE_CHECKING:
@@ -144,6 +144,60 @@ class Objective(Protocol):
             number: the proposal that has run these; what it bought is used.
         """
         ...
+
+
+@runtime_checkable
+class MetricObjective(Objective, Protocol):
+    """An objective that tells what each of several metrics gave, where its score is made of them.
+
+    A search that looks at the score alone takes any `Objective`. `train.Objective` is one of these.
+
+    Attributes:
+        metrics: the names of the metrics; () where the score is one.
+    """
+
+    metrics: tuple[str, ...]
+
+    def by_metric(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[tuple[float, ...] | None]:
+        """What each metric gave some examples with these texts, in the order of `metrics`; nothing is run for it.
+
+        Each as its part of its scale, 0 for the worst score that it gives and 1 for the best, as the score is made of
+        it. None for an example that was not run, or that has no score.
+        """
+        ...
+
+
+def metrics_of(objective: Objective) -> tuple[str, ...]:
+    """The names of the metrics that an objective tells apart; () where its score is one, or it does not tell."""
+    return objective.metrics if isinstance(objective, MetricObjective) else ()
+
+
+def scores_by_metric(
+    objective: Objective, texts: Texts, positions: Sequence[int], scores: Sequence[float | None]
+) -> dict[int, tuple[float, ...]]:
+    """What each metric gave the validation examples that have a score, by position.
+
+    Args:
+        objective: ran them; it tells of its metrics.
+        texts: the candidate.
+        positions: of the examples.
+        scores: of these; one without a score is left out.
+
+    Raises:
+        ReturnError: one with a score has none by each metric.
+    """
+    assert isinstance(objective, MetricObjective)
+    found = {}
+    for position, score, parts in zip(positions, scores, objective.by_metric(texts, positions)):
+        if score is None:
+            continue
+        if parts is None or len(parts) != len(objective.metrics):
+            raise ReturnError(
+                f"{type(objective).__name__}.by_metric gave {parts!r:.80} for validation example {position}, which has "
+                f"a score; give a number for each of {', '.join(objective.metrics)}, in this order"
+            )
+        found[position] = tuple(parts)
+    return found
 
 
 def rows_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.search.marks import marks_of
-from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of
+from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of, scores_by_metric
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.optim.search.racing import RaceRecord, run_race
 from textgrad_engine.optim.search.top import nothing_to_show
@@ -43,6 +44,8 @@ class Population:
             Means, leads and the frontier are of scores less their costs.
         train: the ids of the training examples that candidates are made from.
         digest: tells both from other examples with the same ids (`Objective.digest`).
+        metrics: the names of the metrics that scores are made of; () where nobody looks at these.
+        by_metric: for each candidate what each of them gave the examples that have a score, as parts of their scales.
     """
 
     val: tuple[str, ...]
@@ -52,12 +55,15 @@ class Population:
     costs: list[dict[int, float]] = field(default_factory=list)
     train: tuple[str, ...] = ()
     digest: str = ""
+    metrics: tuple[str, ...] = ()
+    by_metric: list[dict[int, tuple[float, ...]]] = field(default_factory=list)
 
     def add(self, candidate: Candidate) -> int:
         """Take a candidate in. Returns its number."""
         self.candidates.append(candidate)
         self.scores.append({})
         self.costs.append({})
+        self.by_metric.append({})
         return len(self.candidates) - 1
 
     def number_of(self, texts: Texts) -> int | None:
@@ -77,13 +83,41 @@ class Population:
         if rows:
             found = rows_of(objective, [self.candidates[number].texts for number in rows], columns)
             for number, row in zip(rows, found):
+                texts = self.candidates[number].texts
                 self.scores[number].update(zip(columns, row))
-                self.costs[number].update(zip(columns, costs_of(objective, self.candidates[number].texts, columns)))
+                self.costs[number].update(zip(columns, costs_of(objective, texts, columns)))
+                if self.metrics:
+                    self.by_metric[number].update(scores_by_metric(objective, texts, columns, row))
 
     def worth(self, number: int) -> dict[int, float]:
         """The scores that a candidate has, each less its cost, by position."""
         costs = self.costs[number]
         return {position: score - costs.get(position, 0.0) for position, score in self.known(number).items()}
+
+    def worth_by_metric(self, number: int) -> dict[int, tuple[float, ...]]:
+        """What each metric gave the examples that a candidate has scores on, less what they cost, by position."""
+        costs = self.costs[number]
+        return {
+            position: tuple([part - costs.get(position, 0.0) for part in parts])
+            for position, parts in self.by_metric[number].items()
+        }
+
+    def means_by_metric(self, number: int) -> tuple[float, ...]:
+        """The mean of each metric with a candidate, less what it costs; () when it has no scores.
+
+        It is over the examples that the first candidate has scores on, so that nobody is better for what he did not
+        answer: there a candidate counts as ahead of the first by as much as on the others.
+        """
+        first, own = self.worth_by_metric(0), self.worth_by_metric(number)
+        both = [position for position in first if position in own]
+        if not both:
+            return ()
+        found = []
+        for metric in range(len(self.metrics)):
+            lead = math.fsum(own[n][metric] - first[n][metric] for n in both) / len(both)
+            row = [own[n][metric] if n in own else first[n][metric] + lead for n in first]
+            found.append(math.fsum(row) / len(row))
+        return tuple(found)
 
     def known(self, number: int) -> dict[int, float]:
         """The scores that a candidate has, by position."""

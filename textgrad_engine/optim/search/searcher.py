@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Proposer
-from textgrad_engine.optim.search.objective import Objective, Texts
+from textgrad_engine.optim.search.objective import Objective, Texts, metrics_of
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.optim.search.volume import Sizes, Volume
@@ -133,7 +133,8 @@ class Searcher(Optimizer):
 
         Raises:
             TypeError: it is no objective.
-            ValueError: it is about other parameters, or another objective than before.
+            ValueError: it is about other parameters, or another objective than before; or its score is not made of
+                the metrics that the search needs.
             ModelError: the models cannot be asked at all, or the budget is spent.
         """
         if not isinstance(closure, Objective):
@@ -238,6 +239,18 @@ class Searcher(Optimizer):
             "volume(sizes), or limit the run with tg.budget(dollars=...)"
         )
 
+    def check_metrics(self, metrics: Sequence[str]) -> None:
+        """Refuse a score that is made of other metrics than the search needs; most look at the score alone.
+
+        `Trainer.fit` asks it before a run, and `step` of an objective.
+
+        Args:
+            metrics: the names of those that the score is made of; one, or none, where it is one.
+
+        Raises:
+            ValueError: they do not do.
+        """
+
     def close(self) -> None:
         """End what goes on in the background; the next step begins anew from the texts of then."""
         self._objective = None
@@ -296,7 +309,7 @@ class Searcher(Optimizer):
         """Take up an objective; a subclass extends it.
 
         Raises:
-            ValueError: it is about other parameters.
+            ValueError: it is about other parameters, or its score is made of other metrics than the search needs.
         """
         own = self.variables()
         if [id(variable) for variable in objective.parameters] != [id(variable) for variable in own]:
@@ -305,5 +318,6 @@ class Searcher(Optimizer):
                 f"trains {', '.join(label_of(v) for v in own)}; make both with program.parameters(), or the objective "
                 "with parameters=[...], those of the optimizer in its order"
             )
+        self.check_metrics(metrics_of(objective))
         self._objective = objective
         self.finished, self.at_the_top = False, ""
