@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
-from textgrad_engine.cli.config_errors import table_of
+from textgrad_engine.cli.metric_checks import check_metrics
 from textgrad_engine.cli.optimizers import OwnSettings, ParetoSearchSettings
-from textgrad_engine.cli.settings import Metric
-from textgrad_engine.cli.toml_lines import Keys
-from textgrad_engine.data.dataset import listed, suggest
+from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
-from textgrad_engine.llm.schema import as_list, follow
-from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 
@@ -128,129 +123,6 @@ def _check_files(config: Config) -> None:
         config.fail(
             f"prompts: there is no folder {config.file(config.prompts)}; make it, or take the key out", "prompts"
         )
-
-
-_OF_KIND = {
-    "judge": ("instructions", "scale", "images"),
-    "rubric": ("criteria", "images"),
-    "function": ("purpose", "scale"),
-    "exact_match": (),
-    "json_match": ("any_order", "graded"),
-}
-"""The keys that mean something to a metric of a kind; all kinds have `field`, `default`, `weight` and `floor`."""
-
-
-def _check_metric(config: Config) -> None:
-    found = config.metrics()
-    for where, metric in found:
-        table = table_of(where)
-        if metric.name is not None and metric.function is not None:
-            config.fail(f"{table} has name and function; take one of them out", *where, "function")
-        allowed = _OF_KIND[metric.kind]
-        for key in ("instructions", "criteria", "scale", "purpose", "images", "any_order", "graded"):
-            if getattr(metric, key) is not None and key not in allowed:
-                config.fail(f"{table} {key} means nothing to {metric.kind}; take it out", *where, key)
-        if allowed[:1] in (("instructions",), ("purpose",)) and not (getattr(metric, allowed[0]) or "").strip():
-            config.fail(
-                f'{table} {metric.kind} wants {allowed[0]} = "...", what to look for in words', *where, allowed[0]
-            )
-        if metric.scale is not None and not metric.scale[0] < metric.scale[1]:
-            config.fail(f"{table} scale = {metric.scale}: the lowest score comes first", *where, "scale")
-        if metric.scale is not None and not math.isfinite(metric.scale[1] - metric.scale[0]):
-            config.fail(
-                f"{table} scale = {metric.scale}: the ends are too far apart for a mean; take a smaller scale",
-                *where,
-                "scale",
-            )
-        if metric.weight is not None and len(found) == 1:
-            config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
-        if metric.floor is not None and len(found) == 1:
-            config.fail(
-                f"{table} floor is for one of several metrics, as no change is kept by which the score of one falls; "
-                "take it out, or write several [[metric]]; floors under slices of the examples are in [guards]",
-                *where,
-                "floor",
-            )
-        if metric.target is not None and len(found) == 1:
-            config.fail(
-                f"{table} target is for one of several metrics; write [data] target = {toml_value(metric.target)} "
-                "instead",
-                *where,
-                "target",
-            )
-        if metric.criteria is not None:
-            try:
-                criteria_of(metric.criteria)
-            except (TypeError, ValueError) as error:
-                config.fail(f"{table} criteria: {error}", *where, "criteria")
-        config.metric_function(where, metric)
-        _check_field(config, where, metric)
-    if config.data.target not in ("target", *config.target_columns()):
-        config.fail(
-            f"[data] target = {config.data.target!r} is the column of no metric, as each [[metric]] names its own; "
-            "take it out",
-            "data",
-            "target",
-        )
-
-
-def _check_field(config: Config, where: Keys, metric: Metric) -> None:
-    """A field is one that an answer can have, and what is compared as a whole is no JSON."""
-    table, path = table_of(where), metric.path
-    form = None if config.program.class_ is not None else config.response_format()
-    if not path:
-        if metric.pattern is not None:
-            return
-        if metric.default is not None:
-            config.fail(f"{table} default stands for a field, and there is none; add field, or take it out", *where)
-        if form is not None and metric.kind == "exact_match":
-            fields = list(form.json_schema.get("properties", {}))
-            such = f", such as field = {toml_value(fields[0])}" if fields else ""
-            config.fail(
-                f"{table} exact_match compares the whole answer, and that is JSON, by [program] response_format; name "
-                f'the field that is compared{such}, or name = "json_match" for all of it',
-                *where,
-            )
-        return
-    if form is None and metric.default is None and config.program.class_ is None:
-        config.fail(
-            f"{table} field = {metric.field!r} is read of an answer that is JSON, and no [program] response_format "
-            'holds the model to that; add it, or default = "", which is scored where an answer has no such field',
-            *where,
-            "field",
-        )
-    if form is not None and (problem := _lacking(form.json_schema, path)):
-        config.fail(f"{table} field = {metric.field!r}: {problem}", *where, "field")
-
-
-def _lacking(schema: Mapping[str, Any], path: Sequence[str | int]) -> str:
-    """Why no answer has what a path leads to, by its schema; "" where one may have it."""
-    by, node = "by [program] response_format", schema
-    for depth, key in enumerate(path):
-        while isinstance(node, Mapping) and "$ref" in node and "properties" not in node:
-            node = follow(node["$ref"], schema)
-        if not isinstance(node, Mapping) or not _OPEN.isdisjoint(node):
-            return ""
-        at = ".".join(map(str, path[:depth])) if depth else "an answer"
-        kinds, known = as_list(node.get("type") or []), node.get("properties", {})
-        if kinds and ("object" if isinstance(key, str) else "array") not in kinds:
-            return f"{at} is of the type {' or '.join(kinds)} and has no {key!r} in it, {by}{_fields(known)}"
-        if isinstance(key, int):
-            first = node.get("prefixItems", ())
-            node = first[key] if 0 <= key < len(first) else node.get("items", True)
-        elif known and key not in known:
-            return f"{at} has no such field, {by}{suggest(key, list(known)) or _fields(known)}"
-        else:
-            node = known.get(key, True)
-    return ""
-
-
-_OPEN = {"$ref", "anyOf", "oneOf", "allOf"}
-"""What may add fields to those that stand beside it."""
-
-
-def _fields(known: Mapping[str, Any]) -> str:
-    return f"; it has {listed(known)}" if known else ""
 
 
 def _check_endpoint(config: Config) -> None:
@@ -410,7 +282,7 @@ CHECKS: tuple[Callable[[Config], None], ...] = (
     _check_prices,
     _check_headers,
     _check_files,
-    _check_metric,
+    check_metrics,
     _check_program,
     _check_critic,
     _check_optimizer,
