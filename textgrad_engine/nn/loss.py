@@ -35,11 +35,21 @@ def needs_target(loss: Callable[..., Any]) -> bool:
     if isinstance(loss, Metric):
         return needs_two(loss.fn)
     if isinstance(loss, Rubric):
-        return loss.criteria is None
+        return takes_criteria(loss)
     forward = getattr(loss, "forward", None)
     parameters = [] if forward is None else list(signature_of(forward).parameters.values())
     second = parameters[1:2] if forward is not None and takes_target(forward) else []
     return any(each.default is inspect.Parameter.empty for each in second)
+
+
+def takes_criteria(loss: Callable[..., Any]) -> bool:
+    """Whether the target of a single loss is what it looks for in an answer, and not an answer.
+
+    Example:
+        >>> takes_criteria(Rubric()), takes_criteria(Rubric(["It is polite."])), takes_criteria(ExactMatch())
+        (True, False, False)
+    """
+    return isinstance(loss, Rubric) and loss.criteria is None
 
 
 class ExactMatch(OneVariable):

@@ -13,7 +13,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
-from textgrad_engine.nn.loss import ExactMatch, needs_target
+from textgrad_engine.nn.loss import ExactMatch, needs_target, takes_criteria
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
@@ -106,7 +106,7 @@ class OnMatch(OneVariable):
         loss: scores the part.
         pattern: the regular expression; of several matches the last one counts. Where it has a group, that is the part;
             see `ops.extract`. Of a target that is a text with such a part the loss gets that part, too, as of answers
-            with the reasoning before them; any other target as it is.
+            with the reasoning before them; any other target as it is, and so the criteria of a `Rubric`.
         default: stands for the part where the answer has none; the critic is told so.
 
     Raises:
@@ -153,10 +153,11 @@ class OnMatch(OneVariable):
                 f"OnMatch: a part is found in one Variable, got {outputs_in_words(prediction)}; have the program "
                 "return one, or a dict of several by name, of which nn.OnField(nn.OnMatch(...), name) scores one"
             )
-        if isinstance(target, str):
-            target = self._part_of(target)
-        elif isinstance(target, Variable):  # inside `func.vmap` it stands for many texts
-            target = Compute.apply(self._part_of, target, target.role)
+        if not any(map(takes_criteria, losses_in(self.loss))):  # they are no answer with such a part
+            if isinstance(target, str):
+                target = self._part_of(target)
+            elif isinstance(target, Variable):  # inside `func.vmap` it stands for many texts
+                target = Compute.apply(self._part_of, target, target.role)
         found: Variable = self._called[self.loss](extract(prediction, self.pattern, self.default), target, inputs)
         return found
 

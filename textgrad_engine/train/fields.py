@@ -17,7 +17,7 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Rubric, Sequential
-from textgrad_engine.nn.loss import needs_target
+from textgrad_engine.nn.loss import needs_target, takes_criteria
 from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in
 from textgrad_engine.ops.extract import last_match
 from textgrad_engine.ops.fillers import is_nan, unfit
@@ -312,14 +312,16 @@ def answer_in(program: Callable[..., Any], loss: Callable[..., Any], wanted: Any
         >>> answer_in(chat, loss, "4"), answer_in(chat, loss, "It is even. Answer: 4")
         (None, 'It is even. Answer: 4')
     """
-    if isinstance(loss, Weighted):
+    if any(map(takes_criteria, losses_in(loss))):
+        known = False
+    elif isinstance(loss, Weighted):
         known = loss.targets is None and all(answer_in(program, each, wanted) is not None for each in loss.losses)
     elif isinstance(loss, OnMatch):
         known = isinstance(wanted, str) and last_match(loss.pattern, wanted) is not None
     elif isinstance(loss, OnField) and isinstance(program, ChatCompletion):
         known = isinstance(wanted, Mapping if isinstance(loss.path[0], str) else list)
     else:
-        known = not isinstance(loss, Rubric) or loss.criteria is not None
+        known = True
     return wanted if known else None
 
 
