@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import written
-from textgrad_engine.ops.images import ContentPart
+from textgrad_engine.ops.images import ContentPart, encoded_named
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.sizes import size_of
 
@@ -96,13 +95,4 @@ def shown(value: Any) -> str:
         >>> shown(True), shown("see data:image/png;base64," + "iVBORw0KGgo" * 200)
         ('true', 'see [image, 2 kB]')
     """
-    text = written(value)
-    return _ENCODED.sub(_named, text) if "data:" in text else text
-
-
-def _named(found: re.Match[str]) -> str:
-    return f"[{found['kind']}, {max(1, round(len(found['data']) * 3 / 4 / 1000))} kB]"
-
-
-_ENCODED = re.compile(r"data:(?P<kind>[a-z]+)/[\w.+;=-]*;base64,(?P<data>[A-Za-z0-9+/=_-]+)")
-"""A data URL: a picture, say, of which no model sees anything in letters, and there are a hundred thousand."""
+    return encoded_named(written(value))
