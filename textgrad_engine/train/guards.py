@@ -40,8 +40,9 @@ class Guards:
     Attributes:
         never_break: ids of validation examples.
         floors: for slices, each a field and its value, the least mean score.
-        metrics: for metrics that the score is made of (`nn.Weighted`), by name, the least mean that they give the whole
-            validation set, each on its own scale: a brief answer is no gain where it is less safe.
+        metrics: for metrics that the score is made of (`nn.Weighted`), or criteria (`nn.Rubric`; "not: " stands before
+            one that must not be met), by name, the least mean that they give the whole validation set, each on its own
+            scale: a brief answer is no gain where it is less safe.
 
     Raises:
         ValueError: there is nothing to guard, or a floor is no number.
@@ -347,7 +348,10 @@ def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> No
 
 def _no_metric(name: str, known: Sequence[str]) -> str:
     if not known:
-        return "and the score is made by one metric; floors under several are for an nn.Weighted of them"
+        return (
+            "and the score is made by one metric; floors under several are for an nn.Weighted of them, or for criteria "
+            "that all examples share, nn.Rubric([...])"
+        )
     return "and the score is made of no such metric" + (suggest(name, known) or f"; they are {listed(known)}")
 
 
