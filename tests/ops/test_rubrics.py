@@ -120,6 +120,15 @@ def test_all_criteria_are_asked_about_at_once_and_no_points_are_told() -> None:
     )
 
 
+def test_of_one_criterion_the_judge_is_asked_as_of_one() -> None:
+    """It had been asked for each of the 1 criteria."""
+    model = ScriptedModel([marks(True)])
+    _ = nn.Rubric(["It greets."], model=model)(Variable("Hello.")).data
+    asked = model.requests[0].messages[-1].text.splitlines()[-2:]
+    assert asked[0] == "Answer with a JSON object that has an entry for the criterion, by its number:"
+    assert asked[1] == '{"1": {"explanation": "...", "met": true or false}}'
+
+
 def test_each_entry_of_a_batch_has_the_same_criteria_or_its_own() -> None:
     """One call for each entry."""
     model = FunctionModel(words)
