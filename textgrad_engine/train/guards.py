@@ -21,6 +21,9 @@ Scores: TypeAlias = Mapping[int, float | None]
 
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
+_LONGEST = 80
+"""Characters of a criterion that stand in a sentence."""
+
 _MOST_TOLD = 3
 """So many broken examples are named."""
 
@@ -149,8 +152,9 @@ class Guards:
             if name not in known:
                 raise DataError(f"metrics names {name!r}, " + _no_metric(name, known))
             at = known.index(name)
-            _check_least(f"the metric {name!r}", least, parts[at].scale)
-            floors.append(Floor(f"the metric {name!r}", float(least), every, parts[at].scale[0], at))
+            of = _called(parts[at])
+            _check_least(of, least, parts[at].scale)
+            floors.append(Floor(of, float(least), every, parts[at].scale[0], at))
         return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(floors))
 
 
@@ -344,6 +348,14 @@ def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> No
             f"the floor of {of} is {least:g}, and scores run from {scale[0]:g} to {scale[1]:g}; a floor is a mean "
             "score, so give one between these"
         )
+
+
+def _called(part: MetricScores) -> str:
+    """What a metric is called in a sentence, or a criterion, which may have several lines."""
+    name = " ".join(part.name.split())
+    if len(name) > _LONGEST:
+        name = f"{name[: _LONGEST - 1]}…"
+    return f"the {'criterion' if part.is_criterion else 'metric'} {name!r}"
 
 
 def _no_metric(name: str, known: Sequence[str]) -> str:
