@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -292,6 +293,21 @@ def six(notes: dict[int, Any]) -> tuple[list[dict[str, Any]], FunctionModel]:
 def start() -> tuple[nn.ChatCompletion, Optimizer]:
     program = nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
     return program, optim.TGD(program.parameters())
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_notes_are_found_whichever_way_an_accent_is_written(forms: tuple[Any, Any]) -> None:
+    """As fields of the program are, so one that it is shown is none for notes, either."""
+    given, named = (unicodedata.normalize(form, "Erklärung") for form in forms)
+    rows, model = six({})
+    rows = [{**row, given: "Look twice."} for row in rows]
+    program, optimizer = start()
+    with tg.use_models(forward=model):
+        Trainer(notes=named, max_steps=1).fit(program, nn.ExactMatch(), optimizer, rows, rows[:1])
+    assert any("Look twice." in request.messages[-1].text for request in model.requests)
+    shown = nn.ChatCompletion("{q} {Erklärung}", system=nn.Parameter("Answer.", role="system prompt"))
+    with pytest.raises(DataError, match="the program is shown that field"):
+        Trainer(notes=named).fit(shown, nn.ExactMatch(), optim.TGD(shown.parameters()), rows, rows[:1])
 
 
 def test_of_few_notes_a_fold_may_train_on_none() -> None:

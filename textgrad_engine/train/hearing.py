@@ -13,6 +13,7 @@ from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.fillers import is_nan
 from textgrad_engine.ops.material import chat_in_words
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.events import current_part
 from textgrad_engine.train.fields import inputs_of, lacking
 
@@ -59,7 +60,7 @@ def check_notes(
     if not optimizer.hears_critic:
         name = type(optimizer).__name__
         raise ValueError(f"Trainer(notes={notes!r}) means nothing to this {name}, which hears no feedback; take it out")
-    if any(notes in names for names in inputs_of(program)):
+    if any(composed(notes) in names for names in inputs_of(program)):
         raise DataError(
             f"Trainer(notes={notes!r}): the program is shown that field, so its answers would go by what people noted; "
             "name another field, or take it out of the program's forward or template"
@@ -79,7 +80,7 @@ def require_notes(examples: Sequence[Mapping[str, Any]], field: str) -> None:
         DataError: none has it.
     """
     rows = list(examples_of(examples))
-    if not any(field in row for row in rows):
+    if not any(composed(field) in by_composed_name(dict(row)) for row in rows):
         raise DataError(lacking(rows[0], ids_of(examples)[0], field, " for the notes, and nor has any other"))
 
 
@@ -94,7 +95,7 @@ def notes_in(train: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:
         >>> notes_in([{"id": "a", "why": "It is late."}, {"id": "b", "why": None}, {"id": "c"}], "why")
         {'a': 'It is late.'}
     """
-    named = zip(ids_of(train), [row.get(field) for row in examples_of(train)])
+    named = zip(ids_of(train), [by_composed_name(dict(row)).get(composed(field)) for row in examples_of(train)])
     return {name: written(chat_in_words(note)) for name, note in named if not _is_none(note)}
 
 
