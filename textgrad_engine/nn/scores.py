@@ -94,7 +94,7 @@ class OnField(OneVariable):
             elif target is _NULL:
                 target = None
         if target is _NULL:
-            target = written(None)
+            target = written(None) if takes_null(self) else None
         found: Variable = self._called[self.loss](part, target, inputs)
         return found
 
@@ -273,7 +273,7 @@ class Weighted(OneVariable):
                 f"Weighted: the target of {name!r} is in the field {column!r} of the example, and that has "
                 f"{', '.join(map(str, given)) or 'none'}"
             )
-        return written(None) if given[column] is None and isinstance(self.by_name[name], OnField) else given[column]
+        return written(None) if given[column] is None and takes_null(self.by_name[name]) else given[column]
 
 
 def _checked_targets(losses: Mapping[str, Callable[..., Any]], targets: Mapping[str, str]) -> dict[str, str]:
@@ -309,6 +309,17 @@ def _check_inner(which: str, loss: Any) -> None:
         raise TypeError(f"{which} must be a module or a function, got {told(loss)}{instance}")
     if isinstance(loss, Weighted) and loss.targets is not None:
         raise ValueError(f"{which} is a Weighted with targets; give targets= to the outermost one, for all its losses")
+
+
+def takes_null(loss: Callable[..., Any]) -> bool:
+    """Whether null is a target, of the field of an answer; it is no criteria of a `Rubric`.
+
+    Example:
+        >>> from textgrad_engine.nn import Rubric
+        >>> takes_null(OnField(ExactMatch(), "name")), takes_null(ExactMatch()), takes_null(OnField(Rubric(), "name"))
+        (True, False, False)
+    """
+    return isinstance(loss, OnField) and not any(map(takes_criteria, losses_in(loss)))
 
 
 def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
