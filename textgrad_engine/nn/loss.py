@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -290,14 +291,26 @@ class Rubric(OneVariable):
         super().__init__()
         self.images = checked_images(images, "images")
         check(Rubric.__init__, {"model": model})
-        if criteria is not None:
-            _checked_criteria(criteria)
         self.criteria, self.model = criteria, model
         self._settings = rubric_settings(model)
 
+    @property
+    def criteria(self) -> Sequence[str | Mapping[str, Any]] | str | None:
+        """The criteria, None where each example has its own; what is set is checked, and a copy of what was given."""
+        return self._criteria
+
+    @criteria.setter
+    def criteria(self, criteria: Sequence[str | Mapping[str, Any]] | str | None) -> None:
+        if criteria is not None:
+            _checked_criteria(criteria)
+        self._criteria = copy.deepcopy(criteria)
+
     def extra_repr(self) -> str:
         """How many criteria there are."""
-        return "each example's own" if self.criteria is None else f"{len(criteria_of(self.criteria))} criteria"
+        if self.criteria is None:
+            return "each example's own"
+        count = len(criteria_of(self.criteria))
+        return f"{count} {'criterion' if count == 1 else 'criteria'}"
 
     def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score a prediction.
