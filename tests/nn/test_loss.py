@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -186,3 +187,22 @@ def test_a_metric_is_given_texts_also_where_inputs_are_variables() -> None:
     inputs = {"q": Variable("Where?"), "city": asked, "number": 3, "batch": Variable(["a", "b"])}
     assert nn.Metric(known, "whether it is known")(Variable("x"), None, inputs).data == 1.0
     assert seen == [{"q": "Where?", "city": "Rome", "number": 3, "batch": ["a", "b"]}]
+
+
+def test_a_rubric_keeps_the_criteria_that_it_was_given() -> None:
+    """A list that is changed later is somebody else's; other criteria are set, and are looked at when they are."""
+    given: list[Any] = ["It greets.", {"criterion": "It ends.", "points": 2}]
+    loss = nn.Rubric(given)
+    given[1]["points"] = -2
+    given.clear()
+    assert loss.criteria == ["It greets.", {"criterion": "It ends.", "points": 2}]
+    with pytest.raises(ValueError, match="the criteria of a Rubric: there are none; give one at least"):
+        loss.criteria = []
+    with pytest.raises(TypeError, match=r"the criteria of a Rubric: .* got a dict"):
+        loss.criteria = {"It greets.": 1}  # type: ignore[assignment]
+    assert repr(loss) == "Rubric(2 criteria)"
+    loss.criteria = ["It greets."]
+    for each in (loss, copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        assert repr(each) == "Rubric(1 criterion)"
+    loss.criteria = None
+    assert repr(loss) == "Rubric(each example's own)"

@@ -252,6 +252,21 @@ def test_a_field_that_is_null_is_expected_as_null() -> None:
     assert seen == ["null"]
 
 
+def test_null_is_no_criteria() -> None:
+    """It was one, in words: the judge looked whether an answer meets "null"."""
+    model = FunctionModel(lambda asked: {"1": {"explanation": "", "met": True}})
+    loss = nn.OnField(nn.Rubric(model=model), "label")
+    with pytest.raises(TypeError, match="takes the criteria from the target, got None"):
+        loss(answer(), {"label": None})
+    several = nn.Weighted({"a": loss, "b": nn.ExactMatch()}, targets={"a": "wish", "b": "team"})
+    with pytest.raises(TypeError, match="takes the criteria from the target, got None"):
+        several(answer(), {"wish": None, "team": "late"})
+    program = nn.ChatCompletion("{mail}", model=FunctionModel(lambda asked: ANSWER))
+    with pytest.raises(DataError, match="has null in the field 'wish'"):
+        tg.evaluate(program, [{**ROW, "wish": None}], several)
+    assert model.requests == []
+
+
 ROW = {"mail": "m", "team": "late", "reason": "It is late."}
 
 

@@ -32,6 +32,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "too large to be added up",
     ),
     "only bad ones": ([{"criterion": "a", "points": -1}], "an answer gets points for none of them"),
+    "what Python wrote": (
+        str([{"criterion": "a", "points": 2}]),
+        "Expecting property name enclosed in double quotes at character 3; .* str\\(criteria\\) is not",
+    ),
+    "a list of texts by Python": ("['a', 'b']", "no list in JSON: Expecting value at character 2; write one"),
+    "JSON that was cut off": ('["a", {"crit', "no list in JSON: Unterminated string"),
+    "one as JSON": (' {"criterion": "a"}', "no list in JSON: an object; write one"),
+    "one as JSON in each line": ('{"criterion": "a"}\n{"criterion": "b"}', "no list in JSON: Extra data"),
     "one twice": (["a", "b", " a"], "criterion 3 is criterion 1 again; take one out"),
 }
 

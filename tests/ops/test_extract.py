@@ -95,6 +95,19 @@ def test_a_target_with_the_reasoning_before_it_is_compared_by_its_part() -> None
     assert score(["#### 72", "#### 7", "72"], ["so\n#### 72", "so\n#### 72", "72"]).data == [1, 0, 0]
 
 
+def test_criteria_that_speak_of_the_part_are_no_such_part() -> None:
+    """They had been cut to what stands behind "Answer: " in them, and the judge looked for that."""
+    is_met = {"explanation": "", "met": True}
+    model = FunctionModel(lambda request: {"1": is_met, "2": is_met})
+    criteria = "It is short.\nIt stands behind 'Answer: ' in the end."
+    loss = nn.OnMatch(nn.Rubric(model=model), ANSWER)
+    assert loss(Variable("So.\nAnswer: 4"), criteria).data == 1
+    assert func.vmap(lambda said, wanted: loss(said, wanted))(["Answer: 5"], [criteria]).data == [1]
+    texts = [request.messages[-1].text for request in model.requests]
+    assert all("\n1. It is short.\n2. It stands behind" in text for text in texts)
+    assert ["\n4\n</answer-" in texts[0], "\n5\n</answer-" in texts[1]] == [True, True]
+
+
 def test_any_loss_may_look_at_the_part() -> None:
     """In a field of JSON, or one that compares JSON in a fence."""
     block = nn.OnMatch(nn.JSONMatch(), r"(?s)```json\n(.*?)```")

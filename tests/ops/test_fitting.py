@@ -178,6 +178,24 @@ def test_what_was_said_at_length_loses_its_middle_and_the_tags_of_an_input_stay(
     assert [item.data for item in page.grad] == ["page of case_1"]
 
 
+@pytest.mark.parametrize("long", ["answer", "page", "what was said"])
+def test_beside_what_is_too_long_by_itself_short_feedback_stays(long: str) -> None:
+    """What is too long loses its middle anyway; a note, and the words of a second metric, had been left out for it."""
+    texts = {name: "word " * (4000 if name == long else 4) for name in ("answer", "page", "what was said")}
+    model = FunctionModel(lambda request: answering(request) if request.purpose == "backward" else texts["answer"])
+    model.context = 3000
+    program = nn.ChatCompletion("{page}", system=nn.Parameter("Sum it up.", role="system prompt"))
+    with tg.use_models(forward=model), ops.notes({"m1": "She means May."}), example("m1"):
+        answer = program(page=texts["page"])
+        said = [scored(texts["what was said"], 0.0), scored("too dry", 0.5), scored("and on. " * 400, 0.75)]
+        tg.backward([answer] * 3, said)
+    (user,) = users(model)
+    assert user.count("more characters …]") == 1
+    assert ["too dry" in user, "She means May." in user, "and on." in user] == [True, True, False]
+    assert "Pieces of it left out here, for want of room: 1." in user
+    assert count(user) < 1500
+
+
 def test_of_much_feedback_the_worst_and_newest_is_shown() -> None:
     """Whole pieces, in their order; the number of the others is said."""
     model = small(2260)

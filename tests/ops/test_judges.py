@@ -68,6 +68,16 @@ def test_batches_of_different_sizes_are_refused_and_both_are_named() -> None:
     assert scripted.requests == []
 
 
+def test_beside_one_answer_a_list_is_one_value(model: FunctionModel) -> None:
+    """Target and inputs are not of a batch then; it had been asked once for each entry, and scores were added up."""
+    score, _ = ops.judge(Variable("good"), "fine?", target=["a", "b"], inputs={"pages": ["x", "y", "z"]})
+    criticism = ops.text_loss(Variable("bad"), "fine?", target=[], inputs={"pages": ["x"]})
+    assert (score.data, criticism.data) == (1.0, "not good")
+    first, second = (request.messages[-1].text for request in model.requests)
+    assert all(f"\n{shown}\n" in first for shown in ('["a", "b"]', '["x", "y", "z"]'))
+    assert all(f"\n{shown}\n" in second for shown in ("[]", '["x"]'))
+
+
 @pytest.mark.parametrize("judge", evaluators())
 def test_a_batch_is_judged_entry_by_entry_together(judge: Any, model: FunctionModel) -> None:
     """The score is their sum; feedback is a list with "" for what is right, and only the wrong ones get any."""

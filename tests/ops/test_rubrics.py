@@ -90,6 +90,13 @@ def test_batches_of_different_sizes_are_refused_and_both_are_named() -> None:
         ops.rubric(Variable(["a", "b"]), [["x"]])
 
 
+@pytest.mark.parametrize("criteria", [[["a"], ["b"]], [["a", "b"]]])
+def test_lists_of_criteria_are_those_of_a_batch_alone(criteria: Any) -> None:
+    """One answer would be scored by each, and the scores added up."""
+    with pytest.raises(ScoreError, match=r"the criteria: criterion 1 is a list \['a'"):
+        nn.Rubric()(Variable("a b"), criteria)
+
+
 # what is asked
 
 
@@ -113,6 +120,15 @@ def test_all_criteria_are_asked_about_at_once_and_no_points_are_told() -> None:
     )
 
 
+def test_of_one_criterion_the_judge_is_asked_as_of_one() -> None:
+    """It had been asked for each of the 1 criteria."""
+    model = ScriptedModel([marks(True)])
+    _ = nn.Rubric(["It greets."], model=model)(Variable("Hello.")).data
+    asked = model.requests[0].messages[-1].text.splitlines()[-2:]
+    assert asked[0] == "Answer with a JSON object that has an entry for the criterion, by its number:"
+    assert asked[1] == '{"1": {"explanation": "...", "met": true or false}}'
+
+
 def test_each_entry_of_a_batch_has_the_same_criteria_or_its_own() -> None:
     """One call for each entry."""
     model = FunctionModel(words)
@@ -122,6 +138,17 @@ def test_each_entry_of_a_batch_has_the_same_criteria_or_its_own() -> None:
     score, _ = ops.rubric(batch, [["a"], ["a", "b", "c"]], model=model)
     assert score.data == pytest.approx(1 + 1 / 3)
     assert len(model.requests) == 4
+
+
+def test_a_reference_may_be_a_list() -> None:
+    """Of one answer it is one reference; it had been looked at with each entry, and got 2 of 1."""
+    model = FunctionModel(words)
+    inputs = {"notes": ["x", 2], "none": []}
+    assert nn.Rubric(["a"], model=model)(Variable("a"), ["b", "c"], inputs=inputs).data == 1.0
+    (request,) = model.requests
+    text = request.messages[-1].text
+    assert said_in(text, "reference") == '["b", "c"]'
+    assert [text.count(f"\n{shown}\n</input-") for shown in ('["x", 2]', "[]")] == [1, 1]
 
 
 def test_inside_vmap_each_example_has_its_own() -> None:
@@ -177,6 +204,15 @@ def test_who_listens_hears_each_criterion() -> None:
     with hearing_parts() as heard:
         _ = nn.Rubric(model=FunctionModel(words))(Variable("a"), ["a"]).data
     assert heard == []
+
+
+def test_of_a_batch_each_criterion_is_scored_as_the_batch_is() -> None:
+    """What was heard was said of the last entry alone."""
+    loss = nn.Rubric(["a", {"criterion": "b", "points": 3}], model=FunctionModel(words))
+    with hearing_parts() as heard:
+        score = loss(Variable(["a b", "b", "c"]))
+    assert [{name: part.data for name, part in each.items()} for each in heard] == [{"a": 1, "b": 2}]
+    assert score.data == (1 * 1 + 2 * 3) / 4
 
 
 def test_another_sample_of_a_judge_is_another_answer() -> None:

@@ -545,7 +545,7 @@ def test_a_judge_is_shown_what_the_program_was_given() -> None:
     for text, name in zip(shown, ("Bonn", "Rome")):
         assert re.search(rf"word:\n<input-\w+>\n{name}\n</input-", text)
         assert "secret" not in text
-        assert '{"score": a number from 0 to 1, ' in text
+        assert '{"explanation": "...", "score": a number from 0 to 1}' in text
 
 
 def test_an_aevaluate_whose_wait_is_cancelled_sends_nothing_more() -> None:

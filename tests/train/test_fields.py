@@ -201,6 +201,29 @@ def test_a_loss_that_needs_a_target_says_so_beforehand() -> None:
         assert target_for(loss, "target")({"ticket": "x"}, "t1") is None
 
 
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ([], "there are none"),
+        (7, "got an int"),
+        ([["a"], []], "there are none"),
+        ("[{'criterion': 'a'}]", r"str\(criteria\) is not"),
+        ([{"criterion": "a", "points": "2"}], "criterion 1 has the points '2'"),
+    ],
+)
+def test_what_are_no_criteria_is_told_before_anything_is_paid(wanted: Any, why: str) -> None:
+    """The last of a thousand rows had ended an evaluation; in one of several columns, too."""
+    model = ScriptedModel([])
+    program = nn.ChatCompletion("{q}", model=model)
+    rows = [{"q": "x", "wish": "It greets."}, {"q": "y", "wish": wanted}]
+    own = nn.Weighted({"own": nn.OnMatch(nn.Rubric(), ".*"), "all": nn.Rubric(["a"])}, targets={"own": "wish"})
+    message = rf"example '1' has no criteria in the field 'wish': .*{why}"
+    for loss, target in ((nn.Rubric(), "wish"), (own, "target")):
+        with pytest.raises(DataError, match=message):
+            tg.evaluate(program, rows, loss, target=target)
+    assert model.requests == []
+
+
 def two(prediction: str, target: str) -> float:
     return float(prediction == target)
 

@@ -185,6 +185,27 @@ def test_a_floor_under_a_metric_is_on_its_own_scale(metrics: dict[str, float], m
         Guards(metrics={"quiet": float("nan")})
 
 
+def test_a_floor_under_a_criterion_says_which_in_a_line() -> None:
+    """A criterion may be a page; it was called a metric, and stood there whole in each step and in the report."""
+    page = "It names:\n- the shop\n" + "- and more " * 20
+    loss = nn.Rubric([page, {"criterion": "It lies.", "points": -1}])
+    guarded = guarded_by(Guards(metrics={page.strip(): 0.5, "not: It lies.": 1}), rows("a"), loss)
+    assert guarded is not None
+    one, other = guarded.floors
+    assert one.of.startswith("the criterion 'It names: - the shop - and more")
+    assert one.of.endswith("…'")
+    assert len(one.of) < 100
+    assert other.of == "the criterion 'not: It lies.'"
+
+
+def test_a_floor_under_what_is_no_criterion_is_told_where_criteria_are() -> None:
+    loss = nn.Rubric(["It greets.", {"criterion": "It lies.", "points": -1}])
+    with pytest.raises(DataError, match=r"names 'It lies'.* of no such metric; did you mean 'not: It lies\.'"):
+        guarded_by(Guards(metrics={"It lies": 1}), rows("a"), loss)
+    with pytest.raises(DataError, match=r"criteria that all examples share, nn\.Rubric\(\[\.\.\.\]\)"):
+        guarded_by(Guards(metrics={"It lies": 1}), rows("a"), nn.Rubric())
+
+
 def test_what_a_metric_could_not_score_counts_as_its_worst() -> None:
     """On its own scale, and the examples that fell in it are those that edits are tried on."""
     guarded = guarded_by(Guards(metrics={"quiet": 0.5}), rows(*WORDS[:4]), both())

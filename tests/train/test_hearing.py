@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.lineage import problems_of
 from textgrad_engine.testing import FunctionModel, SimulatedTask, simulated_task
+from textgrad_engine.train import cross_validate
 from textgrad_engine.train.estimate import estimate
 
 OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
@@ -272,3 +274,71 @@ def test_an_estimate_counts_notes() -> None:
         for notes in (None, "why")
     ]
     assert made[1].high > made[0].high + 400 * 16
+
+
+def six(notes: dict[int, Any]) -> tuple[list[dict[str, Any]], FunctionModel]:
+    """Six examples, of which these have notes, by position; and a model that is right once it is told."""
+    rows = [{"id": f"t{n}", "q": f"q{n}", "target": "B", **({"why": notes[n]} if n in notes else {})} for n in range(6)]
+
+    def answer(request: llm.Request) -> Any:
+        if request.purpose == "backward":
+            return {"case_1": {"system": "Say B."}}
+        if request.purpose == "optimizer":
+            return {"edits": [{"op": "add", "line": 1, "text": "Say B.", "reason": "", "feedback": [1]}]}
+        return "B" if "Say B." in request.messages[0].text else "A"
+
+    return rows, FunctionModel(answer)
+
+
+def start() -> tuple[nn.ChatCompletion, Optimizer]:
+    program = nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
+    return program, optim.TGD(program.parameters())
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_notes_are_found_whichever_way_an_accent_is_written(forms: tuple[Any, Any]) -> None:
+    """As fields of the program are, so one that it is shown is none for notes, either."""
+    given, named = (unicodedata.normalize(form, "Erklärung") for form in forms)
+    rows, model = six({})
+    rows = [{**row, given: "Look twice."} for row in rows]
+    program, optimizer = start()
+    with tg.use_models(forward=model):
+        Trainer(notes=named, max_steps=1).fit(program, nn.ExactMatch(), optimizer, rows, rows[:1])
+    assert any("Look twice." in request.messages[-1].text for request in model.requests)
+    shown = nn.ChatCompletion("{q} {Erklärung}", system=nn.Parameter("Answer.", role="system prompt"))
+    with pytest.raises(DataError, match="the program is shown that field"):
+        Trainer(notes=named).fit(shown, nn.ExactMatch(), optim.TGD(shown.parameters()), rows, rows[:1])
+
+
+def test_of_few_notes_a_fold_may_train_on_none() -> None:
+    """Examples without one need not have the field; a cross-validation had ended in the middle, with what it cost."""
+    rows, model = six({4: "Look twice."})
+    with tg.use_models(forward=model):
+        found = cross_validate(start, nn.ExactMatch(), rows, folds=3, trainer=Trainer(notes="why", max_steps=1))
+    assert len(found.folds) == 3
+    read = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
+    assert sum("Look twice." in text for text in read) == 3  # in two folds, and on all examples
+
+
+def test_notes_that_no_fold_could_have_are_refused_before_the_first_one() -> None:
+    rows, model = six({})
+    with tg.use_models(forward=model), pytest.raises(DataError, match=r"has no field 'why' for the notes"):
+        cross_validate(start, nn.ExactMatch(), rows, folds=3, trainer=Trainer(notes="why"))
+    assert model.requests == []
+
+
+def test_a_note_is_words_whatever_a_table_has_for_it() -> None:
+    """An image had been sent as a text of its letters, and an empty list as a note."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 200}}
+    chat = [{"role": "user", "content": "Why B?"}, {"role": "assistant", "content": "It is late."}]
+    rows, model = six({0: picture, 1: [], 2: {}, 3: chat, 4: ["a", "b"], 5: float("nan")})
+    program, optimizer = start()
+    with tg.use_models(forward=model):
+        Trainer(notes="why", max_steps=1).fit(program, nn.ExactMatch(), optimizer, rows, rows[:1])
+    read = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
+    noted = [text.partition("<note-")[2] for text in read if "<note-" in text]
+    assert len(noted) == 3
+    assert sum("[image, 2 kB]" in text for text in noted) == 1
+    assert sum("It is late.\n</message-" in text for text in noted) == 1
+    assert sum('\n["a", "b"]\n' in text for text in noted) == 1
+    assert not any("base64" in text for text in read)

@@ -7,8 +7,9 @@ NOTE [What is left out]
     their worth, each that still fits: feedback on the worst score first, of equal scores the newest, then messages, the
     newest first. Messages for which there is no room, such as what tools gave, are shown without their middle in the
     room that is left. Where what must be shown is longer than the context itself, so are all long texts
-    (`ops.shortening`): one page that is too long for a critic would end a run. Whatever was left out is said in
-    the request and in the log. Where the size of a context is not known, everything is sent.
+    (`ops.shortening`): one page that is too long for a critic would end a run. Short feedback stays beside such a text,
+    which takes all room that there is. Whatever was left out is said in the request and in the log. Where the size of a
+    context is not known, everything is sent.
 """
 
 from __future__ import annotations

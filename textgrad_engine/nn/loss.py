@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -35,11 +36,21 @@ def needs_target(loss: Callable[..., Any]) -> bool:
     if isinstance(loss, Metric):
         return needs_two(loss.fn)
     if isinstance(loss, Rubric):
-        return loss.criteria is None
+        return takes_criteria(loss)
     forward = getattr(loss, "forward", None)
     parameters = [] if forward is None else list(signature_of(forward).parameters.values())
     second = parameters[1:2] if forward is not None and takes_target(forward) else []
     return any(each.default is inspect.Parameter.empty for each in second)
+
+
+def takes_criteria(loss: Callable[..., Any]) -> bool:
+    """Whether the target of a single loss is what it looks for in an answer, and not an answer.
+
+    Example:
+        >>> takes_criteria(Rubric()), takes_criteria(Rubric(["It is polite."])), takes_criteria(ExactMatch())
+        (True, False, False)
+    """
+    return isinstance(loss, Rubric) and loss.criteria is None
 
 
 class ExactMatch(OneVariable):
@@ -280,14 +291,26 @@ class Rubric(OneVariable):
         super().__init__()
         self.images = checked_images(images, "images")
         check(Rubric.__init__, {"model": model})
-        if criteria is not None:
-            _checked_criteria(criteria)
         self.criteria, self.model = criteria, model
         self._settings = rubric_settings(model)
 
+    @property
+    def criteria(self) -> Sequence[str | Mapping[str, Any]] | str | None:
+        """The criteria, None where each example has its own; what is set is checked, and a copy of what was given."""
+        return self._criteria
+
+    @criteria.setter
+    def criteria(self, criteria: Sequence[str | Mapping[str, Any]] | str | None) -> None:
+        if criteria is not None:
+            _checked_criteria(criteria)
+        self._criteria = copy.deepcopy(criteria)
+
     def extra_repr(self) -> str:
         """How many criteria there are."""
-        return "each example's own" if self.criteria is None else f"{len(criteria_of(self.criteria))} criteria"
+        if self.criteria is None:
+            return "each example's own"
+        count = len(criteria_of(self.criteria))
+        return f"{count} {'criterion' if count == 1 else 'criteria'}"
 
     def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score a prediction.

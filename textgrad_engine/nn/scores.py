@@ -13,7 +13,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
-from textgrad_engine.nn.loss import ExactMatch, needs_target
+from textgrad_engine.nn.loss import ExactMatch, needs_target, takes_criteria
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
@@ -94,7 +94,7 @@ class OnField(OneVariable):
             elif target is _NULL:
                 target = None
         if target is _NULL:
-            target = written(None)
+            target = written(None) if takes_null(self) else None
         found: Variable = self._called[self.loss](part, target, inputs)
         return found
 
@@ -106,7 +106,7 @@ class OnMatch(OneVariable):
         loss: scores the part.
         pattern: the regular expression; of several matches the last one counts. Where it has a group, that is the part;
             see `ops.extract`. Of a target that is a text with such a part the loss gets that part, too, as of answers
-            with the reasoning before them; any other target as it is.
+            with the reasoning before them; any other target as it is, and so the criteria of a `Rubric`.
         default: stands for the part where the answer has none; the critic is told so.
 
     Raises:
@@ -153,10 +153,11 @@ class OnMatch(OneVariable):
                 f"OnMatch: a part is found in one Variable, got {outputs_in_words(prediction)}; have the program "
                 "return one, or a dict of several by name, of which nn.OnField(nn.OnMatch(...), name) scores one"
             )
-        if isinstance(target, str):
-            target = self._part_of(target)
-        elif isinstance(target, Variable):  # inside `func.vmap` it stands for many texts
-            target = Compute.apply(self._part_of, target, target.role)
+        if not any(map(takes_criteria, losses_in(self.loss))):  # they are no answer with such a part
+            if isinstance(target, str):
+                target = self._part_of(target)
+            elif isinstance(target, Variable):  # inside `func.vmap` it stands for many texts
+                target = Compute.apply(self._part_of, target, target.role)
         found: Variable = self._called[self.loss](extract(prediction, self.pattern, self.default), target, inputs)
         return found
 
@@ -272,7 +273,7 @@ class Weighted(OneVariable):
                 f"Weighted: the target of {name!r} is in the field {column!r} of the example, and that has "
                 f"{', '.join(map(str, given)) or 'none'}"
             )
-        return written(None) if given[column] is None and isinstance(self.by_name[name], OnField) else given[column]
+        return written(None) if given[column] is None and takes_null(self.by_name[name]) else given[column]
 
 
 def _checked_targets(losses: Mapping[str, Callable[..., Any]], targets: Mapping[str, str]) -> dict[str, str]:
@@ -308,6 +309,17 @@ def _check_inner(which: str, loss: Any) -> None:
         raise TypeError(f"{which} must be a module or a function, got {told(loss)}{instance}")
     if isinstance(loss, Weighted) and loss.targets is not None:
         raise ValueError(f"{which} is a Weighted with targets; give targets= to the outermost one, for all its losses")
+
+
+def takes_null(loss: Callable[..., Any]) -> bool:
+    """Whether null is a target, of the field of an answer; it is no criteria of a `Rubric`.
+
+    Example:
+        >>> from textgrad_engine.nn import Rubric
+        >>> takes_null(OnField(ExactMatch(), "name")), takes_null(ExactMatch()), takes_null(OnField(Rubric(), "name"))
+        (True, False, False)
+    """
+    return isinstance(loss, OnField) and not any(map(takes_criteria, losses_in(loss)))
 
 
 def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:

@@ -67,18 +67,29 @@ def criteria_of(value: Any) -> tuple[Criterion, ...]:
     return found
 
 
+_JSON = re.compile(r"\s*(?:\[\s*(?P<inside>[{\"'])?|\{\s*(?P<key>[\"']))")
+"""How JSON begins, also as Python writes it; a bracket alone may begin a line, too."""
 _BULLET = re.compile(r"^(?:[-*•]|\d{1,3}[.)])(?:\s+|$)")
 
 
 @functools.lru_cache(maxsize=1024)  # of a run each example's, again with each candidate
 def _of_text(text: str) -> tuple[Criterion, ...]:
-    if text.lstrip().startswith("["):
+    if begins := _JSON.match(text):
+        why = "an object"
         try:
             value = json.loads(text)
-        except (ValueError, RecursionError):  # a line may begin with a bracket
-            value = None
+        except json.JSONDecodeError as error:
+            value, why = None, f"{error.msg} at character {error.pos + 1}"
+        except (ValueError, RecursionError) as error:
+            value, why = None, str(error)
         if isinstance(value, list):
             return criteria_of(value)
+        if begins.lastgroup:
+            raise ValueError(
+                f"they begin as JSON does, and are no list in JSON: {why}; write one, such as "
+                '[{"criterion": "It greets.", "points": 2}], or a criterion in each line; where Python writes the '
+                "table, json.dumps(criteria) is JSON, and str(criteria) is not"
+            )
     lines = [_BULLET.sub("", line.strip(), count=1) for line in text.splitlines()]
     return criteria_of([line for line in lines if line])
 

@@ -13,6 +13,9 @@ from textgrad_engine.ops.shortening import LEAST, fitted_text, largest, marked, 
 _MARK = 40
 """Tokens of the sentences that say what was left out of a case."""
 
+_PART = 8
+"""One of so many parts of the room may be feedback beside a text that is too long for it."""
+
 _SHORTEST = 200
 """Tokens of room that a message is worth which is shown without its middle; it would tell nothing in less."""
 
@@ -63,7 +66,7 @@ def fitted(views: Sequence[View], render: Callable[[Sequence[View]], str], room:
     over = count(text) + beside - room.tokens
     if over <= 0:
         return text
-    shown, middles = _without(views, over)
+    shown, middles = _without(views, over, room.tokens // _PART)
     if shown != list(views):
         text = render(shown)
     if count(text) + beside > room.most:
@@ -126,10 +129,16 @@ def _passages(view: View) -> list[str]:
     return [*view.texts, view.answer, *view.feedback]
 
 
-def _without(views: Sequence[View], over: int) -> tuple[list[View], int]:
+def _without(views: Sequence[View], over: int, beside: int) -> tuple[list[View], int]:
     """The views without the items of least worth, so many that about `over` tokens go.
 
     A message that is longer than all the room that is left, such as what a tool gave, is shown without its middle.
+    Where what must be shown is too long by itself, it loses its middle later, and short feedback stays beside it.
+
+    Args:
+        views: the calls.
+        over: tokens that are to go.
+        beside: so many tokens of feedback may stay beside what is too long by itself.
 
     Returns:
         The views, and how many messages are shown like this.
@@ -151,16 +160,27 @@ def _without(views: Sequence[View], over: int) -> tuple[list[View], int]:
         for number, kind, position in items
     ]
     room = sum(costs) - over - _MARK * len(views)
-    kept = set(fit(costs, room))
+    if room >= 0:
+        kept = set(fit(costs, room))
+        spare = room - sum(costs[n] for n in kept)
+    else:
+        pieces = sum(kind == "feedback" for _, kind, _ in items)  # which come first
+        kept, spare = set(fit(costs[:pieces], min(room + _longer(views), beside))), 0
     gone = [item for n, item in enumerate(items) if n not in kept]
-    spare = room - sum(costs[n] for n in kept)
     cut = {}
-    messages = [item for item in gone if item[1] == "messages"][: max(0, spare) // _SHORTEST]
+    messages = [item for item in gone if item[1] == "messages"][: spare // _SHORTEST]
     for number, kind, position in messages:  # the newest ones, each in an equal part of the room
         shorter = fitted_text(views[number].texts[position], spare // len(messages) - _MARK)
         cut[number, kind, position] = shorter
     left_out = {item for item in gone if item not in cut}
     return [_kept(view, number, left_out, cut) for number, view in enumerate(views)], len(cut)
+
+
+def _longer(views: Sequence[View]) -> int:
+    """By how many tokens what is shown in any case is longer than it has to be."""
+    must = [view.answer for view in views] + [view.texts[_answered(view)] for view in views if view.texts]
+    must += [view.feedback[by_worth(view.scores)[0]] for view in views if view.feedback]
+    return sum(max(0, count(text) - _SHORTEST) for text in must)
 
 
 def _answered(view: View) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -220,3 +221,21 @@ def pictured(values: Sequence[Any], render: Callable[[list[Any]], str], most: in
         return render(list(in_words(values, not_shown)))
     text = gallery.text(lambda show: render(list(in_words(values, show))))
     return [*gallery.parts(), {"type": "text", "text": text}]
+
+
+def encoded_named(text: str) -> str:
+    """A text with what was encoded into it named; it would be read as a text of many letters.
+
+    Example:
+        >>> encoded_named("see data:image/png;base64," + "iVBORw0KGgo" * 200)
+        'see [image, 2 kB]'
+    """
+    return _ENCODED.sub(_kind_and_size, text) if "data:" in text else text
+
+
+def _kind_and_size(found: re.Match[str]) -> str:
+    return f"[{found['kind']}, {max(1, round(len(found['data']) * 3 / 4 / 1000))} kB]"
+
+
+_ENCODED = re.compile(r"data:(?P<kind>[a-z]+)/[\w.+;=-]*;base64,(?P<data>[A-Za-z0-9+/=_-]+)")
+"""A data URL: a picture, say, of which no model sees anything in letters, and there are a hundred thousand."""

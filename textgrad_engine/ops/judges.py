@@ -21,7 +21,7 @@ from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import Evaluator, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.material import as_text, chat_in_words, inputs_in_words, refuse_parts, shown
+from textgrad_engine.ops.material import as_text, beside, chat_in_words, inputs_in_words, refuse_parts, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.parts import told_of_place
@@ -182,8 +182,9 @@ def judge(
         instructions: the criteria.
         target: a reference answer, if there is one; for a batch one for all, or one for each entry.
         inputs: what the prediction was made from, by name, for the judge to see; for a batch as `target`. What is no
-            text is written as JSON, a data URL in a text is named ("[image, 220 kB]"), and None is left out. An image
-            that is a content part (`data.image_part`) is shown beside the text; recordings and files are named.
+            text, such as a list beside one prediction, is written as JSON, a data URL in a text is named ("[image, 220
+            kB]"), and None is left out. An image that is a content part (`data.image_part`) is shown beside the text;
+            recordings and files are named.
         scale: the lowest and the highest score.
         success_fn: says of a score whether nothing needs to change; by default only the highest score does. Each
             entry of a batch is asked about by itself. One that takes a list of scores (and raises TypeError for a
@@ -249,7 +250,7 @@ def judged_by(
     """As `judge`, with settings of `judge_settings`."""
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "judge")
-    inputs, target = inputs_in_words(inputs), chat_in_words(target)
+    target, inputs = beside((prediction, instructions), target, inputs)
     names = list(inputs)
     prompt = templates.load("judge")
     plan = _judge_plan(prompt, tuple(names), *scale, checked_images(images, "images"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -11,8 +10,9 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import written
-from textgrad_engine.ops.images import ContentPart
+from textgrad_engine.ops.images import ContentPart, encoded_named
 from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.ops.sizes import size_of
 
 
 def refuse_parts(instructions: Any, call: str) -> None:
@@ -55,6 +55,32 @@ def chat_in_words(value: Any) -> Any:
     return in_words(value) if type(value) is list and is_conversation(value) else value
 
 
+def beside(looked_at: Sequence[Any], target: Any, inputs: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+    """Target and inputs as they are shown beside an answer; a list is one value where the answer is no batch.
+
+    Else one answer would be looked at once for each entry, and its scores would be added up.
+
+    Args:
+        looked_at: the answer, and what else may make a batch of it.
+        target: the target.
+        inputs: what the answer was made from, by name; None for none.
+
+    Example:
+        >>> beside([Variable("b")], ["a", "b"], None)[0].data
+        '["a", "b"]'
+        >>> beside([Variable(["b", "c"])], ["a", "b"], None)
+        (['a', 'b'], {})
+    """
+    target, inputs = chat_in_words(target), inputs_in_words(inputs)
+    if any(size_of(each) is not None for each in looked_at):
+        return target, inputs
+
+    def one(name: str, value: Any) -> Any:
+        return as_text(name, value) if isinstance(value, list) else value
+
+    return one("target", target), {name: one(name, value) for name, value in inputs.items()}
+
+
 def as_text(name: str, value: Any) -> Any:
     """What a judge is shown: text, number, content part or Variable as it is, all else as text with what is in it."""
     if is_part(value):
@@ -69,13 +95,4 @@ def shown(value: Any) -> str:
         >>> shown(True), shown("see data:image/png;base64," + "iVBORw0KGgo" * 200)
         ('true', 'see [image, 2 kB]')
     """
-    text = written(value)
-    return _ENCODED.sub(_named, text) if "data:" in text else text
-
-
-def _named(found: re.Match[str]) -> str:
-    return f"[{found['kind']}, {max(1, round(len(found['data']) * 3 / 4 / 1000))} kB]"
-
-
-_ENCODED = re.compile(r"data:(?P<kind>[a-z]+)/[\w.+;=-]*;base64,(?P<data>[A-Za-z0-9+/=_-]+)")
-"""A data URL: a picture, say, of which no model sees anything in letters, and there are a hundred thousand."""
+    return encoded_named(written(value))

@@ -10,6 +10,7 @@ from textgrad_engine import templates
 from textgrad_engine.autograd.examples import unnumbered
 from textgrad_engine.checks import check
 from textgrad_engine.kinds import told
+from textgrad_engine.ops.images import encoded_named
 from textgrad_engine.scoped import setting
 
 NOTES: ContextVar[Mapping[str, str] | None] = ContextVar("textgrad_engine_notes", default=None)
@@ -61,4 +62,4 @@ def note_on(example: str) -> str:
     """
     known = NOTES.get()
     note = known.get(unnumbered(example), "").strip() if known and example else ""
-    return templates.load("note").render(note=note) if note else ""
+    return templates.load("note").render(note=encoded_named(note)) if note else ""

@@ -23,12 +23,12 @@ from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.judges import of_batch
-from textgrad_engine.ops.material import as_text, chat_in_words, inputs_in_words, shown
+from textgrad_engine.ops.material import as_text, beside, shown
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
-from textgrad_engine.ops.scores import Reduction
-from textgrad_engine.ops.sizes import common_size
+from textgrad_engine.ops.scores import Reduction, reduced
+from textgrad_engine.ops.sizes import common_size, size_of
 
 _CRITERIA = 2
 """The position of the criteria among the values of a call, behind the system message and the prediction."""
@@ -97,14 +97,21 @@ def _truth(value: Any) -> bool:
     return value
 
 
-def _met(answer: Variable, number: int, criterion: Criterion) -> Variable:
-    """Whether the prediction does well by one criterion, 1 or 0, by the judge's answer."""
+def _met(answers: list[Variable], number: int, criterion: Criterion, reduction: Reduction) -> Variable:
+    """Whether the prediction does well by one criterion, 1 or 0, by the judge's answers.
 
-    def read(answer: str) -> int:
-        is_met, _ = _marks(answer, number)[number - 1]
-        return int(is_met == (criterion.points > 0))
+    Args:
+        answers: of each entry of a batch, else one.
+        number: the criterion's.
+        criterion: the criterion.
+        reduction: makes one of the numbers of a batch, as of its scores.
+    """
 
-    found: Variable = Compute.apply(read, answer, "score by a criterion")
+    def read(answers: list[str]) -> Any:
+        met = [_marks(answer, number)[number - 1][0] == (criterion.points > 0) for answer in answers]
+        return int(met[0]) if reduction is None else reduced(list(map(int, met)), reduction)
+
+    found: Variable = Compute.apply(read, answers, "score by a criterion")
     return found
 
 
@@ -228,35 +235,46 @@ def checked_by(
     Each of these is then a part of the score, for who wants to know (`ops.heard`).
     """
     refuse_several_outputs(prediction)
-    inputs, target = inputs_in_words(inputs), chat_in_words(target)
+    target, inputs = beside((prediction,), target, inputs)
     names = tuple(inputs)
     prompt = templates.load("rubric")
     plan = _plan(prompt, names, checked_images(images, "images"))
 
+    answers: list[Variable] = []
+
     def one(values: list[Any]) -> tuple[Variable, Variable]:
         given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
         answer = RubricCall.apply(settings, plan, prompt.system, *values[:2], *given)
-        if of_all and (heard := HEARD.get()) is not None:
-            heard.append({each.name: _met(answer, number, each) for number, each in enumerate(of_all, 1)})
+        answers.append(answer)
         score, explanation = _Checked.apply(values[0], answer, values[1])
         return score, explanation
 
-    values = [prediction, _as_value(criteria), target, *inputs.values()]
+    values = [prediction, _as_value(criteria, several=size_of(prediction) is not None), target, *inputs.values()]
     size = common_size(list(zip(["the prediction", "the criteria", "the target", *names], values)), "rubric")
     if size is None:
-        return one(values)
-    return of_batch(each_entry(size, values, one, "rubric"), reduction_fn, None, eval_mode=True)
+        found = one(values)
+    else:
+        found = of_batch(each_entry(size, values, one, "rubric"), reduction_fn, None, eval_mode=True)
+    if of_all and (heard := HEARD.get()) is not None:
+        reduction = None if size is None else reduction_fn
+        heard.append({each.name: _met(answers, number, each, reduction) for number, each in enumerate(of_all, 1)})
+    return found
 
 
-def _as_value(criteria: Any) -> Any:
+def _as_value(criteria: Any, *, several: bool) -> Any:
     """Criteria as one value of a call, or as a batch of such values where each entry has its own.
+
+    Args:
+        criteria: the criteria.
+        several: whether there are several entries; a list of lists is no criteria of one.
 
     Raises:
         ScoreError: they are none.
     """
     if isinstance(criteria, Variable):  # looked at once its text is there
         return criteria
-    if isinstance(criteria, list | tuple) and criteria and all(isinstance(each, list | tuple) for each in criteria):
+    each_has_own = isinstance(criteria, list | tuple) and all(isinstance(each, list | tuple) for each in criteria)
+    if several and criteria and each_has_own:
         return [written(_known(each)) for each in criteria]
     return written(_known(criteria))
 

@@ -25,7 +25,7 @@ from textgrad_engine.ops.images import (
     not_shown,
 )
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.material import as_text, chat_in_words, inputs_in_words, refuse_parts, shown
+from textgrad_engine.ops.material import as_text, beside, refuse_parts, shown
 from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute
@@ -101,7 +101,7 @@ def text_loss(
     check(text_loss, {"inputs": inputs, "model": model})
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "text_loss")
-    inputs, target = inputs_in_words(inputs), chat_in_words(target)
+    target, inputs = beside((prediction, instructions), target, inputs)
     names = tuple(inputs)
 
     def one(values: list[Any]) -> Variable:

@@ -35,6 +35,7 @@ from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.folders import folds_folder
 from textgrad_engine.train.folds import parts_of
+from textgrad_engine.train.hearing import require_notes
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.pooled import CrossValidation, pooled
@@ -112,6 +113,8 @@ def cross_validate(
             "a callback of the trainer is the folder of one run, and there are several; leave it out, and name a "
             "folder for all of them by Trainer(run_dir=...)"
         )
+    if trainer.notes is not None:
+        require_notes(every, trainer.notes)
     first, _ = _started(start)
     parts = parts_of(first, every, folds=folds, val=val, seed=trainer.seed, clusters=trainer.clusters)
 

@@ -17,11 +17,12 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Rubric, Sequential
-from textgrad_engine.nn.loss import needs_target
-from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in
+from textgrad_engine.nn.loss import needs_target, takes_criteria
+from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in, takes_null
 from textgrad_engine.ops.extract import last_match
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name, composed
+from textgrad_engine.train.metrics_of import criteria_checked
 from textgrad_engine.train.prediction import said_in
 
 
@@ -312,14 +313,16 @@ def answer_in(program: Callable[..., Any], loss: Callable[..., Any], wanted: Any
         >>> answer_in(chat, loss, "4"), answer_in(chat, loss, "It is even. Answer: 4")
         (None, 'It is even. Answer: 4')
     """
-    if isinstance(loss, Weighted):
+    if any(map(takes_criteria, losses_in(loss))):
+        known = False
+    elif isinstance(loss, Weighted):
         known = loss.targets is None and all(answer_in(program, each, wanted) is not None for each in loss.losses)
     elif isinstance(loss, OnMatch):
         known = isinstance(wanted, str) and last_match(loss.pattern, wanted) is not None
     elif isinstance(loss, OnField) and isinstance(program, ChatCompletion):
         known = isinstance(wanted, Mapping if isinstance(loss.path[0], str) else list)
     else:
-        known = not isinstance(loss, Rubric) or loss.criteria is not None
+        known = True
     return wanted if known else None
 
 
@@ -337,16 +340,19 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
 
     Raises:
         DataError: as `target_fields`; (from the function) the example has no such field, and the name is not the
-            default one or the loss needs a target.
+            default one or the loss needs a target; or what a rubric takes for criteria is none.
     """
     fields = target_fields(loss, target)
     if isinstance(loss, Weighted) and loss.targets is not None:
         nullable: dict[str, list[bool]] = {field: [] for field in fields}
         for name, field in loss.targets.items():
-            nullable[field].append(isinstance(loss.by_name[name], OnField))
+            nullable[field].append(takes_null(loss.by_name[name]))
         picks = {field: _picked(field, needed=True, nullable=all(nullable[field])) for field in fields}
-        return lambda example, name: {field: pick(example, name) for field, pick in picks.items()}
-    return _picked(target, needed=target != "target" or any(map(needs_target, losses_in(loss))))
+        several = lambda example, name: {field: pick(example, name) for field, pick in picks.items()}  # noqa: E731
+        return criteria_checked(loss, several, target)
+    return criteria_checked(
+        loss, _picked(target, needed=target != "target" or any(map(needs_target, losses_in(loss)))), target
+    )
 
 
 def _picked(target: str, *, needed: bool, nullable: bool = False) -> Callable[[dict[str, Any], str], Any]:

@@ -21,6 +21,9 @@ Scores: TypeAlias = Mapping[int, float | None]
 
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
+_LONGEST = 80
+"""Characters of a criterion that stand in a sentence."""
+
 _MOST_TOLD = 3
 """So many broken examples are named."""
 
@@ -40,8 +43,9 @@ class Guards:
     Attributes:
         never_break: ids of validation examples.
         floors: for slices, each a field and its value, the least mean score.
-        metrics: for metrics that the score is made of (`nn.Weighted`), by name, the least mean that they give the whole
-            validation set, each on its own scale: a brief answer is no gain where it is less safe.
+        metrics: for metrics that the score is made of (`nn.Weighted`), or criteria (`nn.Rubric`; "not: " stands before
+            one that must not be met), by name, the least mean that they give the whole validation set, each on its own
+            scale: a brief answer is no gain where it is less safe.
 
     Raises:
         ValueError: there is nothing to guard, or a floor is no number.
@@ -148,8 +152,9 @@ class Guards:
             if name not in known:
                 raise DataError(f"metrics names {name!r}, " + _no_metric(name, known))
             at = known.index(name)
-            _check_least(f"the metric {name!r}", least, parts[at].scale)
-            floors.append(Floor(f"the metric {name!r}", float(least), every, parts[at].scale[0], at))
+            of = _called(parts[at])
+            _check_least(of, least, parts[at].scale)
+            floors.append(Floor(of, float(least), every, parts[at].scale[0], at))
         return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(floors))
 
 
@@ -345,9 +350,20 @@ def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> No
         )
 
 
+def _called(part: MetricScores) -> str:
+    """What a metric is called in a sentence, or a criterion, which may have several lines."""
+    name = " ".join(part.name.split())
+    if len(name) > _LONGEST:
+        name = f"{name[: _LONGEST - 1]}…"
+    return f"the {'criterion' if part.is_criterion else 'metric'} {name!r}"
+
+
 def _no_metric(name: str, known: Sequence[str]) -> str:
     if not known:
-        return "and the score is made by one metric; floors under several are for an nn.Weighted of them"
+        return (
+            "and the score is made by one metric; floors under several are for an nn.Weighted of them, or for criteria "
+            "that all examples share, nn.Rubric([...])"
+        )
     return "and the score is made of no such metric" + (suggest(name, known) or f"; they are {listed(known)}")
 
 

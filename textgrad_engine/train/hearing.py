@@ -11,7 +11,10 @@ from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.fillers import is_nan
+from textgrad_engine.ops.material import chat_in_words
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.slots import by_composed_name, composed
+from textgrad_engine.train.events import current_part
 from textgrad_engine.train.fields import inputs_of, lacking
 
 if TYPE_CHECKING:
@@ -50,19 +53,35 @@ def check_notes(
 
     Raises:
         ValueError: the optimizer hears no feedback.
-        DataError: the program is shown the field, or no example has it.
+        DataError: the program is shown the field, or no example has it; in a fold others may have it.
     """
     if notes is None:
         return
     if not optimizer.hears_critic:
         name = type(optimizer).__name__
         raise ValueError(f"Trainer(notes={notes!r}) means nothing to this {name}, which hears no feedback; take it out")
-    if any(notes in names for names in inputs_of(program)):
+    if any(composed(notes) in names for names in inputs_of(program)):
         raise DataError(
             f"Trainer(notes={notes!r}): the program is shown that field, so its answers would go by what people noted; "
             "name another field, or take it out of the program's forward or template"
         )
-    notes_in(train, notes)
+    if not current_part.get():  # of a few notes all may be on examples that a fold tests
+        require_notes(train, notes)
+
+
+def require_notes(examples: Sequence[Mapping[str, Any]], field: str) -> None:
+    """Refuse examples of which none has the field that is to hold the notes.
+
+    Args:
+        examples: the examples.
+        field: the name of the field.
+
+    Raises:
+        DataError: none has it.
+    """
+    rows = list(examples_of(examples))
+    if not any(composed(field) in by_composed_name(dict(row)) for row in rows):
+        raise DataError(lacking(rows[0], ids_of(examples)[0], field, " for the notes, and nor has any other"))
 
 
 def notes_in(train: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:
@@ -72,15 +91,14 @@ def notes_in(train: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:
         train: the examples.
         field: the name of the field that holds them.
 
-    Raises:
-        DataError: no example has the field.
-
     Example:
         >>> notes_in([{"id": "a", "why": "It is late."}, {"id": "b", "why": None}, {"id": "c"}], "why")
         {'a': 'It is late.'}
     """
-    rows = list(examples_of(train))
-    if not any(field in row for row in rows):
-        raise DataError(lacking(rows[0], ids_of(train)[0], field, " for the notes, and nor has any other"))
-    named = zip(ids_of(train), [row.get(field) for row in rows])
-    return {name: text for name, note in named if note is not None and not is_nan(note) and (text := written(note))}
+    named = zip(ids_of(train), [by_composed_name(dict(row)).get(composed(field)) for row in examples_of(train)])
+    return {name: written(chat_in_words(note)) for name, note in named if not _is_none(note)}
+
+
+def _is_none(note: Any) -> bool:
+    """Whether nothing was noted; of who annotated, the list of what they said may be empty."""
+    return note is None or is_nan(note) or (isinstance(note, str | list | dict) and not note)
