@@ -15,7 +15,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.nn import ChatCompletion, ExactMatch, OnField, OnMatch, Weighted
+from textgrad_engine.nn import ChatCompletion, ExactMatch, OnField, OnMatch, Rubric, Weighted
 from textgrad_engine.store import read_run
 
 from ..runner import Result
@@ -132,6 +132,7 @@ RUBRIC = (
     'name = "judge"\ninstructions = "Is the reason a reason?"\nscale = [1, 5]\n',
     'name = "rubric"\ncriteria = ["It is late."]\n',
 )
+ONE_CRITERION = '[metric]\nname = "rubric"\ncriteria = [{ criterion = "a", floor = 0.5 }]\n\n'
 NO_SECOND = (CONFIG[CONFIG.index('[[metric]]\nname = "judge"') : CONFIG.index("[models]")], "")
 NO_FORM = ('response_format = "routing.json"\n', "")
 
@@ -239,6 +240,18 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
     "criteria that are no list": (
         [RUBRIC, ('["It is late."]', '"It is late."')],
         r":18: \[\[metric\]\] criteria = 'It is late\.': should be a list in brackets",
+    ),
+    "a floor under a criterion of one of several metrics": (
+        [RUBRIC, ('"It is late."', '{ criterion = "a", floor = 0.5 }, "b"')],
+        r":18: \[\[metric\]\] criteria: a floor under a criterion is for a rubric that is the only metric; take it out",
+    ),
+    "a floor that is no part": (
+        [RUBRIC, ('"It is late."', '{ criterion = "a", floor = 5 }')],
+        r":18: \[\[metric\]\] criteria: the floor of criterion 1 is 5, and should be the part of the answers, from 0",
+    ),
+    "a floor under the only criterion": (
+        [(CONFIG[CONFIG.index("[[metric]]") : CONFIG.index("[models]")], ONE_CRITERION)],
+        r":14: \[metric\] criteria: a floor is for one of several criteria, as no change is kept by which the score of",
     ),
     "criteria of a judge": (
         [("instructions = ", 'criteria = ["a"]\ninstructions = ')],
@@ -721,3 +734,19 @@ def test_a_pattern_finds_what_is_compared(mail: Callable[..., Path]) -> None:
     several = build.make_metric(load_config(mail(('field = "label"', "field = \"label\"\npattern = 'x(.*)'"))))
     assert isinstance(several, Weighted)
     assert list(several.weights) == ["exact_match of label in x(.*)", "judge of why"]
+
+
+def test_a_floor_under_a_criterion_guards_it(mail: Callable[..., Path]) -> None:
+    """By the name that the criterion has in reports; the rubric itself has none."""
+    made = """[metric]
+name = "rubric"
+criteria = ["It says why.", { criterion = "It lies.", points = -1, floor = 0.9 }]
+
+"""
+    config = load_config(mail((CONFIG[CONFIG.index("[[metric]]") : CONFIG.index("[models]")], made)))
+    guards = build.make_guards(config, read_data(config)[1])
+    assert guards is not None
+    assert guards.metrics == {"not: It lies.": 0.9}
+    loss = build.make_metric(config)
+    assert isinstance(loss, Rubric)
+    assert loss.criteria == ["It says why.", {"criterion": "It lies.", "points": -1}]

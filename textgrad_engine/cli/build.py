@@ -43,6 +43,7 @@ from textgrad_engine.nn import (
     Rubric,
     Weighted,
 )
+from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.ops.tools import MAX_TURNS
 from textgrad_engine.optim import Optimizer
@@ -122,7 +123,7 @@ def _loss_of(
     elif metric.kind == "json_match":
         loss = JSONMatch(any_order=bool(metric.any_order), graded=bool(metric.graded))
     elif metric.kind == "rubric":
-        loss = Rubric(metric.criteria, images=images)
+        loss = Rubric(metric.rubric, images=images)
     elif metric.kind == "judge":
         loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0), images=images)
     if metric.pattern is not None:
@@ -152,8 +153,9 @@ def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | No
 
 
 def _metric_floors(config: Config, val: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The floors of [[metric]] tables, by the metrics' names."""
-    loss, floors = make_metric(config), dict[str, float]()
+    """The floors of [[metric]] tables, by the metrics' names, and those under criteria, by theirs."""
+    loss, rubrics = make_metric(config), [metric for _, metric in config.metrics() if metric.floors]
+    floors = {criteria_of(each.rubric)[place].name: floor for each in rubrics for place, floor in each.floors.items()}
     for (where, metric), name in zip(config.metrics(), loss.weights if isinstance(loss, Weighted) else ()):
         if metric.floor is not None:
             floors[name] = metric.floor

@@ -10,6 +10,7 @@ from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import listed, suggest
+from textgrad_engine.kinds import is_number
 from textgrad_engine.llm.schema import as_list, follow
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.report.toml import toml_value
@@ -67,11 +68,7 @@ def check_metrics(config: Config) -> None:
                 *where,
                 "target",
             )
-        if metric.criteria is not None:
-            try:
-                criteria_of(metric.criteria)
-            except (TypeError, ValueError) as error:
-                config.fail(f"{table} criteria: {error}", *where, "criteria")
+        _check_criteria(config, where, metric)
         config.metric_function(where, metric)
         _check_field(config, where, metric)
     if config.data.target not in ("target", *config.target_columns()):
@@ -80,6 +77,39 @@ def check_metrics(config: Config) -> None:
             "take it out",
             "data",
             "target",
+        )
+
+
+def _check_criteria(config: Config, where: Keys, metric: Metric) -> None:
+    """They are criteria, and a floor under one is a number that the part of the answers can be which do well by it."""
+    if metric.rubric is None:
+        return
+    table = table_of(where)
+    try:
+        criteria_of(metric.rubric)
+    except (TypeError, ValueError) as error:
+        config.fail(f"{table} criteria: {error}", *where, "criteria")
+    for place, floor in metric.floors.items():
+        if not is_number(floor) or not 0 <= floor <= 1:
+            config.fail(
+                f"{table} criteria: the floor of criterion {place + 1} is {floor!r}, and should be the part of the "
+                "answers, from 0 to 1, that must do well by it at least",
+                *where,
+                "criteria",
+            )
+    if metric.floors and len(config.metrics()) > 1:
+        config.fail(
+            f"{table} criteria: a floor under a criterion is for a rubric that is the only metric; take it out, or "
+            "write floor beside criteria, for the score of this metric",
+            *where,
+            "criteria",
+        )
+    if metric.floors and len(metric.rubric) == 1:
+        config.fail(
+            f"{table} criteria: a floor is for one of several criteria, as no change is kept by which the score of one "
+            "falls; take it out",
+            *where,
+            "criteria",
         )
 
 

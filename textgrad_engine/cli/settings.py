@@ -155,6 +155,22 @@ class Metric(Section):
         return "function" if self.function is not None else self.name or "exact_match"
 
     @property
+    def rubric(self) -> list[Any] | None:
+        """The criteria without the floors under them."""
+        if self.criteria is None:
+            return None
+        return [
+            {key: value for key, value in each.items() if key != "floor"} if isinstance(each, dict) else each
+            for each in self.criteria
+        ]
+
+    @property
+    def floors(self) -> dict[int, Any]:
+        """The floors under criteria, by their places in the list."""
+        given = enumerate(self.criteria or ())
+        return {place: each["floor"] for place, each in given if isinstance(each, dict) and "floor" in each}
+
+    @property
     def path(self) -> tuple[str | int, ...]:
         """What leads to the part of the answer that is scored; () for the whole."""
         steps = self.field if isinstance(self.field, list) else [self.field]
