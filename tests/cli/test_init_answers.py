@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -419,6 +420,18 @@ def test_a_column_of_criteria_is_trained_as_it_stands(kind: str) -> None:
     assert ran.exit_code == 0, ran.output
     test = json.loads(ran.stdout)["test"]
     assert (test["seed"]["mean"], test["best"]["mean"]) == (0.25, 1.0)
+
+
+def test_criteria_as_python_writes_them_are_told_of() -> None:
+    """As a data frame with lists in its cells is saved: they were long texts that an answer should be to the letter."""
+    rows = [{"mail": f"mail {n}", "rubrics": str([{"criterion": f"It's {n}.", "points": 1}])} for n in range(12)]
+    done = init(rows, "--target", "rubrics", name="table.csv")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "'rubrics' has lists or objects as Python's str() writes them, and is taken for text; as json" in said
+    shutil.rmtree("task")
+    plain = init([{**row, "rubrics": "[sic] {so it was"} for row in rows], "--target", "rubrics")
+    assert (plain.exit_code, "Python's" in plain.output) == (0, False)
 
 
 def test_what_all_examples_share_is_told_by_criterion() -> None:

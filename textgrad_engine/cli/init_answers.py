@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -232,6 +233,21 @@ def _of_texts(answer: Answer) -> Iterator[str]:
             f"In {plural(empty, 'row')} the column {answer.column!r} is empty. No model answers with nothing, so they "
             "would never be right: write what is expected, or take them out."
         )
+    if any(_is_by_python(value) for value in answer.values):
+        yield (
+            f"{answer.column!r} has lists or objects as Python's str() writes them, and is taken for text; as "
+            "json.dumps() writes them, init sees what is in them."
+        )
+
+
+def _is_by_python(text: Any) -> bool:
+    """Whether a text is what Python shows of a list or an object, and no JSON, as tables have it that it wrote."""
+    if not isinstance(text, str) or text.lstrip()[:1] not in ("[", "{") or _object_in(text) is not None:
+        return False
+    try:
+        return isinstance(ast.literal_eval(text.strip()), list | dict)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
 
 
 def objects_read(table: Dataset, columns: Sequence[str]) -> Dataset:
