@@ -84,6 +84,22 @@ def test_without_a_critic_the_last_case_of_a_chain_has_it(model: FunctionModel) 
     assert said.count(NOTE) == 1
 
 
+def test_without_a_critic_several_later_calls_have_it_once(model: FunctionModel) -> None:
+    """The case of each of them had it; they stay as they were else."""
+    first = sorter()
+    readers = [nn.ChatCompletion(f"{{said}} {number}", system="Check.") for number in range(3)]
+    last = nn.ChatCompletion("{one} {two}", system="Vote.")
+    with ops.critic(None), ops.notes({"m1": NOTE}), autograd.example("m1"):
+        said = first(mail="x")
+        one, two, three = (reader(said=said) for reader in readers)
+        tg.backward([nn.ExactMatch()(each, "billing") for each in (last(one=one, two=two), three)])
+    assert isinstance(first.system, Variable)
+    (told,) = [item.data for item in first.system.grad]
+    assert told.count(NOTE) == 1
+    assert told.count("The model's answer:") == 6  # the vote is shown with each of two that it was made of
+    assert told.index("Expected exactly") < told.index(NOTE)
+
+
 def test_with_a_critic_each_call_of_a_chain_has_it(model: FunctionModel) -> None:
     """Who looks at the first call does not see what was shown of the last one."""
     first, last = sorter(), nn.ChatCompletion("{said}", system=nn.Parameter("Check.", role="second prompt"))

@@ -13,6 +13,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.graph import FunctionNode
+from textgrad_engine.fences import fence
 from textgrad_engine.ops.cases import Case, Part, view_of
 from textgrad_engine.ops.parts import without_repeat
 from textgrad_engine.ops.pass_on import Compute
@@ -80,18 +81,24 @@ def _each_call_once(case: Case, data: list[Any] | None) -> tuple[Case, list[Any]
     return case, None if data is None else [*data[:2], [data[2][n] for n in kept]]
 
 
-def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str) -> tuple[list[Any], int]:
+def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str, note: str) -> tuple[list[Any], int]:
     """What is said of an answer, and how many of several cases that came of it are left out for want of room.
 
     Args:
         items: the feedback on the answer.
         texts: what each of it says.
         answer: the answer, which is shown above.
+        note: what people noted of the example, which each of several cases shows; the first one does here.
     """
     found, size, left_out = [], 0, 0
+    noted, again = f"\n{fence(note, 'feedback')}" if note else "", False
     for item, text in zip(items, texts):
         if text and _is_case(item):
             text = without_repeat(str(text), answer, "answer", "message")
+            if noted and noted in text:
+                first, behind = text.split(noted, 1)
+                text = first + ("" if again else noted) + behind.replace(noted, "")
+                again = True
             text = without_middles(text, MOST_OF_MESSAGE, ("message",))  # a document may be in each call of a chain
             if size and size + len(text) > MOST_AFTER:
                 left_out += 1
@@ -118,7 +125,7 @@ def _call_of(item: Variable) -> tuple[Any, ...]:
 
 def _in_words(case: Case, part: Part, data: list[Any]) -> str:
     values, answer, feedback = data
-    feedback, left_out = _with_room(case.feedback, feedback, str(answer))
+    feedback, left_out = _with_room(case.feedback, feedback, str(answer), case.note)
     view = view_of(case, values, answer, feedback, of=part)
     if not view.feedback:
         return ""
