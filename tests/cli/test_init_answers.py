@@ -450,6 +450,21 @@ def test_what_all_examples_share_is_told_by_criterion() -> None:
     assert re.search(lines, done.stdout), done.output
 
 
+def test_a_criterion_of_several_lines_is_told_in_its_place_by_eval() -> None:
+    """Its second line had stood at the edge, as a line of the result."""
+    assert init([{"mail": f"mail {n}", "target": "x"} for n in range(12)]).exit_code == 0
+    Path("task/clerk.py").write_text(JUDGE, encoding="utf-8")
+    found = Path("task/config.toml").read_text(encoding="utf-8")
+    long = "It says soon,\\n- and then " + "what comes next, " * 6
+    made = f'name = "rubric"\ncriteria = ["{long}", "It says sorry."]'
+    Path("task/config.toml").write_text(found.replace('name = "exact_match"', made), encoding="utf-8")
+    lines = invoke("eval", "task", "--model", "clerk:model").stdout.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("  of it "))
+    assert lines[at].endswith("It says soon, - and then what comes next, what comes next, what")
+    assert (lines[at + 1][:15].strip(), lines[at + 2].split()[-2:]) == ("", ["1", "point"])
+    assert all(len(line) <= 80 for line in lines)
+
+
 def test_a_column_of_notes_is_for_the_critic() -> None:
     """Some rows may have none; one that says the answer is no leak, as the model is not shown it."""
     rows = [{**row, "why": row["queue"] if number % 3 else None} for number, row in enumerate(flat(120))]

@@ -82,7 +82,9 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
             if "weight" in part
             else f"{part['points']:g} point{'' if abs(part['points']) == 1 else 's'}"
         )
-        yield f"  {'' if number else 'of it':7} {score(part['mean'])} {part['name']}{scale}, {counts}"
+        head = f"  {'' if number else 'of it':7} {score(part['mean'])} "
+        told = f"{' '.join(part['name'].split())}{scale}, {counts}"  # a criterion may be a page
+        yield textwrap.fill(told, 80, initial_indent=head, subsequent_indent=" " * len(head))
 
 
 def _prompt_of(subject: Subject) -> str:
