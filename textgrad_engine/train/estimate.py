@@ -48,10 +48,10 @@ from textgrad_engine.train.estimated import (
     typical,
     unit_of,
 )
-from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.proving import MOST_EDITS
+from textgrad_engine.train.targets import target_fields
 from textgrad_engine.train.trainer import Trainer, check_parts, sets_of
 
 SAMPLE = 8

@@ -36,10 +36,10 @@ from textgrad_engine.train.estimated import (
     typical,
     unit_of,
 )
-from textgrad_engine.train.fields import target_fields
 from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.hearing import hearing
 from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.targets import target_fields
 from textgrad_engine.train.trainer import Trainer
 
 SAMPLE = 8

@@ -24,7 +24,7 @@ from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.fields import check_examples, inputs_and_target, lacking, refusing_batches
+from textgrad_engine.train.fields import check_examples, lacking
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.metric_scores import MetricScores, filled
@@ -32,6 +32,7 @@ from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
+from textgrad_engine.train.targets import inputs_and_target, refusing_batches
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""

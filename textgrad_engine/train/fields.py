@@ -1,4 +1,4 @@
-"""What a program and its loss are called with: fields of an example."""
+"""What a program is called with: fields of an example."""
 
 from __future__ import annotations
 
@@ -16,54 +16,9 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
-from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Rubric, Sequential
-from textgrad_engine.nn.loss import needs_target, takes_criteria
-from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in, takes_null
-from textgrad_engine.ops.extract import last_match
-from textgrad_engine.ops.fillers import is_nan, unfit
-from textgrad_engine.slots import by_composed_name, composed
-from textgrad_engine.train.metrics_of import criteria_checked
-from textgrad_engine.train.prediction import said_in
-
-
-def inputs_and_target(
-    program: Callable[..., Any], loss: Callable[..., Any], target: str
-) -> Callable[[dict[str, Any], str], tuple[dict[str, Any], Any]]:
-    """How an example becomes what a program is called with, and the target that its loss is called with.
-
-    Args:
-        program: as for `fields_named_by`.
-        loss: as for `target_for`.
-        target: the name of the target's field.
-
-    Returns:
-        A function of an example and its id.
-
-    Raises:
-        DataError: (from the function) as for `fields_named_by` and `target_for`; or the program would be shown the
-            target.
-
-    Example:
-        >>> from textgrad_engine import nn
-        >>> read = inputs_and_target(nn.ChatCompletion("{ticket}"), nn.ExactMatch(), "queue")
-        >>> read({"ticket": "no signal", "queue": "technical"}, "train:1")
-        ({'ticket': 'no signal'}, 'technical')
-    """
-    pick, target_of = fields_named_by(program), target_for(loss, target)
-    held = [composed(field) for field in target_fields(loss, target)]
-
-    def read(example: dict[str, Any], name: str) -> tuple[dict[str, Any], Any]:
-        fields, wanted = pick(example, name), target_of(example, name)
-        shown = None if wanted is None else next((field for field in held if field in fields), None)
-        if shown is not None:
-            raise DataError(
-                f"example {name!r}: the program is shown {shown!r}, and that field holds the target, so it would be "
-                f"given the answer; take {shown!r} out of the program's forward or template, or name another target "
-                "(a source that a metric compares with may stand in the data twice, under two names)"
-            )
-        return fields, wanted
-
-    return read
+from textgrad_engine.nn import ChatCompletion, Sequential
+from textgrad_engine.ops.fillers import unfit
+from textgrad_engine.slots import by_composed_name
 
 
 def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], str], dict[str, Any]]:
@@ -94,7 +49,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         return called.problem_with(field, value)
 
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
-        example = _composed(example, name)
+        example = composed_fields(example, name)
         for field in required:
             if example.get(field) is None:
                 raise DataError(lacking(example, name, field, ", which the program's forward names"))
@@ -128,7 +83,12 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
         )
 
 
-def _composed(example: dict[str, Any], name: str) -> dict[str, Any]:
+def composed_fields(example: dict[str, Any], name: str) -> dict[str, Any]:
+    """An example with the names of its fields as slots have them, whichever way an accent is written.
+
+    Raises:
+        DataError: two fields are one then.
+    """
     try:
         return by_composed_name(example)
     except ValueError as error:
@@ -271,146 +231,3 @@ def check_examples(rows: Any, argument: str, call: str) -> Sequence[dict[str, An
         if not isinstance(row, Mapping):
             raise TypeError(f"{call}: example {position} of {argument} is {as_example(row)}")
     return by_position(rows)
-
-
-def target_fields(loss: Callable[..., Any], target: str) -> tuple[str, ...]:
-    """The fields of an example that hold targets: the one, or those of the parts of an `nn.Weighted` with ``targets``.
-
-    Args:
-        loss: a Module or any callable.
-        target: the name of the target's field, where the loss has one target.
-
-    Raises:
-        DataError: no part of the loss has its target in the field that `target` names.
-    """
-    if not isinstance(loss, Weighted) or loss.targets is None:
-        return (target,)
-    fields = tuple(dict.fromkeys(loss.targets.values()))
-    if target != "target" and target not in fields:
-        raise DataError(
-            f"target={target!r} says nothing, as nn.Weighted(targets=...) says where each target is: in "
-            f"{', '.join(map(repr, fields))}; take one of the two out"
-        )
-    return fields
-
-
-def answer_in(program: Callable[..., Any], loss: Callable[..., Any], wanted: Any) -> Any:
-    """What an answer should be by the target of an example, as it may be shown to a model; None where nobody knows.
-
-    Several targets by column are no answer: it may have other names for them, and numbers where a table has texts. Nor
-    are the criteria of an `nn.Rubric`, the field of an answer that is JSON, or a part of it without what is around it.
-
-    Args:
-        program: what answers; one of one's own may give several outputs by name, of which the field is a whole one.
-        loss: a Module or any callable.
-        wanted: the target.
-
-    Example:
-        >>> from textgrad_engine import nn
-        >>> chat, loss = nn.ChatCompletion("{q}"), nn.OnMatch(nn.ExactMatch(), "Answer: (.*)")
-        >>> answer_in(chat, nn.ExactMatch(), "4"), answer_in(chat, nn.Rubric(), "It greets.")
-        ('4', None)
-        >>> answer_in(chat, loss, "4"), answer_in(chat, loss, "It is even. Answer: 4")
-        (None, 'It is even. Answer: 4')
-    """
-    if any(map(takes_criteria, losses_in(loss))):
-        known = False
-    elif isinstance(loss, Weighted):
-        known = loss.targets is None and all(answer_in(program, each, wanted) is not None for each in loss.losses)
-    elif isinstance(loss, OnMatch):
-        known = isinstance(wanted, str) and last_match(loss.pattern, wanted) is not None
-    elif isinstance(loss, OnField) and isinstance(program, ChatCompletion):
-        known = isinstance(wanted, Mapping if isinstance(loss.path[0], str) else list)
-    else:
-        known = True
-    return wanted if known else None
-
-
-def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:
-    """How an example gives the target that a loss is called with.
-
-    Args:
-        loss: a Module or any callable. A Module whose forward has no default for the target needs one, and so does a
-            Metric whose function has none for its second argument. An `nn.Weighted` with ``targets`` is called with
-            a dict of the fields that these name.
-        target: the name of the target's field.
-
-    Returns:
-        A function of an example and its id; it gives None for an example without a target.
-
-    Raises:
-        DataError: as `target_fields`; (from the function) the example has no such field, and the name is not the
-            default one or the loss needs a target; or what a rubric takes for criteria is none.
-    """
-    fields = target_fields(loss, target)
-    if isinstance(loss, Weighted) and loss.targets is not None:
-        nullable: dict[str, list[bool]] = {field: [] for field in fields}
-        for name, field in loss.targets.items():
-            nullable[field].append(takes_null(loss.by_name[name]))
-        picks = {field: _picked(field, needed=True, nullable=all(nullable[field])) for field in fields}
-        several = lambda example, name: {field: pick(example, name) for field, pick in picks.items()}  # noqa: E731
-        return criteria_checked(loss, several, target)
-    return criteria_checked(
-        loss, _picked(target, needed=target != "target" or any(map(needs_target, losses_in(loss)))), target
-    )
-
-
-def _picked(target: str, *, needed: bool, nullable: bool = False) -> Callable[[dict[str, Any], str], Any]:
-    """How an example gives what one field holds.
-
-    Args:
-        target: the name of the field.
-        needed: whether there must be something in it.
-        nullable: whether that may be null.
-    """
-    target = composed(target)
-
-    def pick(example: dict[str, Any], name: str) -> Any:
-        example = _composed(example, name)
-        found = example.get(target)
-        if needed and is_nan(found):
-            raise DataError(
-                f"example {name!r} has {found} in the field {target!r} for the target, as tables have it in an empty "
-                "field; give it a value, or leave the example out"
-            )
-        if needed and found is None and not (nullable and target in example):
-            hint = "; target= says which field holds it" if target == "target" and target not in example else ""
-            raise DataError(lacking(example, name, target, " for the target") + hint)
-        return found
-
-    return pick
-
-
-def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None]:
-    """What refuses a prediction that is a batch: the scores of its entries would be added up to the example's score.
-
-    Each entry may have a target of its own. A loss other than those of `nn` makes one score of a batch as it likes.
-
-    Args:
-        loss: a Module or any callable.
-
-    Returns:
-        A function of an example's id, its prediction, which is waited for, and its target.
-
-    Raises:
-        DataError: (from the function) it is a batch of several, and the target is none of as many entries.
-
-    Example:
-        >>> from textgrad_engine import Variable, nn
-        >>> refusing_batches(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
-    """
-    adds = any(isinstance(each, ExactMatch | Metric | Judge | Rubric) for each in losses_in(loss))
-
-    def refuse(name: str, prediction: Any, wanted: Any) -> None:
-        said = said_in(prediction)
-        if not adds or not isinstance(said, list) or len(said) == 1:  # nothing is added to the score of one
-            return
-        if isinstance(wanted, list) and len(wanted) == len(said):
-            return
-        raise DataError(
-            f"example {name!r}: the program gave a batch of {len(said)} predictions for one target, and their scores "
-            "would be added up; have it give one text (a list that a ChatCompletion is called with is a batch: join "
-            "it), or give the example a list of as many targets"
-        )
-
-    return refuse

@@ -20,10 +20,10 @@ from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import as_score
 from textgrad_engine.train.events import StepEnded
-from textgrad_engine.train.fields import inputs_and_target
 from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
+from textgrad_engine.train.targets import inputs_and_target
 from textgrad_engine.train.unguided import does_better
 
 

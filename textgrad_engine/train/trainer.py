@@ -31,7 +31,7 @@ from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.events import (
     Callback,
 )
-from textgrad_engine.train.fields import check_examples, inputs_and_target
+from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards, guarded_by
 from textgrad_engine.train.hearing import check_notes
@@ -41,6 +41,7 @@ from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Rows
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
+from textgrad_engine.train.targets import inputs_and_target
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,11 +18,11 @@ from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
 from textgrad_engine.train.calling import Ran, run_on, run_scored
 from textgrad_engine.train.evaluator import Scored, scored
-from textgrad_engine.train.fields import refusing_batches
 from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.leaves import frozen_beside, leaves_of
+from textgrad_engine.train.targets import refusing_batches
 
 Begun: TypeAlias = tuple[Ran, Stopwatch | None, tuple[Call, ...] | None]
 """The program on an example, what times it, and what the program asked, where that is noted."""
