@@ -24,7 +24,23 @@ from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.weighted import weighted_mean
 
 
-class OnField(OneVariable):
+class OnPart(OneVariable):
+    """Base of a loss that another one makes of a part of the answer."""
+
+    loss: Callable[..., Any]
+
+    @property
+    def losses(self) -> tuple[Callable[..., Any], ...]:
+        """The loss inside."""
+        return (self.loss,)
+
+    @property
+    def scale(self) -> Any:
+        """The lowest and the highest score of the loss inside; None where nobody knows."""
+        return getattr(self.loss, "scale", None)
+
+
+class OnField(OnPart):
     """A loss on one field of an answer that is JSON, or on one output of a program that gives several by name.
 
     Args:
@@ -56,16 +72,6 @@ class OnField(OneVariable):
     def extra_repr(self) -> str:
         """The field, and what stands for one that is not there."""
         return f"path={self.path!r}" + ("" if self.default is None else f", default={self.default!r}")
-
-    @property
-    def losses(self) -> tuple[Callable[..., Any], ...]:
-        """The loss inside."""
-        return (self.loss,)
-
-    @property
-    def scale(self) -> Any:
-        """The lowest and the highest score of the loss inside; None where nobody knows."""
-        return getattr(self.loss, "scale", None)
 
     def forward(self, prediction: Any, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score the field.
@@ -99,7 +105,7 @@ class OnField(OneVariable):
         return found
 
 
-class OnMatch(OneVariable):
+class OnMatch(OnPart):
     r"""A loss on the part of an answer that a regular expression finds, such as what stands behind "Answer:".
 
     Args:
@@ -131,16 +137,6 @@ class OnMatch(OneVariable):
     def extra_repr(self) -> str:
         """The pattern, and what stands for a part that is not there."""
         return f"pattern={self.pattern!r}" + (f", default={self.default!r}" if self.default else "")
-
-    @property
-    def losses(self) -> tuple[Callable[..., Any], ...]:
-        """The loss inside."""
-        return (self.loss,)
-
-    @property
-    def scale(self) -> Any:
-        """The lowest and the highest score of the loss inside; None where nobody knows."""
-        return getattr(self.loss, "scale", None)
 
     def forward(self, prediction: Variable, target: Any = None, inputs: Mapping[str, Any] | None = None) -> Variable:
         """Score the part.
@@ -329,7 +325,7 @@ def losses_in(loss: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         >>> [type(each).__name__ for each in losses_in(Weighted({"label": OnField(ExactMatch(), "label")}))]
         ['ExactMatch']
     """
-    if not isinstance(loss, OnField | OnMatch | Weighted):
+    if not isinstance(loss, OnPart | Weighted):
         yield loss
         return
     for each in loss.losses:

@@ -35,6 +35,7 @@ from textgrad_engine.nn import (
     Weighted,
 )
 from textgrad_engine.nn.metric_functions import Score
+from textgrad_engine.nn.scores import OnPart
 from textgrad_engine.slots import slots_of
 from textgrad_engine.train.calling import Ran, scored_by_parts
 
@@ -60,7 +61,7 @@ def is_uniform(program: Module, loss: Callable[..., Any]) -> bool:
 def _is_even(loss: Callable[..., Any]) -> bool:
     if isinstance(loss, Metric) and loss.reads_inputs:  # which are to be those of one example
         return False
-    if isinstance(loss, OnField | OnMatch | Weighted):
+    if isinstance(loss, OnPart | Weighted):
         return _is_one_of((OnField, OnMatch, Weighted), loss) and all(map(_is_even, loss.losses))
     return _is_one_of((ExactMatch, JSONMatch, Metric, Judge, Rubric), loss)
 

@@ -9,11 +9,11 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Rubric
 from textgrad_engine.nn.loss import needs_target, takes_criteria
 from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in, takes_null
+from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.ops.extract import last_match
 from textgrad_engine.ops.fillers import is_nan
 from textgrad_engine.slots import composed
 from textgrad_engine.train.fields import composed_fields, fields_named_by, lacking
-from textgrad_engine.train.metrics_of import criteria_checked
 from textgrad_engine.train.prediction import said_in
 
 
@@ -133,10 +133,57 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
             nullable[field].append(takes_null(loss.by_name[name]))
         picks = {field: _picked(field, needed=True, nullable=all(nullable[field])) for field in fields}
         several = lambda example, name: {field: pick(example, name) for field, pick in picks.items()}  # noqa: E731
-        return criteria_checked(loss, several, target)
-    return criteria_checked(
+        return _criteria_checked(loss, several, target)
+    return _criteria_checked(
         loss, _picked(target, needed=target != "target" or any(map(needs_target, losses_in(loss)))), target
     )
+
+
+def _criteria_checked(
+    loss: Callable[..., Any], target_of: Callable[[dict[str, Any], str], Any], field: str
+) -> Callable[[dict[str, Any], str], Any]:
+    """`target_of`, which refuses a target that is to be criteria and is none, before anything is paid for.
+
+    Of a loss on a field of an answer a target may hold them further in, so these are looked at in the call.
+
+    Args:
+        loss: a Module or any callable.
+        target_of: gives the target of an example with an id, or a dict of several by field.
+        field: the name of the field, where it is one.
+
+    Returns:
+        The same; it raises DataError, too.
+    """
+    several = isinstance(loss, Weighted) and loss.targets is not None
+    losses = [(loss, field)]
+    if isinstance(loss, Weighted) and loss.targets is not None:
+        losses = [(loss.by_name[name], at) for name, at in loss.targets.items()]
+    places = [at for each, at in losses if takes_criteria(_without_part(each))]
+    if not places:
+        return target_of
+
+    def checked(example: dict[str, Any], name: str) -> Any:
+        found = target_of(example, name)
+        for at in places:
+            wanted = found[at] if several else found
+            of_batch = isinstance(wanted, list) and wanted and all(isinstance(each, list) for each in wanted)
+            try:
+                for each in wanted if of_batch else [wanted]:
+                    criteria_of(each)
+            except (TypeError, ValueError) as error:
+                raise DataError(
+                    f"example {name!r} has no criteria in the field {at!r}: {error}; the same for all "
+                    "examples are nn.Rubric([...])"
+                ) from None
+        return found
+
+    return checked
+
+
+def _without_part(loss: Callable[..., Any]) -> Callable[..., Any]:
+    while isinstance(loss, OnMatch):
+        loss = loss.loss
+    return loss
 
 
 def _picked(target: str, *, needed: bool, nullable: bool = False) -> Callable[[dict[str, Any], str], Any]:
