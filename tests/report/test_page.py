@@ -19,7 +19,8 @@ from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.racing import RaceRecord
-from textgrad_engine.report import is_page, page_of
+from textgrad_engine.report import is_page, page_of, page_parts
+from textgrad_engine.report.parts import Parts
 from textgrad_engine.report.slices import Sliced, slices_of
 from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult
 from textgrad_engine.train.events import ParameterChange
@@ -398,3 +399,12 @@ def test_a_page_is_known_for_one(run_of: Any, result: TrainResult, tmp_path: Pat
     assert not is_page(tmp_path / "other.html")
     with pytest.raises(RunError, match="cannot be read"):
         is_page(tmp_path)
+
+
+def test_a_criterion_is_shown_whole() -> None:
+    """It is a sentence, which is broken into lines, and no name; what is too long even so is cut."""
+    sentence = "It says sorry in words that are neither cold nor too warm, whatever has happened to the parcel."
+    found = Parts(("criterion", "share", "val"), ((sentence, "50%", "1.000"), ("x" * 400, "50%", "0.000")))
+    text = "".join(each.text for each in page_parts.metrics(found))
+    assert sentence in text
+    assert "100 more characters" in text

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from textgrad_engine.report.figures import Axis, axis_row, interval_row
 from textgrad_engine.report.html import Inside, Markup, data, element, joined
-from textgrad_engine.report.page_texts import changes, name_of
+from textgrad_engine.report.page_texts import SHOWN_NAME, changes, name_of
 from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.parts import Parts, parts_title
 from textgrad_engine.report.slices import Sliced, slices_in_words
@@ -21,6 +21,9 @@ from textgrad_engine.train.result import TrainResult
 
 SHOWN_CONFIG = 20_000
 """Characters of the config."""
+
+_SHOWN_CRITERION = 300
+"""Characters of a criterion, which is a sentence and no name."""
 
 SIMULATED = "The model is a simulation inside the package: what it does is no evidence about real models."
 
@@ -110,12 +113,14 @@ def _limits(found: Sequence[Evaluation]) -> tuple[float, float] | None:
     return min(low for low, _ in known), max(high for _, high in known)
 
 
-def table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int) -> Markup:
-    """A table that may be scrolled sideways; one of its rows may be set off."""
+def table(
+    label: str, heads: Sequence[str], rows: Sequence[Sequence[str]], strong: int, most: int = SHOWN_NAME
+) -> Markup:
+    """A table that may be scrolled sideways; a row may be set off, and `most` characters of a row's name are shown."""
     head = element("tr", *(element("th", each, scope="col") for each in heads))
     made = []
     for number, row in enumerate(rows):
-        cells = [element("th", name_of(row[0]), scope="row"), *(element("td", cell) for cell in row[1:])]
+        cells = [element("th", data(row[0], most), scope="row"), *(element("td", cell) for cell in row[1:])]
         made.append(element("tr", *cells, class_="strong" if number == strong else None))
     inside = element("table", element("thead", head), element("tbody", *made))
     return element("div", inside, class_="wide", tabindex=0, role="region", aria_label=label)
@@ -125,7 +130,7 @@ def metrics(parts: Parts | None) -> Iterator[Markup]:
     """What each of several metrics gave; nothing where there is one."""
     if parts is not None:
         yield element("h3", parts_title(parts))
-        yield table(parts_title(parts), parts.heads, parts.rows, strong=-1)
+        yield table(parts_title(parts), parts.heads, parts.rows, strong=-1, most=_SHOWN_CRITERION)
 
 
 def slices_shown(found: Sliced | None) -> Iterator[Markup]:
