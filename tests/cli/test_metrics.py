@@ -133,6 +133,7 @@ RUBRIC = (
     'name = "rubric"\ncriteria = ["It is late."]\n',
 )
 ONE_CRITERION = '[metric]\nname = "rubric"\ncriteria = [{ criterion = "a", floor = 0.5 }]\n\n'
+UNDER_ALL = '[metric]\nname = "rubric"\ncriteria = ["a", "b"]\nfloor = 0.5\n\n'
 NO_SECOND = (CONFIG[CONFIG.index('[[metric]]\nname = "judge"') : CONFIG.index("[models]")], "")
 NO_FORM = ('response_format = "routing.json"\n', "")
 
@@ -244,6 +245,14 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
     "a floor under a criterion of one of several metrics": (
         [RUBRIC, ('"It is late."', '{ criterion = "a", floor = 0.5 }, "b"')],
         r":18: \[\[metric\]\] criteria: a floor under a criterion is for a rubric that is the only metric; take it out",
+    ),
+    "a misspelt floor under a criterion": (
+        [RUBRIC, ('"It is late."', '{ criterion = "a", flor = 0.5 }, "b"')],
+        r":18: \[\[metric\]\] criteria: criterion 1 has the key 'flor'; did you mean 'floor'\?",
+    ),
+    "a floor under a rubric alone": (
+        [(CONFIG[CONFIG.index("[[metric]]") : CONFIG.index("[models]")], UNDER_ALL)],
+        r":\d+: \[metric\] floor is for one of several metrics.*; one under a criterion stands in that, \{ criterion",
     ),
     "a floor that is no part": (
         [RUBRIC, ('"It is late."', '{ criterion = "a", floor = 5 }')],

@@ -10,7 +10,7 @@ from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import listed, suggest
-from textgrad_engine.kinds import is_number
+from textgrad_engine.kinds import is_number, nearest
 from textgrad_engine.llm.schema import as_list, follow
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.report.toml import toml_value
@@ -55,9 +55,11 @@ def check_metrics(config: Config) -> None:
         if metric.weight is not None and len(found) == 1:
             config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
         if metric.floor is not None and len(found) == 1:
+            of_rubric = '; one under a criterion stands in that, { criterion = "...", floor = 0.9 }'
             config.fail(
                 f"{table} floor is for one of several metrics, as no change is kept by which the score of one falls; "
-                "take it out, or write several [[metric]]; floors under slices of the examples are in [guards]",
+                "take it out, or write several [[metric]]; floors under slices of the examples are in [guards]"
+                f"{of_rubric if metric.kind == 'rubric' else ''}",
                 *where,
                 "floor",
             )
@@ -80,11 +82,18 @@ def check_metrics(config: Config) -> None:
         )
 
 
+_OF_CRITERION = ("criterion", "points", "floor", "tags")
+
+
 def _check_criteria(config: Config, where: Keys, metric: Metric) -> None:
     """They are criteria, and a floor under one is a number that the part of the answers can be which do well by it."""
     if metric.rubric is None:
         return
     table = table_of(where)
+    for place, each in enumerate(metric.criteria or ()):
+        for key in each if isinstance(each, dict) else ():
+            if key not in _OF_CRITERION and (meant := nearest(key, _OF_CRITERION)):
+                config.fail(f"{table} criteria: criterion {place + 1} has the key {key!r}{meant}", *where, "criteria")
     try:
         criteria_of(metric.rubric)
     except (TypeError, ValueError) as error:
