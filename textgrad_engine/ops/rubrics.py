@@ -117,22 +117,19 @@ def _met(answers: list[Variable], number: int, criterion: Criterion, reduction: 
 
 def _lacks(criteria: Sequence[Criterion], met: Sequence[bool], reasons: Sequence[str]) -> str:
     """What an answer is told that does not get full marks, by what it lost most by; "" for one that does."""
-    full = full_marks(criteria)
-    uneven = len({abs(each.points) for each in criteria}) > 1
+    lost = [each for each in zip(criteria, met, reasons) if each[1] == (each[0].points < 0)]
+    if not lost:
+        return ""
+    full, uneven = full_marks(criteria), len({abs(each.points) for each in criteria}) > 1
     missed = [
         {
             "text": each.text,
             "met": is_met,
             "reason": reason,
             "share": f"{abs(each.points) / full:.0%}" if uneven else "",
-            "lost": abs(each.points),
         }
-        for each, is_met, reason in zip(criteria, met, reasons)
-        if is_met == (each.points < 0)
+        for each, is_met, reason in sorted(lost, key=lambda each: -abs(each[0].points))
     ]
-    if not missed:
-        return ""
-    missed.sort(key=lambda each: -float(str(each.pop("lost"))))
     score = in_digits(score_of(criteria, met), 1)
     return templates.load("rubric_missed").render(score=score, count=len(criteria), missed=missed)
 
