@@ -108,6 +108,11 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], tuple[str, ...], str]] = {
         TWO,
         ":3: column 'euros', by --target, is an object in this row, and a single value before; write all rows alike",
     ),
+    "criteria among several answers": (
+        [{**row, "asked": [{"criterion": "It greets."}]} for row in flat(3)],
+        ("--target", "queue", "--target", "asked"),
+        ":1: column 'asked', by --target, has criteria, which no answer has as a field; name it alone, or leave it out",
+    ),
     "no such notes": (flat(3), (*TWO, "--notes", "mial"), "--notes mial: .* no such column; .* did you mean 'mail'"),
     "notes that are shown": (
         flat(3),
@@ -508,3 +513,10 @@ def test_one_answer_without_the_mark_is_told_of() -> None:
     rows = [{"q": f"Twice {n}?", "answer": f"{n} and {n} are {'####' if n else ''} {2 * n}"} for n in range(12)]
     assert init(rows, "--target", "answer").exit_code == 0
     assert config()["metric"] == {"name": "exact_match"}
+
+
+def test_an_object_may_hold_what_looks_like_criteria() -> None:
+    """The model is asked to find them there, as any other value."""
+    rows = [{"mail": f"mail {n}", "target": {"wishes": [{"criterion": f"It is {n}."}]}} for n in range(12)]
+    assert init(rows).exit_code == 0
+    assert config()["metric"] == {"name": "json_match", "field": "wishes"}

@@ -82,8 +82,11 @@ class Answer:
 
     @property
     def are_criteria(self) -> bool:
-        """Whether what stands in the place of an answer is what is asked of one, as in HealthBench."""
-        parts = self.parts
+        """Whether what stands in the place of an answer is what is asked of one, as in HealthBench.
+
+        A whole column is; the field of an object may have such values as an answer has them.
+        """
+        parts = self.parts if self.name == self.column else None
         return parts is not None and all(isinstance(each, dict) and "criterion" in each for each in parts.values)
 
     @property
@@ -305,6 +308,11 @@ def answers_of(table: Dataset, columns: Sequence[str], *, calls: bool = False) -
         _check_some(table, answer)
     for answer in each:
         _check_kinds(table, answer)
+    if len(each) > 1 and (found := next((answer for answer in each if answer.are_criteria), None)) is not None:
+        raise DataError(
+            f"{table.where(0)}: column {found.name!r}, by --target, has criteria, which no answer has as a field; name "
+            f'it alone, or leave it out, and add a [[metric]] to the config, with name = "rubric" and this target'
+        )
     # A list is the field of an object, which is what endpoints hold models to.
     fields = len(columns) > 1 or (each[0].metric["name"] == "json_match" and not calls)
     return Answers(columns, each, fields, texts_alone=texts_alone)

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 
 from textgrad_engine.llm.prices import price as known_price
 from textgrad_engine.llm.response import MOST_PRICE, Price, Usage
+from textgrad_engine.ops.criteria import without_floors
 from textgrad_engine.ops.extract import check_pattern
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.slots import composed
@@ -157,12 +158,7 @@ class Metric(Section):
     @property
     def rubric(self) -> list[Any] | None:
         """The criteria without the floors under them."""
-        if self.criteria is None:
-            return None
-        return [
-            {key: value for key, value in each.items() if key != "floor"} if isinstance(each, dict) else each
-            for each in self.criteria
-        ]
+        return None if self.criteria is None else without_floors(self.criteria)
 
     @property
     def floors(self) -> dict[int, Any]:

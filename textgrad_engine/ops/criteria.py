@@ -126,6 +126,19 @@ _KEYS = ("criterion", "points", "tags")
 _FORM = ', such as {"criterion": "It greets.", "points": 2}'
 
 
+def without_floors(criteria: Sequence[Any]) -> list[Any]:
+    """Criteria as a config has them, without the floors under some, which are for guards and change no score.
+
+    Example:
+        >>> without_floors(["It greets.", {"criterion": "It lies.", "points": -1, "floor": 0.9}])
+        ['It greets.', {'criterion': 'It lies.', 'points': -1}]
+    """
+    return [
+        {key: value for key, value in each.items() if key != "floor"} if isinstance(each, Mapping) else each
+        for each in criteria
+    ]
+
+
 def written(criteria: Sequence[Criterion]) -> str:
     """Criteria as a text that `criteria_of` reads: one value, where a list would be a batch."""
     return json.dumps([{"criterion": each.text, "points": each.points} for each in criteria], ensure_ascii=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from textgrad_engine.ops.criteria import without_floors
 from textgrad_engine.report.words import capital
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison, compare
@@ -224,11 +225,8 @@ def _differing_metrics(first: Run, second: Run) -> list[str]:
 def _scored_by(metric: Mapping[str, Any]) -> dict[str, Any]:
     """What decides what a metric's score is, with what is meant where nothing is said."""
     found = {key: metric.get(key) for key in _SCORED_BY}
-    if isinstance(found["criteria"], list):  # a floor under one changes no score
-        found["criteria"] = [
-            {key: value for key, value in each.items() if key != "floor"} if isinstance(each, dict) else each
-            for each in found["criteria"]
-        ]
+    if isinstance(found["criteria"], list):
+        found["criteria"] = without_floors(found["criteria"])
     if found["name"] is None and found["function"] is None:
         found["name"] = "exact_match"
     if isinstance(found["field"], list) and len(found["field"]) == 1:
