@@ -8,6 +8,7 @@ from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict, ParameterList
 from textgrad_engine.nn.scores import OnField, OnMatch, Weighted
+from textgrad_engine.nn.tool import Tool
 
 __all__ = [
     "ChatCompletion",
@@ -26,6 +27,7 @@ __all__ = [
     "Rubric",
     "Sequential",
     "TextLoss",
+    "Tool",
     "Weighted",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -12,10 +13,13 @@ from textgrad_engine.checks import check
 from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import config_from
-from textgrad_engine.nn.module import OneVariable
+from textgrad_engine.nn.containers import ModuleDict
+from textgrad_engine.nn.module import Module, OneVariable
+from textgrad_engine.nn.tool import Tool
 from textgrad_engine.ops.chat_completion import complete
 from textgrad_engine.ops.conversations import plan_with
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
+from textgrad_engine.ops.offered import Offered, name_of_tool, taken_apart, without_values
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of
 
@@ -34,7 +38,8 @@ class ChatCompletion(OneVariable):
         role: the role of the answer.
         response_format: a pydantic model, a dataclass, a TypedDict, a JSON schema or a ResponseFormat; the answer is
             then JSON.
-        tools: functions that the model may call, which are run for it; see `ops.chat_completion`.
+        tools: functions that the model may call, which are run for it; see `ops.chat_completion`. An `nn.Tool` of one
+            has what the model is told of it trained.
         max_turns: with these, how often the model is asked at most.
         config: sampling settings (temperature, max_tokens, …).
 
@@ -55,6 +60,9 @@ class ChatCompletion(OneVariable):
         >>> str(chat([{"role": role, "content": text} for role, text in said]))
         'My lamp is dark.'
     """
+
+    _offered: tuple[str | Mapping[str, Any], ...] | None = None
+    """What is told of each tool, or its name among `tools` where texts of it may be trained; None where there are none."""
 
     def __init__(
         self,
@@ -81,7 +89,8 @@ class ChatCompletion(OneVariable):
         self.user = user
         described, functions = tools_of(tools, max_turns, "ChatCompletion")
         if described is not None:
-            config["tools"] = described
+            config["tools"] = without_values(described)
+            self._offer(tools or (), described)
         self.settings = ChatSettings(
             model=model,
             config=config_from({**config, "response_format": response_format}, ChatCompletion.__init__),
@@ -111,7 +120,7 @@ class ChatCompletion(OneVariable):
             given["response_format"] = settings.config.response_format.name
         shown = [f"{name}={excerpt(value)}" for name, value in given.items()]
         if settings.config.tools:
-            shown.append(f"tools=[{', '.join(map(_name_of_tool, settings.config.tools))}]")
+            shown.append(f"tools=[{', '.join(map(name_of_tool, settings.config.tools))}]")
         return ", ".join(shown)
 
     def forward(self, /, *unnamed: Variable | str | list[Any], **values: Variable | str | list[Any]) -> Variable:
@@ -126,7 +135,11 @@ class ChatCompletion(OneVariable):
         if names != slots:
             self._check(values, slots)
         texts = (user,) if system is None else (system, user)
-        return complete(self.settings, _plan(system is not None, names), [*texts, *values.values()], "ChatCompletion")
+        plan, given = _plan(system is not None, names), [*texts, *values.values()]
+        if self._offered is not None:
+            offered, described = self._tools_now(len(given))
+            plan, given = _plan_offering(plan, offered), [*given, *described]
+        return complete(self.settings, plan, given, "ChatCompletion")
 
     def problem_with(self, slot: str, value: list[Mapping[str, Any]]) -> str:
         """Why a conversation cannot be the value of a slot, with the repair; "" where it can.
@@ -153,7 +166,41 @@ class ChatCompletion(OneVariable):
         plan = plan_with(system is not None, tuple(others), turns)
         texts = () if system is None else (system,)
         given = [*texts, *others.values(), *[turn.text for turn in turns]]
+        if self._offered is not None:
+            offered, described = self._tools_now(len(given))
+            plan, given = replace(plan, offered=offered), [*given, *described]
         return complete(self.settings, plan, given, "ChatCompletion")
+
+    def _offer(self, tools: Sequence[Any], described: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what is told of the tools, of which some have texts of their own.
+
+        Raises:
+            TypeError: a description has Variables in it, which would be no Parameters of this module.
+        """
+        own: dict[str, Module] = {}
+        offered: list[str | Mapping[str, Any]] = []
+        for tool, told in zip(tools, described):
+            name, has_texts = name_of_tool(told), taken_apart([told], 0) is not None
+            if has_texts and not isinstance(tool, Tool):
+                raise TypeError(
+                    f"ChatCompletion: the description of {name!r} has Variables in it, which would be no Parameters of "
+                    "this module; give nn.Tool(described, description=…)"
+                )
+            if isinstance(tool, Tool):
+                own[name] = tool
+            offered.append(name if has_texts else told)
+        if own:
+            self.tools = ModuleDict(own)
+        if any(isinstance(each, str) for each in offered):
+            self._offered = tuple(offered)
+
+    def _tools_now(self, first: int) -> tuple[Offered, list[Variable]]:
+        """What is told of the tools, with the texts of this call."""
+        found = taken_apart(
+            [self.tools[each].described() if isinstance(each, str) else each for each in self._offered or ()], first
+        )
+        assert found is not None
+        return found
 
     def _only_left(self, slots: tuple[str, ...], unnamed: tuple[Any, ...], values: Mapping[str, Any]) -> str:
         """The slot of the one value that has no name."""
@@ -203,14 +250,13 @@ def _template(text: str | Variable | None) -> str | None:
     return text
 
 
-def _name_of_tool(described: Mapping[str, Any]) -> str:
-    """What a description calls its tool; of one that an endpoint brings along (``{"type": "web_search"}``) its kind."""
-    inner = described.get("function")
-    return str((inner if isinstance(inner, Mapping) else described).get("name") or described.get("type"))
-
-
 @functools.cache
 def _plan(has_system: bool, names: tuple[str, ...]) -> Plan:
     roles = ("system", "user") if has_system else ("user",)
     messages = tuple([(role, (Hole(index),)) for index, role in enumerate(roles)])
     return Plan(messages, tuple([(name, len(roles) + index) for index, name in enumerate(names)]))
+
+
+@functools.lru_cache(maxsize=256)
+def _plan_offering(plan: Plan, offered: Offered) -> Plan:
+    return replace(plan, offered=offered)

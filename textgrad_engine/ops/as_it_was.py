@@ -145,6 +145,7 @@ def _in_words(case: Case, part: Part, data: list[Any]) -> str:
         name="this text" if before_them else "the text that this is feedback on",
         shown=not before_them,
         tag=part.key,
+        of_tool=part.shown == "tool",
         answer=view.answer,
         feedback=view.feedback,
         left_out=left_out,

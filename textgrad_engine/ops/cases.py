@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -14,10 +14,11 @@ from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.images import Show, not_shown
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
 from textgrad_engine.ops.noted import NOTES, note_on
+from textgrad_engine.ops.offered import as_lines
 from textgrad_engine.ops.parts import QUOTED, said_of_in_words, without_repeat
 from textgrad_engine.slots import slots_of
 
-Shown: TypeAlias = Literal["message", "tags", "beside"]
+Shown: TypeAlias = Literal["message", "tags", "beside", "tool"]
 Offered: TypeAlias = tuple[str | None, str | None]
 
 
@@ -30,7 +31,7 @@ class Part:
         position: its position among the values of the call.
         role: what it is for.
         shown: where its text is: it is a whole message; or it stands between tags in the messages; or, as a template
-            with slots does, it is shown beside the message that was made of it.
+            with slots does, it is shown beside the message that was made of it; or it describes a tool.
     """
 
     key: str
@@ -50,6 +51,7 @@ class Questions:
         beside: the positions of those whose text is beside the messages.
         marks: the position and the key of each value that stands between tags in the messages.
         heads: for each message who said it, and the keys of the parts in it, in words.
+        described: the key of each value that describes a tool, by its position.
         made: what was made for calls of which this is asked, for the next one.
     """
 
@@ -59,6 +61,7 @@ class Questions:
     beside: tuple[int, ...]
     marks: tuple[tuple[int, str], ...]
     heads: tuple[tuple[str, str], ...]
+    described: Mapping[int, str] = field(default_factory=dict)
     made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
 
@@ -87,6 +90,11 @@ class Case:
     offered: Offered = (None, None)
     told_apart: Callable[[int], Any] = lambda _: None
     note: str = ""
+
+    def offers(self, values: Sequence[Any]) -> Offered:
+        """What `offered` is where descriptions of tools are among these values."""
+        assert self.plan.offered is not None
+        return self.plan.offered.shown(values, self.questions.described), self.offered[1]
 
 
 def case_of(
@@ -144,7 +152,7 @@ def case_of(
 def _offered(config: GenerateConfig) -> Offered:
     tools, form = config.tools, config.response_format
     return (
-        "\n".join([json.dumps(tool, ensure_ascii=False) for tool in tools]) if tools else None,
+        as_lines(tools) if tools else None,
         None if form is None else json.dumps(form.json_schema, ensure_ascii=False),
     )
 
@@ -231,6 +239,12 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
                     inside.append(tagged(role, hole.at) if len(pieces) > 1 else key_of(role, hole.at, "message"))
                 inside += [by_input[name] for name in filled if name in by_input]
         heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
+    described = {}
+    for each in () if plan.offered is None else plan.offered.descriptions:
+        if each.at in known:
+            key = key_of(f"{each.key}_input" if each.key in _TAGS else each.key, each.at, "tool")
+            if parts[known[each.at][0]].shown == "tool":
+                described[each.at] = key
     found = tuple(parts.values())
     return Questions(
         parts=found,
@@ -239,6 +253,7 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
         beside=tuple([part.position for part in found if part.shown == "beside"]),
         marks=tuple(marks),
         heads=tuple(heads),
+        described=described,
     )
 
 

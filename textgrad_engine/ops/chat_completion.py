@@ -15,6 +15,7 @@ from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.fillers import as_plain, is_nan, note_template, unfit
 from textgrad_engine.ops.messages import ChatSettings, Plan
 from textgrad_engine.ops.model_call import ChatCompletion, ToolLoop
+from textgrad_engine.ops.offered import without_values
 from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.ops.sizes import common_size, size_of
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
@@ -64,7 +65,8 @@ def chat_completion(
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
         tools: functions whose arguments have types and whose docstring says what they do, `async` or not; or
-            descriptions of tools as in OpenAI's API, whose calls are the answer.
+            descriptions of tools as in OpenAI's API, whose calls are the answer. Variables in the place of a
+            description's texts are trained (`nn.Tool` makes such a one of a function or a description).
         max_turns: with functions as tools, how often the model is asked at most; calls in the last turn are the answer.
             A `tool_choice` then holds for the first turn alone.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic
@@ -93,15 +95,17 @@ def chat_completion(
     if inputs is not None:
         check(chat_completion, {"inputs": inputs})
     described, functions = tools_of(tools, max_turns, "chat_completion")
+    if described is not None:
+        config["tools"] = without_values(described)
     settings = ChatSettings(
         model=model,
-        config=config_from(config if described is None else {**config, "tools": described}, chat_completion),
+        config=config_from(config, chat_completion),
         purpose=purpose,
         role=role,
         strict=True,
         tools=functions,
     )
-    plan, values = plan_of(messages, by_composed_name(dict(inputs or {})))
+    plan, values = plan_of(messages, by_composed_name(dict(inputs or {})), described or ())
     return complete(settings, plan, values, "chat_completion")
 
 

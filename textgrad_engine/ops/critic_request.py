@@ -50,7 +50,8 @@ def request_about(prompt: templates.Prompt, cases: list[Case], data: list[Any], 
     """The request about these views of some cases; messages that all cases begin with are shown once."""
     texts: list[str] = []
     wanted: tuple[Wanted, ...]
-    tools, schema = cases[0].offered  # calls of one place share a request, so they are the same for all cases
+    first = cases[0]  # calls of one place share a request, so these are the same for all cases
+    tools, schema = first.offered if first.plan.offered is None else first.offers(data[0][0])
     if tools is not None:
         texts.append(tools)
     if schema is not None:
@@ -142,7 +143,7 @@ def _form(
                 "key": key,
                 "role": role or "an input",
                 "text": next(blanks) if shown == "beside" else None,
-                "in_tags": shown == "tags",
+                "in_tags": shown in ("tags", "tool"),
             }
             for key, role, shown in inputs
         ],

@@ -13,6 +13,7 @@ from textgrad_engine.llm.images import is_image, is_part, name_of_part
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
 from textgrad_engine.ops.images import ContentPart, Show, in_words, not_shown, pictured
+from textgrad_engine.ops.offered import Offered
 from textgrad_engine.ops.tools import Tools
 from textgrad_engine.slots import fill, fill_around, slots_of
 
@@ -116,6 +117,7 @@ class Plan:
         inputs: for each slot its name and the position of its value, a text or a `ContentPart`.
         gate: the position of a text that must not be empty for the call to be made; None for none.
         tools: by the number of a message the calls of tools in it, or which of them it answers, as `Message` has them.
+        offered: the tools that the model may call, where descriptions of them are values; else the settings have them.
         holes: the positions of the texts in the messages, in order.
         with_images: whether images are among the content parts in the messages.
         said: the last message in each place that is text: a system prompt is the same in many calls, and a message
@@ -127,6 +129,7 @@ class Plan:
     inputs: tuple[tuple[str, int], ...]
     gate: int | None = None
     tools: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+    offered: Offered | None = None
     holes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     with_images: bool = field(init=False, repr=False, compare=False)
     said: dict[int, Message] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -170,7 +173,10 @@ class Plan:
                 if type(content) is str and len(content) <= _REMEMBERED:
                     self.said[number] = message
             messages.append(message)
-        return Request(messages=tuple(messages), config=settings.config, purpose=settings.purpose)
+        config = settings.config
+        if self.offered is not None:
+            config = config.model_copy(update={"tools": self.offered.tools(data)})
+        return Request(messages=tuple(messages), config=config, purpose=settings.purpose)
 
     def _check_inputs(self, data: Sequence[Any], filled: dict[str, str], settings: ChatSettings) -> None:
         texts = [str(data[at]) for at in self.holes]
@@ -196,8 +202,10 @@ class Plan:
                 )
 
     def named_values(self) -> list[tuple[str, int]]:
-        """A name, for errors, and the position of each value: of the inputs, and of what is in the messages."""
+        """A name, for errors, and the position of each value: of inputs, of what is in messages, of descriptions."""
         named = [(f"the value of {{{name}}}", index) for name, index in self.inputs]
+        if self.offered is not None:
+            named += [(each.key, each.at) for each in self.offered.descriptions]
         for role, parts in self.messages:
             for leaf in [leaf for part in parts for leaf in pytree.leaves(part)]:
                 if isinstance(leaf, Hole):

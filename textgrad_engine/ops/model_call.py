@@ -86,7 +86,9 @@ class ChatCompletion(Function):
             return ()  # nobody shares a call, so there is nothing to tell apart
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
         wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
-        return (_place(ctx.settings.of or ctx.settings, ctx.plan), ctx.leaf_ids(wanted))
+        offered = ctx.plan.offered  # what is said of the tools of one is said of those of all
+        tools = None if offered is None else [ctx.saved_data(each.at) for each in offered.descriptions]
+        return (_place(ctx.settings.of or ctx.settings, ctx.plan), ctx.leaf_ids(wanted), *(tools or ()))
 
     @staticmethod
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:
@@ -192,7 +194,7 @@ def _place(settings: ChatSettings, plan: Plan) -> Any:
         return settings
     model = settings.model if isinstance(settings.model, str | None) else id(settings.model)
     tools = None if settings.tools is None else (settings.tools.functions, settings.tools.max_turns)
-    place = (model, settings.purpose, settings.role, tools, plan.messages, plan.inputs)
+    place = (model, settings.purpose, settings.role, tools, plan.messages, plan.inputs, plan.offered)
     try:
         hash(place)  # content parts are dicts, and settings of one endpoint may be anything
         return (*place, settings.config.model_dump_json())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine import pytree
@@ -11,14 +11,25 @@ from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.request import Message
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.messages import Hole, Plan
+from textgrad_engine.ops.offered import taken_apart
 
 
-def plan_of(messages: Iterable[Mapping[str, Any] | Message], inputs: Mapping[str, Any]) -> tuple[Plan, list[Any]]:
+def plan_of(
+    messages: Iterable[Mapping[str, Any] | Message],
+    inputs: Mapping[str, Any],
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Plan, list[Any]]:
     """The plan of some messages, and the values for its holes.
+
+    Args:
+        messages: the messages.
+        inputs: the values of the slots in them.
+        tools: the descriptions of what the model may call.
 
     Raises:
         ValueError: a message lacks a role or content, or has more than these.
-        TypeError: the messages, or the value for a slot, are of another kind.
+        TypeError: the messages, or the value for a slot, are of another kind; or a tool has a Variable somewhere else
+            than as a description.
     """
     values: list[Any] = []
 
@@ -71,7 +82,10 @@ def plan_of(messages: Iterable[Mapping[str, Any] | Message], inputs: Mapping[str
         pieces = content if isinstance(content, list | tuple) else [content]
         planned.append((message["role"], tuple([part(piece) for piece in pieces])))
     named = tuple([(name, hole(_held(value)).at) for name, value in inputs.items()])
-    return Plan(tuple(planned), named), values
+    offered = taken_apart(tools, len(values))
+    if offered is None:
+        return Plan(tuple(planned), named), values
+    return Plan(tuple(planned), named, offered=offered[0]), [*values, *offered[1]]
 
 
 def _held(value: Any) -> Any:

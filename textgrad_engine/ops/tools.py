@@ -81,6 +81,19 @@ class Told(NamedTuple):
     given: Variable | None
 
 
+class OwnTexts:
+    """A tool that says itself what a model is told of it, by texts that may be Variables."""
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """What is run when a model calls it; None where the calls are the answer."""
+        raise NotImplementedError
+
+    def described(self) -> dict[str, Any]:
+        """What a model is told of it, a dict as in OpenAI's API."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
 class Tools:
     """The functions that a model may call.
@@ -101,6 +114,8 @@ class Tools:
         """
         functions = tuple([_of_copy(function, memo) for function in self.functions])
         return self if functions == self.functions else Tools(functions, self.max_turns)
+
+    __deepcopy__ = of_copy
 
     async def answers(self, completion: Completion, asked: Request, model: Model, example: str) -> list[Told]:
         """What the calls of an answer give, and what the model is told of it; they run at the same time.
@@ -179,7 +194,7 @@ def tools_of(
     """The descriptions of tools, and how to run them; None where they are descriptions already, which a user runs.
 
     Args:
-        tools: functions, or descriptions as in OpenAI's API; not both.
+        tools: functions, or descriptions as in OpenAI's API; not both. Either may be a tool with texts of its own.
         max_turns: how often the model is asked at most.
         call: the user's call, for messages.
 
@@ -194,7 +209,8 @@ def tools_of(
         return None, None
     if callable(tools) or isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {told(tools)}")
-    tools = tuple(tools)
+    offered = tuple(tools)
+    tools = tuple([_unwrapped(tool) if isinstance(tool, OwnTexts) else tool for tool in offered])
     functions = [tool for tool in tools if callable(tool)]
     if other := [tool for tool in tools if not callable(tool) and (functions or not isinstance(tool, Mapping))]:
         beside = f"{name_of(functions[0])} and " if functions else ""
@@ -202,8 +218,9 @@ def tools_of(
             f"{call}: tools are functions, which are run for the model, or descriptions of tools (dicts), whose calls "
             f"are the answer; got {beside}{told(other[0])}. Write a function for each"
         )
+    own = [tool.described() if isinstance(tool, OwnTexts) else None for tool in offered]
     if not functions:
-        return tools, None
+        return tuple([texts or tool for texts, tool in zip(own, tools)]), None
     names = [*map(name_of, functions)]
     if wrong := [function for function, name in zip(functions, names) if not name.isidentifier()]:
         raise TypeError(f"{call}: the tool, {told(wrong[0])}, has no name for the model; give a function made with def")
@@ -214,7 +231,12 @@ def tools_of(
             f"{call}: two tools are called {twice[0]!r}; rename one, as the model calls them by name (a partial, or an "
             'object, by its attribute: tool.__name__ = "...")'
         )
-    return tuple([_form_of(function).described for function in functions]), Tools(tuple(functions), max_turns)
+    described = [texts or _form_of(function).described for texts, function in zip(own, functions)]
+    return tuple(described), Tools(tuple(functions), max_turns)
+
+
+def _unwrapped(tool: OwnTexts) -> Callable[..., Any] | Mapping[str, Any]:
+    return tool.described() if tool.function is None else tool.function
 
 
 def description_problem(tool: Mapping[str, Any], *, flat: bool) -> str:

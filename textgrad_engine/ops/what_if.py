@@ -93,7 +93,7 @@ def _rendered(case: Case, values: list[Any], edits: list[str], views: Sequence[V
             {
                 "key": part.key,
                 "role": part.role or "an input",
-                "text": str(values[part.position]) if part.shown == "beside" else None,
+                "text": str(values[part.position]) if part.shown in ("beside", "tool") else None,
                 "in_tags": part.shown == "tags",
                 "edit": edit,
             }

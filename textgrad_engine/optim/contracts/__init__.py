@@ -5,7 +5,7 @@ from textgrad_engine.optim.contracts.copying import NoCopying
 from textgrad_engine.optim.contracts.detect import LANGUAGES
 from textgrad_engine.optim.contracts.frozen import FrozenLines
 from textgrad_engine.optim.contracts.language import Language
-from textgrad_engine.optim.contracts.length import MaxTokens, NotEmpty
+from textgrad_engine.optim.contracts.length import MaxCharacters, MaxTokens, NotEmpty
 from textgrad_engine.optim.contracts.pattern import Lacks, Matches
 from textgrad_engine.optim.contracts.phrases import Forbids, Requires
 from textgrad_engine.optim.contracts.placeholders import Placeholders
@@ -19,6 +19,7 @@ __all__ = [
     "Lacks",
     "Language",
     "Matches",
+    "MaxCharacters",
     "MaxTokens",
     "NoCopying",
     "NotEmpty",

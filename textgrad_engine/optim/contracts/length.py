@@ -1,4 +1,4 @@
-"""How long a text may be: not empty, and within a limit of tokens."""
+"""How long a text may be: not empty, and within a limit of tokens or characters."""
 
 from __future__ import annotations
 
@@ -56,3 +56,35 @@ class MaxTokens:
         """Counts the tokens; a text that was too long before may get shorter step by step."""
         old, new = tokens.count(before), tokens.count(after)
         return None if new <= max(self.limit, old - 1) else say("max_tokens", limit=self.limit, before=old, after=new)
+
+
+@dataclass(frozen=True)
+class MaxCharacters:
+    """The text may have at most so many characters, as an endpoint allows.
+
+    Args:
+        limit: in characters.
+
+    Raises:
+        TypeError: the limit is no whole number.
+        ValueError: it is less than 1.
+
+    Example:
+        >>> MaxCharacters(9).problem("Be brief.", "Be brief and polite.")
+        'the new text has 20 characters, and 9 are allowed'
+    """
+
+    limit: int
+
+    def __post_init__(self) -> None:
+        check(MaxCharacters, vars(self), at_least(1, "limit"))
+
+    def describe(self, before: str) -> str:
+        """Names the limit."""
+        return say("max_characters", limit=self.limit, before=len(before), after=None)
+
+    def problem(self, before: str, after: str) -> str | None:
+        """Counts the characters; a text that was too long before may get shorter step by step."""
+        if len(after) <= max(self.limit, len(before) - 1):
+            return None
+        return say("max_characters", limit=self.limit, before=len(before), after=len(after))

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from textgrad_engine.autograd import Variable
+from textgrad_engine.nn.tool import MOST_CHARACTERS, Description
 from textgrad_engine.optim.contracts.base import Contract, Wish
-from textgrad_engine.optim.contracts.length import MaxTokens, NotEmpty
+from textgrad_engine.optim.contracts.length import MaxCharacters, MaxTokens, NotEmpty
 from textgrad_engine.optim.contracts.pattern import Matches
 from textgrad_engine.optim.contracts.phrases import Requires
 from textgrad_engine.optim.contracts.placeholders import Placeholders
 
 
 def contracts_for(
-    constraints: Iterable[Contract | str], max_tokens: int, *, template: bool = True
+    constraints: Iterable[Contract | str],
+    max_tokens: int,
+    *,
+    template: bool = True,
+    variable: Variable | None = None,
 ) -> tuple[Contract, ...]:
     """The user's constraints behind those that always hold; a string is a `Wish`.
 
@@ -21,6 +27,7 @@ def contracts_for(
         max_tokens: the most tokens that a text may have.
         template: False for a text that no program fills, and whose braces are no slots. The user's own `Placeholders`
             hold in any case.
+        variable: whose text it is. That of a `nn.Tool` has no slots, and has as few characters as OpenAI's API wants.
 
     Raises:
         TypeError: one is neither a text nor a contract.
@@ -33,8 +40,10 @@ def contracts_for(
             raise TypeError(
                 f"a constraint is a text or has describe(before) and problem(before, after), got {name}{hint}"
             )
-    filled = template and not any(isinstance(contract, Placeholders) for contract in own)
-    return (NotEmpty(), *([Placeholders()] if filled else []), MaxTokens(max_tokens), *own)
+    describes = isinstance(variable, Description)
+    filled = template and not describes and not any(isinstance(contract, Placeholders) for contract in own)
+    length = [MaxTokens(max_tokens), *([MaxCharacters(MOST_CHARACTERS)] if describes else [])]
+    return (NotEmpty(), *([Placeholders()] if filled else []), *length, *own)
 
 
 def kept_by_some(

@@ -155,7 +155,7 @@ class Desk:
         group = self.groups[parameter]
         if not {"constraints", "max_tokens"} <= group.keys():
             return ()
-        return contracts_for(group["constraints"], group["max_tokens"])
+        return contracts_for(group["constraints"], group["max_tokens"], variable=self.variables[parameter])
 
     def problem(self, before: Texts, after: Texts) -> str:
         """What is wrong with texts by their contracts; "" when they keep them."""

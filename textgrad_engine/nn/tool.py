@@ -1,0 +1,167 @@
+"""A tool of a model as a module: what the model is told of it are texts that can be trained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from textgrad_engine.autograd import Variable
+from textgrad_engine.kinds import told
+from textgrad_engine.nn.module import Module
+from textgrad_engine.nn.parameter import Parameter
+from textgrad_engine.nn.parameters import ParameterDict
+from textgrad_engine.ops.offered import name_of_tool
+from textgrad_engine.ops.tools import OwnTexts, description_problem, tools_of
+
+
+MOST_CHARACTERS = 1024
+"""Of a function's description, in OpenAI's API: it refuses requests with longer ones."""
+
+
+class Description(Parameter):
+    """What a model is told of a tool: a text without slots, which has to be short (`optim.contracts_for`)."""
+
+    __slots__ = ()
+
+
+class Tool(Module, OwnTexts):
+    """A tool that says what a model is told of it, by texts that can be trained, as one of ``tools=[…]``.
+
+    When a model calls a tool, and with what, it takes from the description. Where it calls the wrong one, or with the
+    wrong arguments, feedback on the answer becomes feedback on the descriptions, as on a system prompt: its critic is
+    shown the tools with the texts that it is asked about between tags, and all calls.
+
+    GEPA trains descriptions of tools through an adapter for MCP; here they are Parameters like any other.
+
+    Args:
+        function: the function that is run when a model calls the tool; or what a model is told of a tool, a dict as in
+            OpenAI's API, of which nothing is run: calls of it are the answer.
+        description: what the model is told that it does; without one the docstring, or what the dict says.
+        arguments: what the model is told of its arguments, by their names, or only the names of those of which the text
+            that there is is to be trained: a `pydantic.Field(description=…)`, what the dict says, or none yet. Texts
+            about others stay as they are.
+
+    Attributes:
+        name: what the model calls it by, which is never trained.
+        description: the text, a Parameter. Searches keep it below 1,024 characters, as OpenAI's API wants it.
+        arguments: the texts about arguments that are trained, by their names.
+
+    A text that is to stay as it is, is frozen: ``tool.description.requires_grad = False``. A Variable is taken as it
+    is, and may be shared; optimizers know nothing of it but its role.
+
+    Raises:
+        TypeError: it is neither a function nor such a dict; a description is no text; or the function is none that a
+            model can be told of (see `ops.chat_completion`).
+        ValueError: there is no argument of a name.
+
+    Example:
+        >>> from textgrad_engine.nn import ChatCompletion
+        >>> def order(number: int) -> str:
+        ...     "Looks something up."
+        ...     return "shipped"
+        >>> desk = ChatCompletion("{question}", system="Answer the customer.", tools=[Tool(order)])
+        >>> [(name, parameter.role) for name, parameter in desk.named_parameters()]
+        [('tools.order.description', 'description of the tool order, by which a model decides when and how to call it')]
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any] | Mapping[str, Any],
+        description: str | Variable | None = None,
+        arguments: Mapping[str, str | Variable] | Iterable[str] | None = None,
+    ) -> None:
+        super().__init__()
+        if isinstance(function, OwnTexts):
+            raise TypeError("Tool: it is one already; give the function, or what a model is told of it")
+        if not callable(function) and not isinstance(function, Mapping):
+            raise TypeError(f"Tool: function is a function, or what a model is told of a tool, got {told(function)}")
+        if callable(function):
+            (described,), self._run = tools_of([function], 1, "Tool")
+        else:
+            described, self._run = function, None
+        self._told: dict[str, Any] = _plain(described)
+        self.name = name_of_tool(self._told)
+        inner = self._inner(self._told)
+        text = str(inner.get("description") or "") if description is None else description
+        self.description = _made(text, "description", _ROLE.format(self.name))
+        self.arguments = ParameterDict()
+        self._about: dict[str, Variable] = {}
+        known = (inner.get("parameters") or {}).get("properties") or {}
+        for name, text in _by_name(arguments).items():
+            if name not in known:
+                raise ValueError(f"Tool: {self.name!r} has no argument {name!r}; it has {', '.join(known) or 'none'}")
+            there = str(known[name].get("description") or "") if text is None else text
+            made = _made(there, f"the text about {name!r}", _ROLE_OF_ARGUMENT.format(name, self.name))
+            (self.arguments if isinstance(made, Parameter) else self._about)[name] = made
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """What is run when a model calls it; None where the calls are the answer."""
+        return None if self._run is None else self._run.functions[0]
+
+    def described(self) -> dict[str, Any]:
+        """What a model is told of it, a dict as in OpenAI's API; with Variables as its descriptions."""
+        made = _copied(self._told)
+        inner = self._inner(made)
+        inner["description"] = self.description
+        for name, text in (*self._about.items(), *self.arguments.items()):
+            inner["parameters"]["properties"][name]["description"] = text
+        return made
+
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the function."""
+        if self.function is None:
+            raise TypeError(f"nothing is run when a model calls {self.name!r}: it was made of a description")
+        return self.function(*args, **kwargs)
+
+    def extra_repr(self) -> str:
+        """Its name."""
+        return self.name
+
+    @staticmethod
+    def _inner(tool: dict[str, Any]) -> dict[str, Any]:
+        """Where name, description and parameters stand: the Responses API has them beside the type."""
+        inner = tool.get("function")
+        return inner if isinstance(inner, dict) else tool
+
+
+_ROLE = "description of the tool {}, by which a model decides when and how to call it"
+_ROLE_OF_ARGUMENT = "description of the argument {} of the tool {}, by which a model decides what to give for it"
+
+
+def _made(text: Any, what: str, role: str) -> Any:
+    if not isinstance(text, str | Variable):
+        raise TypeError(f"Tool: {what} is a text or a Parameter, got {told(text)}")
+    return Description(text, role) if isinstance(text, str) else text
+
+
+def _by_name(arguments: Any) -> Mapping[str, Any]:
+    """The texts about arguments by their names; None for one that there is."""
+    if arguments is None or isinstance(arguments, Mapping):
+        return arguments or {}
+    if isinstance(arguments, str) or not isinstance(arguments, Iterable):
+        raise TypeError(f"Tool: arguments are names of arguments, or a dict from these to texts, got {told(arguments)}")
+    return dict.fromkeys(arguments)
+
+
+def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a description that is JSON, which later changes of the caller's do not reach."""
+    try:
+        made: dict[str, Any] = json.loads(json.dumps(described))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"Tool: what a model is told of {name_of_tool(described)!r} is no JSON ({error}); a text of it that is to "
+            "be trained is given by itself: nn.Tool(described, description=…)"
+        ) from None
+    if why := description_problem(made, flat=True):
+        raise TypeError(f"Tool: the description {why}")
+    if made["type"] != "function":
+        raise TypeError(f"Tool: {made['type']!r} is a tool of the endpoint's own, which nobody can describe otherwise")
+    return made
+
+
+def _copied(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _copied(value) for key, value in tree.items()}
+    return [_copied(value) for value in tree] if isinstance(tree, list) else tree
