@@ -97,7 +97,20 @@ ODD: dict[str, Any] = {
             {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]},
             {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]},
         ],
-        "config": {"tools": [{"type": "function", "function": {"name": "f"}}], "response_format": {"name": "form"}},
+        "config": {
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "f",
+                        "description": "Does\nit.",
+                        "parameters": {"properties": {"a": {"description": "what"}, "b": {}}},
+                    },
+                },
+                {"type": "web_search"},
+            ],
+            "response_format": {"name": "form"},
+        },
     },
     "text": "",
     "tool_calls": [{"function": {"name": "g", "arguments": '{"n": 1}'}}],
@@ -108,10 +121,11 @@ ODD: dict[str, Any] = {
 
 
 def test_tools_images_and_forms_are_named() -> None:
-    """What there is beside the texts, and that it was tried twice."""
+    """What there is beside the texts, what the model was told of its tools, and that it was tried twice."""
     shown = call_in_words(Call(7, ODD), 1000)
     assert shown.startswith("call 7 of 1,000: test, step 3, about a, b\nm, 1,200 tokens read, 3 written, cost unknown")
-    assert "2 attempts, in the form form, with the tools f, ended by tool_calls" in shown
+    assert "2 attempts, in the form form, with 2 tools, ended by tool_calls" in shown
+    assert "\n== tools\nf(a, b): Does\n  it.\n  a: what\nweb_search()\n\n== user" in shown
     assert '== user\n[image 1]\n\n== assistant\nf({})\n\n== answer\ng({"n": 1})\n' in shown
     for name in ("b", "a, b"):
         assert [call.number for call in calls_of([ODD, {}, ODD], Wanted(example=name))] == [1, 3]

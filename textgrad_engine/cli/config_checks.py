@@ -14,6 +14,7 @@ from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
+from textgrad_engine.ops.offered import is_function
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
     from textgrad_engine.cli.config import Config
 
 
-_OF_CALLS = {"response_format": "the form", "tools": "the tools", "max_turns": "the most turns"}
+_OF_CALLS = {
+    "response_format": ("the form", "response_format=..."),
+    "tools": ("the tools", "tools=..."),
+    "train_tools": ("which tools are trained", "tools=[nn.Tool(...)]"),
+    "max_turns": ("the most turns", "max_turns=..."),
+}
+"""Keys of `[program]` about the one call that there is, what a class says instead of them, and how."""
 
 
 def _check_program(config: Config) -> None:
@@ -31,8 +38,8 @@ def _check_program(config: Config) -> None:
     if program.class_ is not None:
         if texts and texts[0] in _OF_CALLS:
             config.fail(
-                f"[program] has class and {texts[0]}; the class says {_OF_CALLS[texts[0]]} of each of its calls, as "
-                f"nn.ChatCompletion(..., {texts[0]}=...), so take it out here",
+                f"[program] has class and {texts[0]}; the class says {_OF_CALLS[texts[0]][0]} of each of its calls, as "
+                f"nn.ChatCompletion(..., {_OF_CALLS[texts[0]][1]}), so take it out here",
                 "program",
                 texts[0],
             )
@@ -56,6 +63,13 @@ def _check_program(config: Config) -> None:
             "take it out",
             "program",
             "max_turns",
+        )
+    if program.train_tools and not any(map(is_function, config.tools() or ())):
+        config.fail(
+            "[program] train_tools has what a model is told of functions trained, and there are no functions among its "
+            "tools; take it out",
+            "program",
+            "train_tools",
         )
     if "system" in texts and "system_file" in texts:
         config.fail("[program] has system and system_file; take one of them out", "program", "system_file")

@@ -15,6 +15,7 @@ from textgrad_engine.optim.contracts import (
     Lacks,
     Language,
     Matches,
+    MaxCharacters,
     NoCopying,
     Placeholders,
     Requires,
@@ -105,6 +106,7 @@ def _made(
         "frozen": (asked.frozen, FrozenLines),
         "frozen_between": (asked.frozen_between, lambda markers: FrozenLines(between=(markers[0], markers[1]))),
         "language": (asked.language, Language),
+        "max_characters": (asked.max_characters, MaxCharacters),
         "no_copying": (asked.no_copying or None, lambda _: NoCopying(examples, target=config.target_columns())),
     }
     made = []

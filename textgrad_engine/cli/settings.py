@@ -67,7 +67,8 @@ class Program(Section):
 
     `response_format` holds the answers to the first kind to a form: a class as ``"module:Class"``, a file with a JSON
     schema, or a table that is one. `tools` are what its model may call: functions as ``"module:function"``, which are
-    run, until the model was asked ``max_turns`` times; or descriptions, whose calls are the answer.
+    run, until the model was asked ``max_turns`` times; or descriptions, whose calls are the answer. `train_tools` has
+    what the model is told of them trained, too: what they do, or that and what is told of their arguments.
     """
 
     system: str | None = None
@@ -75,6 +76,7 @@ class Program(Section):
     user: str | None = None
     response_format: Annotated[Any, AfterValidator(_form)] = None
     tools: Annotated[Any, AfterValidator(_tools)] = None
+    train_tools: bool | Literal["arguments"] | None = None
     max_turns: int | None = Field(default=None, ge=1)
     class_: str | None = Field(default=None, alias="class")
 
@@ -320,6 +322,7 @@ class Contracts(Section):
     frozen_between: list[str] | None = Field(default=None, min_length=2, max_length=2)
     language: str | None = None
     no_copying: bool = False
+    max_characters: int | None = Field(default=None, gt=0)
 
 
 class OfPrompt(Contracts):

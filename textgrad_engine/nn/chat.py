@@ -186,9 +186,10 @@ class ChatCompletion(OneVariable):
                     f"ChatCompletion: the description of {name!r} has Variables in it, which would be no Parameters of "
                     "this module; give nn.Tool(described, description=…)"
                 )
+            path = name.replace(".", "_")  # which no path of parameters could hold
             if isinstance(tool, Tool):
-                own[name] = tool
-            offered.append(name if has_texts else told)
+                own[path] = tool
+            offered.append(path if has_texts else told)
         if own:
             self.tools = ModuleDict(own)
         if any(isinstance(each, str) for each in offered):

@@ -11,9 +11,8 @@ from textgrad_engine.kinds import told
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict
-from textgrad_engine.ops.offered import name_of_tool
+from textgrad_engine.ops.offered import is_function, name_of_tool
 from textgrad_engine.ops.tools import OwnTexts, description_problem, tools_of
-
 
 MOST_CHARACTERS = 1024
 """Of a function's description, in OpenAI's API: it refuses requests with longer ones."""
@@ -87,7 +86,7 @@ class Tool(Module, OwnTexts):
         self.description = _made(text, "description", _ROLE.format(self.name))
         self.arguments = ParameterDict()
         self._about: dict[str, Variable] = {}
-        known = (inner.get("parameters") or {}).get("properties") or {}
+        known = _arguments(inner)
         for name, text in _by_name(arguments).items():
             if name not in known:
                 raise ValueError(f"Tool: {self.name!r} has no argument {name!r}; it has {', '.join(known) or 'none'}")
@@ -99,6 +98,11 @@ class Tool(Module, OwnTexts):
     def function(self) -> Callable[..., Any] | None:
         """What is run when a model calls it; None where the calls are the answer."""
         return None if self._run is None else self._run.functions[0]
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The names of its arguments."""
+        return tuple(_arguments(self._inner(self._told)))
 
     def described(self) -> dict[str, Any]:
         """What a model is told of it, a dict as in OpenAI's API; with Variables as its descriptions."""
@@ -136,6 +140,10 @@ def _made(text: Any, what: str, role: str) -> Any:
     return Description(text, role) if isinstance(text, str) else text
 
 
+def _arguments(inner: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (inner.get("parameters") or {}).get("properties") or {}
+
+
 def _by_name(arguments: Any) -> Mapping[str, Any]:
     """The texts about arguments by their names; None for one that there is."""
     if arguments is None or isinstance(arguments, Mapping):
@@ -156,7 +164,7 @@ def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
         ) from None
     if why := description_problem(made, flat=True):
         raise TypeError(f"Tool: the description {why}")
-    if made["type"] != "function":
+    if not is_function(made):
         raise TypeError(f"Tool: {made['type']!r} is a tool of the endpoint's own, which nobody can describe otherwise")
     return made
 

@@ -45,7 +45,9 @@ class Offered:
     leaves: tuple[Any, ...]
     descriptions: tuple[Description, ...]
 
-    def tools(self, data: Sequence[Any], said: Callable[[Description], Any] | None = None) -> tuple[dict[str, Any], ...]:
+    def tools(
+        self, data: Sequence[Any], said: Callable[[Description], Any] | None = None
+    ) -> tuple[dict[str, Any], ...]:
         """The tools, as a request has them.
 
         Args:
@@ -115,6 +117,16 @@ def without_values(tools: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any
         lambda leaf: "" if isinstance(leaf, Variable) else leaf, tuple(tools)
     )
     return made
+
+
+def is_function(tool: Any) -> bool:
+    """Whether a tool is a function, or the description of one, and none of an endpoint's own.
+
+    Example:
+        >>> is_function(len), is_function({"type": "function", "name": "order"}), is_function({"type": "web_search"})
+        (True, True, False)
+    """
+    return tool.get("type") == "function" if isinstance(tool, Mapping) else callable(tool)
 
 
 def name_of_tool(tool: Mapping[str, Any]) -> str:

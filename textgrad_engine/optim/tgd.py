@@ -308,9 +308,7 @@ class TGD(Optimizer):
             items=gathered.items,
             left_out=gathered.left_out,
             history=gathered.history,
-            contracts=contracts_for(
-                group["constraints"], group["max_tokens"], template=template, variable=variable
-            ),
+            contracts=contracts_for(group["constraints"], group["max_tokens"], template=template, variable=variable),
             max_edits=group["max_edits"],
             step=self.steps,
             examples=group["examples"],

@@ -11,6 +11,7 @@ from textgrad_engine import pytree
 from textgrad_engine.llm.conversation import with_calls
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.tool_images import in_words
+from textgrad_engine.ops.offered import name_of_tool
 from textgrad_engine.report.printing import WIDEST, fitted, open_table, padded, printed, styled
 from textgrad_engine.report.words import count, plural
 
@@ -162,7 +163,7 @@ def call_in_words(call: Call, total: int) -> str:
     about = f", about {entry['example']}" if entry.get("example") else ""
     config = (entry.get("request") or {}).get("config") or {}
     form = (config.get("response_format") or {}).get("name")
-    tools = [str((tool.get("function") or {}).get("name", "")) for tool in config.get("tools") or ()]
+    tools = [tool for tool in config.get("tools") or () if isinstance(tool, dict)]
     read, written = (count(int(usage.get(f"{kind}_tokens", 0))) for kind in ("input", "output"))
     used = [f"{read} tokens read, {written} written", cost(usage.get("dollars"))]
     failed = "error" in entry
@@ -176,9 +177,22 @@ def call_in_words(call: Call, total: int) -> str:
         *([] if failed else [f"{entry.get('latency') or 0:.1f} s"]),
         *([plural(int(entry["attempts"]), "attempt")] if (entry.get("attempts") or 1) > 1 else []),
         *([f"in the form {form}"] if form else []),
-        *([f"with the tools {', '.join(tools)}"] if tools else []),
+        *([f"with {plural(len(tools), 'tool')}"] if tools else []),
         *([f"ended by {entry['finish_reason']}"] if entry.get("finish_reason") not in (None, "stop") else []),
     ]
     head = f"call {count(call.number)} of {count(total)}: {call.what}, step {entry.get('step', '')}{about}"
     parts = [f"== {who}\n{text}" for who, text in call.messages]
+    if tools:
+        parts.insert(0, "\n".join(["== tools", *map(_tool_in_words, tools)]))
     return "\n\n".join([f"{head}\n{', '.join(said)}", *parts]) + "\n"
+
+
+def _tool_in_words(tool: dict[str, Any]) -> str:
+    """What a model was told of a tool: its name and arguments, and their descriptions."""
+    inner = tool.get("function") if isinstance(tool.get("function"), dict) else tool
+    properties = (inner.get("parameters") or {}).get("properties") or {}
+    lines = [f"{name_of_tool(tool)}({', '.join(properties)}): {inner.get('description') or ''}".rstrip(": ")]
+    for name, about in properties.items():
+        if isinstance(about, dict) and about.get("description"):
+            lines.append(f"{name}: {about['description']}")
+    return "\n  ".join("\n".join(lines).split("\n"))

@@ -90,8 +90,12 @@ def render(
         parts += [*_front(front), ""]
     if view.controls and result.controls is not None:
         parts += [*_controls(view, result.controls.calls), ""]
-    for parameter in view.parameters:
+    changed = [parameter for parameter in view.parameters if parameter.changed]
+    for parameter in changed:
         parts += [*_diff(parameter, alone=len(view.parameters) == 1), ""]
+    if as_before := [parameter.name for parameter in view.parameters if not parameter.changed]:
+        named = "the prompt" if len(view.parameters) == 1 else ", ".join(as_before)
+        parts += [hanging("", "", f"What changed in {named}: nothing", "bold"), ""]
     if view.problems:
         parts.append(styled("Not everything went well", "bold"))
         parts += [indented(problem, 2) for problem in view.problems[:10]]
@@ -287,9 +291,6 @@ def _controls(view: View, calls: int) -> Iterator[RenderableType]:
 
 def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
     what = "the prompt" if alone else parameter.name
-    if not parameter.changed:
-        yield styled(f"What changed in {what}: nothing", "bold")
-        return
     words: tuple[tuple[Op, str], ...] = (("added", "added"), ("removed", "removed"), ("same", "as before"))
     numbers = [(parameter.number_of(op), word) for op, word in words]
     counts = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)

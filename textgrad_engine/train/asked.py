@@ -5,8 +5,9 @@ NOTE [Which call uses a text]
     of a loop one after the other, those of a `pmap` item by item, each entry of a batch by itself; whether or not
     something is recorded for a backward pass, and whatever answers them (a cache, or the answers of a run that is
     resumed). A call uses a text that is among its values, or that one of them was made of, as far as operations tell;
-    not one from which an earlier call's answer came. So a text belongs to the calls that it instructs. What Python
-    makes of `.data` is a text like any other, and what a tool or a Function asks inside of itself is not seen.
+    not one from which an earlier call's answer came. So a text belongs to the calls that it instructs, and one that
+    describes a tool to none. What Python makes of `.data` is a text like any other, and what a tool or a Function asks
+    inside of itself is not seen.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class Asking(Layer):
         place = next_place()
         outs = function.apply(*args)
         _, plan, *values = args
+        if plan.offered is not None:  # what is told of a tool is no place for examples
+            values = values[: plan.offered.descriptions[0].at]
         texts, before = self._origin(values)
         prompts = frozenset([at for at, value in enumerate(values) if self._origin((value,))[0]] if texts else ())
         held = tuple([None if at in prompts else _as_it_is(value) for at, value in enumerate(values)])
