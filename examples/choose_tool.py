@@ -70,12 +70,12 @@ def simulated(request: tg.llm.Request) -> Answer:
     assert form is not None
     if request.purpose == "backward":
         wanted = form.json_schema["properties"]["case_1"]["properties"]
-        expected, called = re.findall(r"Expected a call of (\w+), got (\w+)", user)[0]
+        expected = re.findall(r"Expected a call of (\w+)", user)[0]
         word = next(word for words in ABOUT.values() for word in words.split() if f" {word}" in user)
         said = {f"{expected}_description": f"Say that it is for questions about: {word}"}
         return {"case_1": {key: said.get(key, "") for key in wanted}}
-    words = dict.fromkeys(re.findall(r"for questions about: (\w+)", user))
-    edit = {"op": "add", "line": 1, "text": f"Call it for {', '.join(words)}.", "reason": "asked for", "feedback": [1]}
+    topics = dict.fromkeys(re.findall(r"for questions about: (\w+)", user))
+    edit = {"op": "add", "line": 1, "text": f"Call it for {', '.join(topics)}.", "reason": "asked for", "feedback": [1]}
     return {"edits": [edit]}
 
 

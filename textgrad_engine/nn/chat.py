@@ -62,7 +62,7 @@ class ChatCompletion(OneVariable):
     """
 
     _offered: tuple[str | Mapping[str, Any], ...] | None = None
-    """What is told of each tool, or its name among `tools` where texts of it may be trained; None where there are none."""
+    """What is told of each tool, or its name among `tools` where texts of it are trained; None where none is."""
 
     def __init__(
         self,

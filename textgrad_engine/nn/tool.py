@@ -11,7 +11,7 @@ from textgrad_engine.kinds import told
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict
-from textgrad_engine.ops.offered import is_function, name_of_tool
+from textgrad_engine.ops.offered import arguments_of, inside_of, is_function, name_of_tool
 from textgrad_engine.ops.tools import OwnTexts, description_problem, tools_of
 
 MOST_CHARACTERS = 1024
@@ -76,17 +76,17 @@ class Tool(Module, OwnTexts):
         if not callable(function) and not isinstance(function, Mapping):
             raise TypeError(f"Tool: function is a function, or what a model is told of a tool, got {told(function)}")
         if callable(function):
-            (described,), self._run = tools_of([function], 1, "Tool")
+            described, self._run = tools_of([function], 1, "Tool")
         else:
-            described, self._run = function, None
-        self._told: dict[str, Any] = _plain(described)
+            described, self._run = (function,), None
+        assert described is not None
+        self._told = _plain(described[0])
         self.name = name_of_tool(self._told)
-        inner = self._inner(self._told)
-        text = str(inner.get("description") or "") if description is None else description
+        text = str(inside_of(self._told).get("description") or "") if description is None else description
         self.description = _made(text, "description", _ROLE.format(self.name))
         self.arguments = ParameterDict()
         self._about: dict[str, Variable] = {}
-        known = _arguments(inner)
+        known = arguments_of(self._told)
         for name, text in _by_name(arguments).items():
             if name not in known:
                 raise ValueError(f"Tool: {self.name!r} has no argument {name!r}; it has {', '.join(known) or 'none'}")
@@ -102,15 +102,15 @@ class Tool(Module, OwnTexts):
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of its arguments."""
-        return tuple(_arguments(self._inner(self._told)))
+        return tuple(arguments_of(self._told))
 
     def described(self) -> dict[str, Any]:
         """What a model is told of it, a dict as in OpenAI's API; with Variables as its descriptions."""
-        made = _copied(self._told)
-        inner = self._inner(made)
-        inner["description"] = self.description
+        made: dict[str, Any] = _copied(self._told)
+        inside_of(made)["description"] = self.description
+        told_of = arguments_of(made)
         for name, text in (*self._about.items(), *self.arguments.items()):
-            inner["parameters"]["properties"][name]["description"] = text
+            told_of[name]["description"] = text
         return made
 
     def forward(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -123,12 +123,6 @@ class Tool(Module, OwnTexts):
         """Its name."""
         return self.name
 
-    @staticmethod
-    def _inner(tool: dict[str, Any]) -> dict[str, Any]:
-        """Where name, description and parameters stand: the Responses API has them beside the type."""
-        inner = tool.get("function")
-        return inner if isinstance(inner, dict) else tool
-
 
 _ROLE = "description of the tool {}, by which a model decides when and how to call it"
 _ROLE_OF_ARGUMENT = "description of the argument {} of the tool {}, by which a model decides what to give for it"
@@ -138,10 +132,6 @@ def _made(text: Any, what: str, role: str) -> Any:
     if not isinstance(text, str | Variable):
         raise TypeError(f"Tool: {what} is a text or a Parameter, got {told(text)}")
     return Description(text, role) if isinstance(text, str) else text
-
-
-def _arguments(inner: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (inner.get("parameters") or {}).get("properties") or {}
 
 
 def _by_name(arguments: Any) -> Mapping[str, Any]:

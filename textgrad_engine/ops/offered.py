@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,12 +137,28 @@ def name_of_tool(tool: Mapping[str, Any]) -> str:
         >>> name_of_tool({"type": "function", "function": {"name": "order"}}), name_of_tool({"type": "web_search"})
         ('order', 'web_search')
     """
+    return str(inside_of(tool).get("name") or tool.get("type"))
+
+
+def inside_of(tool: Mapping[str, Any]) -> Any:
+    """The part of a description that has name, description and parameters: the Responses API has them beside the type.
+
+    Example:
+        >>> inside_of({"type": "function", "function": {"name": "order"}})
+        {'name': 'order'}
+    """
     inner = tool.get("function")
-    return str((inner if isinstance(inner, Mapping) else tool).get("name") or tool.get("type"))
+    return inner if isinstance(inner, Mapping) else tool
+
+
+def arguments_of(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """What a description says of each argument of a function, by their names."""
+    properties = (inside_of(tool).get("parameters") or {}).get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _key(tool: str, path: Sequence[Any]) -> str:
-    inside = [str(key) for above, key in zip(path, path[1:]) if above in _PROPERTIES]
+    inside = [str(key) for above, key in itertools.pairwise(path) if above in _PROPERTIES]
     return re.sub(r"\W", "_", "_".join([tool, *inside, _DESCRIPTION]))
 
 

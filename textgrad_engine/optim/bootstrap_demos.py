@@ -172,8 +172,8 @@ class BootstrapDemos(PopulationSearcher):
                     "no call on a validation example is seen to use %s, so there is nothing to show there, unless the "
                     "runs of training examples have such calls. A prompt is seen where it is given as it is, as in "
                     "nn.ChatCompletion(system=prompt), or put together by ops.join and the like; a text that Python "
-                    "makes of its .data is not it. Nor is it seen where it is asked inside of a tool, nor where it describes "
-                    "one",
+                    "makes of its .data is not it. Nor is it seen where it is asked inside of a tool, nor "
+                    "where it describes one",
                     " or ".join(unseen),
                 )
         return super().decide(objective)

@@ -42,8 +42,8 @@ def contracts_for(
             )
     describes = isinstance(variable, Description)
     filled = template and not describes and not any(isinstance(contract, Placeholders) for contract in own)
-    length = [MaxTokens(max_tokens), *([MaxCharacters(MOST_CHARACTERS)] if describes else [])]
-    return (NotEmpty(), *([Placeholders()] if filled else []), *length, *own)
+    standing: list[Contract] = [NotEmpty(), *([Placeholders()] if filled else []), MaxTokens(max_tokens)]
+    return (*standing, *([MaxCharacters(MOST_CHARACTERS)] if describes else []), *own)
 
 
 def kept_by_some(
