@@ -44,12 +44,6 @@ ROWS = [
 ]
 
 
-def as_function(listed: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool as a server of MCP lists it, the way OpenAI's API wants it."""
-    told = {"name": listed["name"], "description": listed["description"], "parameters": listed["inputSchema"]}
-    return {"type": "function", "function": told}
-
-
 def score(prediction: str, target: str) -> tuple[float, str]:
     """Whether the one call is one of the right tool."""
     try:
@@ -92,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Train what a model is told of its tools.")
     parser.add_argument("--model", help="a live model, such as openai/gpt-5-mini; without it a simulation answers")
     options = parser.parse_args(arguments)
-    tools = [nn.Tool(as_function(listed)) for listed in LISTED]
+    tools = [nn.Tool(listed) for listed in LISTED]
     program = nn.ChatCompletion("{question}", system="Answer by one call of a tool.", tools=tools)
     train, val, test = ROWS[:24], ROWS[24:48], ROWS[48:]
     with tg.use_models(forward=options.model or FunctionModel(simulated)), tg.llm.meter() as meter:

@@ -52,6 +52,11 @@ def program() -> nn.ChatCompletion:
     return nn.ChatCompletion("{text}", system=prompt(), model=MODEL)
 
 
+def a_tool(number: int) -> str:
+    """Does something."""
+    return str(number)
+
+
 def value(**settings: Any) -> tg.Variable:
     return tg.Variable("a", role="answer", **settings)
 
@@ -202,6 +207,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
     },
     "nn.OnMatch": lambda: {"loss": nn.ExactMatch(), "pattern": "a", "default": "b"},
     "nn.Rubric": lambda: {"criteria": ["a"], "model": MODEL, "images": 1},
+    "nn.Tool": lambda: {"function": a_tool, "description": "a", "arguments": ["number"]},
     "nn.Metric": lambda: {
         "fn": lambda a, b: 1.0, "purpose": "a", "success_fn": lambda score: True, "scale": (0.0, 1.0)
     },
@@ -267,6 +273,7 @@ RIGHT: dict[str, Callable[[], Right]] = {
     "optim.Lacks": lambda: {"pattern": "a", "meaning": "b"},
     "optim.Language": lambda: {"code": "en"},
     "optim.Matches": lambda: {"pattern": "a", "full": True, "meaning": "b"},
+    "optim.MaxCharacters": lambda: {"limit": 9},
     "optim.MaxTokens": lambda: {"limit": 9},
     "optim.NoCopying": lambda: {"examples": ["a b c"], "n": 2, "target": "a", "shortest": 2},
     "optim.OPRO": lambda: searched(

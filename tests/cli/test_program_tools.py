@@ -118,6 +118,44 @@ def test_calls_of_described_tools_are_the_answer(cli: Any, folder: Any, kind: st
     assert cli("eval", path / "run", "--data", path / "val.jsonl", "--at-least", "1").exit_code == 0
 
 
+def test_what_is_told_of_them_is_trained(cli: Any, folder: Any) -> None:
+    """Beside the prompt, as texts of their own that `show`, `eval` and `resume` know; the agent still runs them."""
+    path = folder('tools = ["clerk:order"]\ntrain_tools = true')
+    assert cli("train", path, "-q", "--run-dir", path / "run").exit_code == 0
+    names = ["system", "tools.order.description"]
+    assert sorted(file.stem for file in (path / "run" / "best").iterdir()) == names
+    told = (path / "run" / "best" / "tools.order.description.txt").read_text(encoding="utf-8")
+    assert told == "Look an order up.\nRefund what is lost.\n\nArgs:\n    number: of the order."
+    shown = cli("show", path / "run").stdout
+    assert "What changed in tools.order.description: 1 line added" in shown
+    assert cli("eval", path / "run", "--data", path / "val.jsonl", "--at-least", "1").exit_code == 0
+    program = make_program(load_config(path))
+    assert [name for name, _ in program.named_parameters()] == names
+
+
+def test_what_is_told_of_arguments_is_trained_where_that_is_asked_for(cli: Any, folder: Any) -> None:
+    """Of descriptions in a file as a server of MCP lists them; a tool of the endpoint's own stays as it is."""
+    schema = {"type": "object", "properties": {"number": {"type": "integer", "description": "of it"}}}
+    listed = [{"name": name, "description": name, "inputSchema": schema} for name in ("order", "refund")]
+    path = folder(
+        'tools = "tools.json"\ntrain_tools = "arguments"',
+        lambda n: [{"name": "refund", "arguments": {"number": n}}],
+        "json_match",
+    )
+    (path / "tools.json").write_text(json.dumps([*listed, {"type": "web_search"}]), encoding="utf-8")
+    assert [name for name, _ in make_program(load_config(path)).named_parameters()] == [
+        "system",
+        "tools.order.description",
+        "tools.order.arguments.number",
+        "tools.refund.description",
+        "tools.refund.arguments.number",
+    ]
+    (path / "tools.json").write_text(json.dumps(listed), encoding="utf-8")
+    assert cli("train", path, "-q", "--run-dir", path / "run").exit_code == 0
+    told = (path / "run" / "best" / "tools.order.arguments.number.txt").read_text(encoding="utf-8")
+    assert told == "of it\nRefund what is lost."
+
+
 @pytest.mark.parametrize(
     ("tools", "why"),
     [
@@ -134,6 +172,12 @@ def test_calls_of_described_tools_are_the_answer(cli: Any, folder: Any, kind: st
         ('tools = [{ type = "function", function = {} }]', r":5: .*description 1 has no name; write"),
         ("max_turns = 3", r":5: .*max_turns is how often a model with functions as tools .* there are none"),
         ('tools = ["clerk:order"]\nmax_turns = 0', r":6: .*max_turns.*1"),
+        ("train_tools = true", r":5: .*train_tools has what a model is told of functions trained, .* are no functions"),
+        (
+            'tools = [{ type = "web" }]\ntrain_tools = true',
+            r":6: .*there are no functions among its tools; take it out",
+        ),
+        ('tools = ["clerk:order"]\ntrain_tools = "all"', r":6: .*train_tools"),
     ],
 )
 def test_what_is_wrong_with_them_is_told_before_anything_is_asked(folder: Any, tools: str, why: str) -> None:
@@ -144,7 +188,7 @@ def test_what_is_wrong_with_them_is_told_before_anything_is_asked(folder: Any, t
         load_config(path)
 
 
-@pytest.mark.parametrize("key", ['tools = ["clerk:order"]', "max_turns = 3"])
+@pytest.mark.parametrize("key", ['tools = ["clerk:order"]', "max_turns = 3", "train_tools = true"])
 def test_a_class_has_its_own(folder: Any, key: str) -> None:
     """Each of its calls says which tools it has."""
     path = folder(key)

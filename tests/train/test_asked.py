@@ -344,3 +344,13 @@ def test_a_proposer_of_ones_own_may_show_what_was_solved() -> None:
     with tg.use_models(forward=FunctionModel(answer)):
         optim.ParetoSearch(program.parameters(), proposer=Mine()).step(Objective(program, nn.ExactMatch(), rows))
     assert "o:bee" in [demo.answer for demo in shown]
+
+
+def test_what_a_model_is_told_of_a_tool_is_no_prompt_of_the_call() -> None:
+    """No example is shown in a description: an endpoint takes a short one, and it speaks of one tool."""
+
+    def way(program: Any, word: str) -> Any:
+        tools = [nn.Tool({"type": "function", "function": {"name": "look"}}, program.two)]
+        return nn.ChatCompletion("{word}", system=program.one, tools=tools)(word=word)
+
+    assert asked(way) == [((0,), {"word": "ant"}, "o:ant")]

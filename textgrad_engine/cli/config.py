@@ -42,7 +42,8 @@ from textgrad_engine.homes import expanded
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
 from textgrad_engine.nn.metric_functions import scoring, takes_target
-from textgrad_engine.ops.tools import MAX_TURNS, description_problem, tools_of
+from textgrad_engine.ops.offered import as_function, description_problem
+from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.report.toml import toml_value
 from textgrad_engine.slots import slots_of
 
@@ -176,6 +177,7 @@ class Config(Section):
         except (TypeError, ValueError) as error:
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             self.fail(said, *keys)
+        found = [as_function(tool) if isinstance(tool, dict) else tool for tool in found]
         for number, tool in enumerate(found, 1):
             if why := "" if callable(tool) else description_problem(tool, flat=self.models.api == "responses"):
                 self.fail(f"[program] tools: description {number} {why}", *keys)

@@ -44,9 +44,10 @@ class ChatCompletion(OneVariable):
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:
-        TypeError: `user`, `system` or `role` is no text. A conversation is given to a template that has more than its
-            slot, ends with an answer, or has what is no text. A call names a slot that neither template has, leaves one
-            out, or gives None for one; or values come without a name, and it is not plain which slots they are for.
+        TypeError: `user`, `system` or `role` is no text. A tool is none (see `ops.chat_completion`). A conversation is
+            given to a template that has more than its slot, ends with an answer, or has what is no text. A call names a
+            slot that neither template has, leaves one out, or gives None for one; or values come without a name, and it
+            is not plain which slots they are for.
         ValueError: a call gives a number that is none (NaN).
 
     Example:
@@ -188,6 +189,8 @@ class ChatCompletion(OneVariable):
                 )
             path = name.replace(".", "_")  # which no path of parameters could hold
             if isinstance(tool, Tool):
+                if path in own:
+                    raise ValueError(f"ChatCompletion: two tools are called {name!r}; rename one")
                 own[path] = tool
             offered.append(path if has_texts else told)
         if own:

@@ -11,15 +11,22 @@ from textgrad_engine.kinds import told
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict
-from textgrad_engine.ops.offered import arguments_of, inside_of, is_function, name_of_tool
-from textgrad_engine.ops.tools import OwnTexts, description_problem, tools_of
+from textgrad_engine.ops.offered import (
+    arguments_of,
+    as_function,
+    description_problem,
+    inside_of,
+    is_function,
+    name_of_tool,
+)
+from textgrad_engine.ops.tools import OwnTexts, tools_of
 
 MOST_CHARACTERS = 1024
 """Of a function's description, in OpenAI's API: it refuses requests with longer ones."""
 
 
 class Description(Parameter):
-    """What a model is told of a tool: a text without slots, which has to be short (`optim.contracts_for`)."""
+    """What a model is told of a tool: a text without slots, which has to be short (`optim.contracts.standard`)."""
 
     __slots__ = ()
 
@@ -35,7 +42,7 @@ class Tool(Module, OwnTexts):
 
     Args:
         function: the function that is run when a model calls the tool; or what a model is told of a tool, a dict as in
-            OpenAI's API, of which nothing is run: calls of it are the answer.
+            OpenAI's API or as a server of MCP lists it, of which nothing is run: calls of it are the answer.
         description: what the model is told that it does; without one the docstring, or what the dict says.
         arguments: what the model is told of its arguments, by their names, or only the names of those of which the text
             that there is is to be trained: a `pydantic.Field(description=…)`, what the dict says, or none yet. Texts
@@ -146,7 +153,7 @@ def _by_name(arguments: Any) -> Mapping[str, Any]:
 def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a description that is JSON, which later changes of the caller's do not reach."""
     try:
-        made: dict[str, Any] = json.loads(json.dumps(described))
+        made: dict[str, Any] = json.loads(json.dumps(as_function(described)))
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"Tool: what a model is told of {name_of_tool(described)!r} is no JSON ({error}); a text of it that is to "

@@ -65,8 +65,9 @@ def chat_completion(
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
         tools: functions whose arguments have types and whose docstring says what they do, `async` or not; or
-            descriptions of tools as in OpenAI's API, whose calls are the answer. Variables in the place of a
-            description's texts are trained (`nn.Tool` makes such a one of a function or a description).
+            descriptions of tools as in OpenAI's API, or as a server of MCP lists them, whose calls are the answer.
+            Feedback reaches Variables that stand in the place of a ``description`` in these; `nn.Tool` makes such a
+            tool of a function or a description.
         max_turns: with functions as tools, how often the model is asked at most; calls in the last turn are the answer.
             A `tool_choice` then holds for the first turn alone.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic

@@ -140,6 +140,47 @@ def name_of_tool(tool: Mapping[str, Any]) -> str:
     return str(inside_of(tool).get("name") or tool.get("type"))
 
 
+def as_function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The description of a tool in the form of OpenAI's API, of one as a server of MCP or Anthropic's API has it.
+
+    Any other is given as it is.
+
+    Example:
+        >>> as_function({"name": "order", "description": "Finds it.", "inputSchema": {"type": "object"}})["function"]
+        {'name': 'order', 'description': 'Finds it.', 'parameters': {'type': 'object'}}
+    """
+    schema = tool.get("inputSchema", tool.get("input_schema"))
+    if not isinstance(schema, Mapping) or "name" not in tool:
+        return tool
+    told = {"name": tool["name"], "description": tool.get("description") or "", "parameters": schema}
+    return {"type": "function", "function": told}
+
+
+def description_problem(tool: Mapping[str, Any], *, flat: bool) -> str:
+    """What is wrong with the description of a tool, with the repair; "" for nothing that is known here.
+
+    Args:
+        tool: as in OpenAI's API; other types than functions are the endpoint's own.
+        flat: whether the name may stand beside the type, as the Responses API has it.
+
+    Example:
+        >>> description_problem({"type": "function", "name": "order"}, flat=False)
+        'has its name beside the type; write {"type": "function", "function": {"name": "...", "parameters": {...}}}'
+        >>> description_problem({"type": "function", "function": {"name": "order"}}, flat=False)
+        ''
+    """
+    inner = tool.get("function")
+    named = isinstance(inner, Mapping) and isinstance(inner.get("name"), str)
+    if not isinstance(tool.get("type"), str):
+        return f"has no type; write {_FORM}"
+    if tool["type"] != "function" or named or (flat and isinstance(tool.get("name"), str)):
+        return ""
+    return f"has {'its name beside the type' if 'name' in tool else 'no name'}; write {_FORM}"
+
+
+_FORM = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
+
+
 def inside_of(tool: Mapping[str, Any]) -> Any:
     """The part of a description that has name, description and parameters: the Responses API has them beside the type.
 

@@ -49,6 +49,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.taped import tool_result
 from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
+from textgrad_engine.ops.offered import as_function
 from textgrad_engine.ops.tool_results import content_of, sendable
 from textgrad_engine.scoped import setting
 
@@ -194,7 +195,8 @@ def tools_of(
     """The descriptions of tools, and how to run them; None where they are descriptions already, which a user runs.
 
     Args:
-        tools: functions, or descriptions as in OpenAI's API; not both. Either may be a tool with texts of its own.
+        tools: functions, or descriptions as OpenAI's API, a server of MCP, or Anthropic's API has them; not both.
+            Either may be a tool with texts of its own.
         max_turns: how often the model is asked at most.
         call: the user's call, for messages.
 
@@ -210,7 +212,7 @@ def tools_of(
     if callable(tools) or isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {told(tools)}")
     offered = tuple(tools)
-    tools = tuple([_unwrapped(tool) if isinstance(tool, OwnTexts) else tool for tool in offered])
+    tools = tuple([_plainly(tool) for tool in offered])
     functions = [tool for tool in tools if callable(tool)]
     if other := [tool for tool in tools if not callable(tool) and (functions or not isinstance(tool, Mapping))]:
         beside = f"{name_of(functions[0])} and " if functions else ""
@@ -235,33 +237,11 @@ def tools_of(
     return tuple(described), Tools(tuple(functions), max_turns)
 
 
-def _unwrapped(tool: OwnTexts) -> Callable[..., Any] | Mapping[str, Any]:
-    return tool.described() if tool.function is None else tool.function
-
-
-def description_problem(tool: Mapping[str, Any], *, flat: bool) -> str:
-    """What is wrong with the description of a tool, with the repair; "" for nothing that is known here.
-
-    Args:
-        tool: as in OpenAI's API; other types than functions are the endpoint's own.
-        flat: whether the name may stand beside the type, as the Responses API has it.
-
-    Example:
-        >>> description_problem({"type": "function", "name": "order"}, flat=False)
-        'has its name beside the type; write {"type": "function", "function": {"name": "...", "parameters": {...}}}'
-        >>> description_problem({"type": "function", "function": {"name": "order"}}, flat=False)
-        ''
-    """
-    inner = tool.get("function")
-    named = isinstance(inner, Mapping) and isinstance(inner.get("name"), str)
-    if not isinstance(tool.get("type"), str):
-        return f"has no type; write {_DESCRIPTION}"
-    if tool["type"] != "function" or named or (flat and isinstance(tool.get("name"), str)):
-        return ""
-    return f"has {'its name beside the type' if 'name' in tool else 'no name'}; write {_DESCRIPTION}"
-
-
-_DESCRIPTION = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
+def _plainly(tool: Any) -> Any:
+    """The function of a tool with texts of its own; a description as OpenAI's API has it; anything else as it is."""
+    if isinstance(tool, OwnTexts):
+        return tool.described() if tool.function is None else tool.function
+    return as_function(tool) if isinstance(tool, Mapping) else tool
 
 
 def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[..., Any]:

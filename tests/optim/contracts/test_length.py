@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from textgrad_engine.llm import tokens
-from textgrad_engine.optim.contracts import MaxTokens, NotEmpty
+from textgrad_engine.optim.contracts import MaxCharacters, MaxTokens, NotEmpty
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\n"])
@@ -31,3 +31,14 @@ def test_one_token_is_one() -> None:
     """Limits are told in the singular, too."""
     assert MaxTokens(1).describe("one").startswith("At most 1 token;")
     assert str(MaxTokens(1).problem("one", "word " * 20)).endswith("tokens, and 1 is allowed")
+
+
+def test_a_limit_of_characters_is_one_of_an_endpoint() -> None:
+    """Counted as it counts them, wide ones and line breaks too; a text that was longer may get shorter."""
+    contract = MaxCharacters(4)
+    assert contract.problem("a", "äß漢\n") is None
+    assert contract.problem("a", "12345") == "the new text has 5 characters, and 4 are allowed"
+    assert contract.problem("1234567", "123456") is None
+    assert contract.problem("1234567", "1234567") is not None
+    assert contract.describe("one") == "At most 4 characters; the text in use has 3."
+    assert MaxCharacters(1).problem("", "ab") == "the new text has 2 characters, and 1 is allowed"

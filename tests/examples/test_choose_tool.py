@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "choose_tool.py"
+
+
+def test_descriptions_learn_what_their_tools_are_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run as a user runs it: each description hears of its own cases alone, and the test set says that it helped."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "search_b:\n  Searches.\n  Call it for address, courier, delivery, parcel, warehouse, customs.\n" in shown
+    assert "test 0.250 -> 0.875; better" in shown
+    calls = json.loads(next(line for line in shown.split("\n") if line.startswith("Calls: ")).removeprefix("Calls: "))
+    assert calls["backward"] == 18  # one for each wrong call, about all four descriptions
+    assert "A simulated model answered" in shown
+
+
+def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flag for a live model is used, not ignored."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
+    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
