@@ -78,6 +78,16 @@ def show(
             "was expected, and what both prompts led to.",
         ),
     ] = None,
+    doubtful: Annotated[
+        int | None,
+        typer.Option(
+            "--doubtful",
+            metavar="N",
+            min=1,
+            help="N training and validation examples that no prompt was right on, while most led to the same other "
+            "answer: what is expected of them may be wrong.",
+        ),
+    ] = None,
     front: FrontNumber = None,
     val: Annotated[
         bool,
@@ -87,7 +97,7 @@ def show(
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
     with checking():
-        say = _what_says_it(run, line, step, parameter, by, examples, front, val=val, as_json=as_json)
+        say = _what_says_it(run, line, step, parameter, by, examples, doubtful, front, val=val, as_json=as_json)
     say()
 
 
@@ -98,6 +108,7 @@ def _what_says_it(
     parameter: str | None,
     by: str | None,
     examples: int | None,
+    doubtful: int | None,
     front: int | None,
     *,
     val: bool,
@@ -115,8 +126,12 @@ def _what_says_it(
         raise RunError("--parameter says which text is asked about, so it needs --line N, --step N or --front N")
     if val and by is None:
         raise RunError("--val says which examples --by is about, so it needs --by COLUMN")
-    if [by, examples, front, line or step].count(None) < 3:
-        raise RunError("--by, --examples, --front, --line and --step are questions of their own: give one of them")
+    if [by, examples, doubtful, front, line or step].count(None) < 4:
+        raise RunError(
+            "--by, --examples, --doubtful, --front, --line and --step are questions of their own: give one of them"
+        )
+    if doubtful is not None:
+        return _of_doubtful(path, doubtful, as_json=as_json)
     if by is not None or examples is not None:
         return _of_examples(path, by, examples or 0, val=val, as_json=as_json)
     if is_folds(path):
@@ -158,6 +173,16 @@ def _of_examples(path: Path, by: str | None, most: int, *, val: bool, as_json: b
     if as_json:
         return functools.partial(write_json, examples.as_document(path, *found, most))
     return functools.partial(write, "\n" + examples.in_words(path, *found, most))
+
+
+def _of_doubtful(path: Path, most: int, *, as_json: bool) -> Callable[[], None]:
+    """What prints examples whose right answer may be wrong."""
+    from textgrad_engine.cli import doubts  # it reads data, which takes longer than all else here
+
+    found = doubts.of_path(path)
+    if as_json:
+        return functools.partial(write_json, doubts.as_document(path, found, most))
+    return functools.partial(write, "\n" + doubts.in_words(path, found, most))
 
 
 def _of_front(run: Run, number: int, parameter: str | None, *, as_json: bool) -> Callable[[], None]:

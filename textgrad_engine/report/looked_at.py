@@ -96,7 +96,7 @@ def looked_at_as_json(found: Sequence[LookedAt], targets: Sequence[str]) -> list
             "id": each.id,
             "after": each.after,
             "before": each.before,
-            "expected": _expected(each, targets),
+            "expected": expected_of(each.row, targets),
             "said": each.said,
             "said_before": each.said_before,
             "worse": each.worse,
@@ -130,26 +130,29 @@ def looked_at_in_words(
         yield styled(f"  {each.id}   {now}{was}{'   worse' if each.worse else ''}", "bold")
         for name, value in each.row.items():
             if name != "id" and name not in targets:
-                yield _line(name, value)
-        if (expected := _expected(each, targets)) is not None:
-            yield _line("expected", expected)
-        yield _line("said", each.why if each.after is None else each.said)
+                yield line_of(name, value)
+        if (expected := expected_of(each.row, targets)) is not None:
+            yield line_of("expected", expected)
+        yield line_of("said", each.why if each.after is None else each.said)
         for number, (name, one, full) in enumerate(each.parts):
-            yield _line("" if number else "lost by", name if (one, full) == (0, 1) else f"{name}: {one:g} of {full:g}")
+            yield line_of(
+                "" if number else "lost by", name if (one, full) == (0, 1) else f"{name}: {one:g} of {full:g}"
+            )
         if each.before is not None and each.said_before != each.said:
-            yield _line("before", each.said_before)
+            yield line_of("before", each.said_before)
     if len(found) > most:
         yield ""
         yield indented(f"and {count(len(found) - most)} more; --examples {len(found)} shows all.", 2, "dim")
 
 
-def _expected(each: LookedAt, targets: Sequence[str]) -> Any:
-    """The right answer; of several columns what each has, by name."""
-    there = {name: each.row[name] for name in targets if each.row.get(name) is not None}
+def expected_of(row: Mapping[str, Any], targets: Sequence[str]) -> Any:
+    """The right answer of an example; of several columns what each has, by name."""
+    there = {name: row[name] for name in targets if row.get(name) is not None}
     return next(iter(there.values()), None) if len(targets) == 1 else there or None
 
 
-def _line(name: str, value: Any) -> RenderableType:
+def line_of(name: str, value: Any) -> RenderableType:
+    """A field of an example, cut where it is long."""
     text = value if isinstance(value, str) else json.dumps(in_names(value), ensure_ascii=False, default=str)
     text = " ".join(text.split())
     if len(text) > _SHOWN:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
+from textgrad_engine.report.doubts import note_of
 from textgrad_engine.report.words import capital, plural, score, within
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.evaluation import Evaluation
@@ -38,6 +39,7 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     notes += _too_few(result)
     notes += _all_alike(result)
     notes += _looks(result, openings, others)
+    notes += note_of(result)
     if result.best_test is None and result.seed != result.best:
         notes.append("Without a test score, nobody knows how much of the gain is luck.")
     if result.idle:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.train.comparison import compare
+from textgrad_engine.train.doubtful import doubtful_among
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.front import front_of
@@ -58,6 +59,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         untested=_untested(run, status),
         terms=terms_of(run.objective, run.seed_val, run.best_val),
         idle=run.idle,
+        doubtful=doubtful_among(run.objective.answers(), run.objective.scale),
     )
     if status != "budget" or run.shortage or result.spent_its_part:
         return result

@@ -19,6 +19,7 @@ from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.digest import digest_of
+from textgrad_engine.train.doubtful import Answer, Answered
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost, scale_of
 from textgrad_engine.train.fields import check_examples
@@ -70,6 +71,7 @@ class Objective:
         guarded: the guards by the positions of the validation examples; None where there are none.
         metrics: the names of the metrics that the score is made of (`nn.Weighted`), or of the criteria that all
             examples share (`nn.Rubric`); () where it is one.
+        answered: what was answered on training examples beside what is known of candidates.
 
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
@@ -131,6 +133,7 @@ class Objective:
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
         self._known = KnownScores()
+        self.answered = Answered()
         self._trials = Trials(
             program, loss, self._rows, self._named, self._known, concurrency=concurrency, timed=self.timed
         )
@@ -336,6 +339,15 @@ class Objective:
         phase = contextlib.nullcontext() if self._phases is None else self._phases(number)
         with phase, self._known.proposal(number):
             yield
+
+    def answers(self) -> Iterator[Answer]:
+        """What was answered on the training and validation examples, with each text that was tried on one."""
+        yield from self.answered.every()
+        names = {"train": self.train, "val": self.val}
+        for (texts, split, position, repeat), result in self._known.every():
+            if not repeat and result.score is not None:
+                where: Split = "train" if self.train == self.val else split  # the training examples validate, too
+                yield Answer(where, names[split][position], texts, result.score, result.prediction)
 
     def adopt(self, texts: Texts, number: int | None = None) -> None:
         """Take these texts for the best of now: what is known of them is shared by proposals begun from now on.

@@ -10,6 +10,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.controls import CONTROLS, Controls
+from textgrad_engine.train.doubtful import Doubtful
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 from textgrad_engine.train.front import FrontPoint
@@ -47,6 +48,8 @@ class TrainResult:
             better could be shown; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
         unspent: how much the budget has left after it ended the run, and why, where that is a tenth or more; else "".
+        doubtful: training and validation examples that no text that was tried got right, while nearly all of them led
+            to the same other answer: their right answers may be wrong.
     """
 
     status: Status
@@ -71,6 +74,7 @@ class TrainResult:
     terms: tuple[str, ...] = ()
     idle: str = ""
     unspent: str = ""
+    doubtful: tuple[Doubtful, ...] = ()
 
     @property
     def total(self) -> Usage:

@@ -17,10 +17,12 @@ from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.top import nothing_to_show
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.calling import run_on, run_scored
+from textgrad_engine.train.doubtful import Answer
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import as_score
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.passes import go_backward, none_reached
+from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
 from textgrad_engine.train.targets import inputs_and_target
@@ -162,11 +164,12 @@ class StepRun(Run):
         problems: list[str] = []
         with self.phases.phase("forward", number, len(rows)) as advance:
 
-            def start(position: int) -> tuple[None, Variable]:
+            def start(position: int) -> tuple[Any, Variable]:
                 row, name = rows[position], names[position]
                 with example(name):
                     fields, wanted = self.read(row, name)
-                    return None, run_on(name, self.program, fields, self.score, wanted).loss
+                    ran = run_on(name, self.program, fields, self.score, wanted)
+                    return ran.prediction, ran.loss
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
@@ -178,9 +181,12 @@ class StepRun(Run):
             scores: list[float | None] = []
             lost: list[str] = []
             failures: list[Exception] = []
-            for name, loss in zip(names, losses):
+            texts = self.objective.texts_of(self.texts())
+            for name, (prediction, loss) in zip(names, started):
                 try:
-                    scores.append(as_score(loss))
+                    score = as_score(loss)
+                    scores.append(score)
+                    self.objective.answered.note(Answer("train", name, texts, score, said_in(prediction)))
                 except UNANSWERED as error:
                     scores.append(None)
                     failures.append(error)
