@@ -347,7 +347,8 @@ RESULTS = {
     "Comparison", "CrossValidation", "Evaluation", "TrainResult", "autograd.AccumulateGrad", "autograd.FunctionNode",
     "autograd.GradientEdge", "autograd.Source", "data.Overlap", "func.TraceRecord", "func.VmapInfo", "llm.CallRecord",
     "llm.Remaining", "optim.Change", "optim.Decision", "optim.Edit", "optim.Evidence", "optim.Origin",
-    "optim.Sizes", "testing.SimulatedTask", "train.Control", "train.Controls", "train.FrontPoint", "train.ShrinkResult",
+    "optim.Sizes", "testing.SimulatedTask", "train.Control", "train.Controls", "train.Doubtful",
+    "train.FrontPoint", "train.ShrinkResult",
 }  # fmt: skip
 """What the library makes itself, and what is made for each call."""
 

@@ -25,7 +25,7 @@ from textgrad_engine.store.records import (
     result_from_json,
     result_to_json,
 )
-from textgrad_engine.train import Evaluation, TrainResult, compare
+from textgrad_engine.train import Doubtful, Evaluation, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
 texts = st.text(max_size=20)
@@ -67,6 +67,7 @@ def results(draw: Any) -> TrainResult:
         steps=(draw(steps()),),
         usage={"forward": Usage(calls=3, dollars=draw(st.none() | st.floats(0, 9)))},
         seconds=1.5,
+        doubtful=(Doubtful("x", "val", draw(texts), 2, 3),),
     )
 
 

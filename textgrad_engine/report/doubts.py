@@ -28,8 +28,8 @@ def note_of(result: TrainResult) -> Iterator[str]:
     of_sets = [(sum(each.split == split for each in found), name) for split, name in SETS.items()]
     named = " and ".join([f"{count(number)} {name}" for number, name in of_sets if number])
     yield (
-        f"No prompt was right on {named} {'example' if len(found) == 1 else 'examples'}, and most led to one and the "
-        f"same other answer there: a rule that nobody found, or a wrong right answer. --doubtful {len(found)} with "
+        f"No prompt was right on {named} {'example' if len(found) == 1 else 'examples'}, and most led to the same "
+        f"other answer there: either a rule is missing, or what is expected is wrong. --doubtful {len(found)} with "
         "`show` prints them."
     )
 
@@ -80,8 +80,8 @@ def doubts_in_words(
         )
         return
     yield indented(
-        f"No prompt was right on {plural(len(found), 'example')}, and most led to one and the same other answer there: "
-        f"{'it follows' if len(found) == 1 else 'they follow'} a rule that nobody found, or what is expected is wrong.",
+        f"No prompt was right on {plural(len(found), 'example')}, and most led to the same other answer there: either "
+        "a rule is missing, or what is expected is wrong.",
         2,
     )
     for each in found[:most]:

@@ -4,6 +4,7 @@ from textgrad_engine.train import events
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.controls import Control, Controls
 from textgrad_engine.train.crossval import across_validate, cross_validate
+from textgrad_engine.train.doubtful import Doubtful
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import aevaluate, evaluate
 from textgrad_engine.train.events import Callback, StopTraining
@@ -22,6 +23,7 @@ __all__ = [
     "Controls",
     "CrossValidation",
     "Evaluation",
+    "Doubtful",
     "FrontPoint",
     "Guards",
     "Objective",
