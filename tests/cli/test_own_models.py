@@ -10,6 +10,7 @@ import pytest
 
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config_file import load_config
+from textgrad_engine.cli.models import make_models
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm import OpenAIModel, innermost
 from textgrad_engine.testing import FunctionModel
@@ -77,7 +78,7 @@ def test_what_is_no_model_is_named_with_its_line(folder: Path, name: str, said: 
     config = folder / "config.toml"
     config.write_text(config.read_text(encoding="utf-8").replace("own:model", name), encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"(?s)config.toml:\d+: \[models\] forward = '{name}':? .*{said}"):
-        build.make_models(load_config(folder))
+        make_models(load_config(folder))
 
 
 def test_an_option_that_names_no_model_speaks_of_itself(cli: Any, folder: Path) -> None:
@@ -89,7 +90,7 @@ def test_an_option_that_names_no_model_speaks_of_itself(cli: Any, folder: Path) 
 
 def test_with_an_address_it_is_the_servers_name(folder: Path) -> None:
     """Ollama's names have colons, too."""
-    roles = build.make_models(load_config(folder).with_overrides(base_url="http://127.0.0.1:1/v1"))
+    roles = make_models(load_config(folder).with_overrides(base_url="http://127.0.0.1:1/v1"))
     inside = innermost(roles["forward"])
     assert isinstance(inside, OpenAIModel)
     assert inside.name == "own:model"
@@ -104,7 +105,7 @@ def test_settings_reach_it_and_roles_share_it(small: Any) -> None:
         encoding="utf-8",
     )
     config = load_config(folder)
-    roles = build.make_models(config)
+    roles = make_models(config)
     assert roles["forward"] is roles["backward"]
     assert isinstance(innermost(roles["forward"]), FunctionModel)
     with build.surroundings(config, roles):

@@ -328,6 +328,7 @@ class Config(Section):
         self,
         *,
         model: str | None = None,
+        judge: str | None = None,
         base_url: str | None = None,
         price: ModelPrice | None = None,
         limits: Budget | None = None,
@@ -339,6 +340,7 @@ class Config(Section):
 
         Args:
             model: does every role, also those that the file gives to another model.
+            judge: judges, whatever does the other roles.
             base_url: the endpoint of every role; the file's headers are for its own, and not sent to another.
             price: what each of the models costs.
             limits: of the budget; those that are None stay as they are.
@@ -350,7 +352,7 @@ class Config(Section):
             ConfigError: a value is outside of its range.
         """
         values = self.resolved()
-        models = self.models.changed(model=model, base_url=base_url, price=price)
+        models = self.models.changed(model=model, judge=judge, base_url=base_url, price=price)
         values["models"] = models.model_dump(mode="json", exclude_none=True)
         said = {} if limits is None else limits.model_dump(exclude_none=True)
         values["budget"] = {**values["budget"], **said}
@@ -366,10 +368,24 @@ class Config(Section):
                 values[table].pop(key, None)
             changed = type(self).of(values, self._path)
         except ConfigError as error:
-            given = not critic or any(value is not None for value in (model, base_url, price, seed, optimizer)) or said
+            given = (
+                not critic
+                or any(value is not None for value in (model, judge, base_url, price, seed, optimizer))
+                or said
+            )
             raise ConfigError(f"{error} (as changed on the command line)" if given else str(error)) from None
         changed._lines = self._lines
+        changed.check_judge(judge)
         return changed
+
+    def check_judge(self, option: str | None) -> None:
+        """Refuse a judge of the command line that no metric asks.
+
+        Raises:
+            ConfigError: all metrics compare with targets. A function may ask one, which nobody knows.
+        """
+        if option is not None and all(each.kind in ("exact_match", "json_match") for _, each in self.metrics()):
+            raise ConfigError(f"--judge {option}: no [metric] asks a judge; leave it out")
 
     def import_named(self, spec: str, *keys: str | int) -> Any:
         """What a key names as ``"module:name"``.

@@ -16,6 +16,7 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import check_shown, parts_for
 from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds, shared_with_controls
+from textgrad_engine.cli.models import make_models
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
@@ -24,6 +25,7 @@ from textgrad_engine.cli.options import (
     Controls,
     FoldsCount,
     Json,
+    JudgeName,
     ModelName,
     ModelPrices,
     NoCritic,
@@ -55,6 +57,7 @@ _TABLE = 70
 def estimate(
     config: ConfigPath,
     model: ModelName = None,
+    judge: JudgeName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
     budget: BudgetLimit = None,
@@ -86,6 +89,7 @@ def estimate(
             raise ConfigError(f"--latency {latency}: name a number of seconds")
         found = load_config(config).with_overrides(
             model=model,
+            judge=judge,
             base_url=base_url,
             price=price_of(price),
             limits=limits_of(budget, budget_calls, budget_tokens),
@@ -96,7 +100,7 @@ def estimate(
         sets = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
         guards = build.make_guards(found, sets[1])
-        models = build.make_models(found, model, needs_key=False)
+        models = make_models(found, model, judge=judge, needs_key=False)
         trainer = build.make_trainer(found, guards, controls=controls)
         lowest = min([(each.scale or (0.0, 1.0))[0] for _, each in found.metrics()])
 

@@ -20,6 +20,7 @@ from textgrad_engine.cli.options import (
     CallsLimit,
     FrontNumber,
     Json,
+    JudgeName,
     ModelName,
     ModelPrices,
     Quiet,
@@ -106,6 +107,7 @@ def evaluate(
         ),
     ] = False,
     model: ModelName = None,
+    judge: JudgeName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
     budget: BudgetLimit = None,
@@ -125,10 +127,11 @@ def evaluate(
     evaluated.
 
     What the same examples gave before, in the run and in evaluations of it since, stands beside the score, with the
-    difference pair by pair: another model (--model), another prompt of the run, or the same on another day.
+    difference pair by pair: another model (--model; with --judge the same judge as before), another prompt of the run,
+    or the same on another day.
     """
     limits = (budget, budget_calls, budget_tokens)
-    asked = Asked(data, repeats, clusters, by, at_least, not_worse, missing, model, base_url, price, limits)
+    asked = Asked(data, repeats, clusters, by, at_least, not_worse, missing, model, judge, base_url, price, limits)
     with checking():
         subject = _subject(run, data, _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front))
         task = checked(subject, asked)

@@ -14,6 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.keeping import keeping
+from textgrad_engine.cli.models import check_prices, make_models
 from textgrad_engine.cli.output import checking
 from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.sliced import values_of
@@ -50,6 +51,7 @@ class Asked:
         not_worse: whether it fails where the run itself has measured more.
         missing: whether only what the last one of the same lacks is asked.
         model: does every role.
+        judge: judges, whatever does the others.
         base_url: the endpoint of every role.
         price: of each of its models.
         limits: dollars, calls, tokens.
@@ -63,6 +65,7 @@ class Asked:
     not_worse: bool
     missing: bool
     model: str | None
+    judge: str | None
     base_url: str | None
     price: str | None
     limits: tuple[float | None, int | None, int | None]
@@ -138,7 +141,12 @@ def checked(subject: Subject, asked: Asked) -> Task:
     """
     limits = limits_of(*asked.limits)
     config = runs.changed(
-        subject.config, model=asked.model, base_url=asked.base_url, price=price_of(asked.price), limits=limits
+        subject.config,
+        model=asked.model,
+        judge=asked.judge,
+        base_url=asked.base_url,
+        price=price_of(asked.price),
+        limits=limits,
     )
     name, dataset = subject.dataset(asked.data)
     clusters = asked.clusters
@@ -152,8 +160,8 @@ def checked(subject: Subject, asked: Asked) -> Task:
     metric = build.make_metric(config)
     if asked.at_least is not None:
         _check_least(asked.at_least, (0.0, 1.0) if config.is_right_or_wrong else scale_of(metric))
-    models = build.make_models(config, asked.model)
-    build.check_prices(config, models, asked.limits[0], asked.model)
+    models = make_models(config, asked.model, judge=asked.judge)
+    check_prices(config, models, asked.limits[0], asked.model)
     with build.prompts_of(config):
         pass
     about = {

@@ -150,7 +150,7 @@ def _beside(entry: Mapping[str, Any], earlier: Sequence[Earlier]) -> Iterator[st
 
 def _compared(found: Comparison | None) -> str:
     if found is None:
-        return "not compared, as the judge was another one"
+        return "not compared, as the judge was another one (--judge)"
     difference = f"{score(found.difference, signed=True)} {interval(found.interval, signed=True)}"
     return f"{difference}  {found.verdict}"
 

@@ -82,6 +82,14 @@ ModelName = Annotated[
         help="Use this model for everything, e.g. openai/gpt-5-mini, instead of the config's models and their context.",
     ),
 ]
+JudgeName = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="NAME",
+        help="Have this model judge, where a metric asks one; with --model, that does all else.",
+    ),
+]
 OptimizerName = Annotated[
     str | None,
     typer.Option(

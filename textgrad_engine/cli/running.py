@@ -18,6 +18,7 @@ from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import foreseen, shared_with_controls
+from textgrad_engine.cli.models import check_prices, make_models
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
@@ -76,6 +77,7 @@ def checked(
     feedback: bool,
     run: Run | None = None,
     model: str | None = None,
+    judge: str | None = None,
     budget: float | None = None,
 ) -> Job:
     """Check all that can be checked before a model is asked.
@@ -85,6 +87,7 @@ def checked(
         feedback: whether the optimizer gets feedback.
         run: the run whose seed texts the program begins with; None for the texts that are in it.
         model: what ``--model`` said, if it did; errors then speak of it.
+        judge: what ``--judge`` said, likewise.
         budget: what ``--budget`` said, if it did.
 
     Raises:
@@ -97,8 +100,8 @@ def checked(
     metric = build.make_metric(config)
     guards = build.make_guards(config, val_set)
     optimizer = build.make_optimizer(config, program, train_set, feedback=feedback)
-    models = build.make_models(config, model)
-    build.check_prices(config, models, budget, model)
+    models = make_models(config, model, judge=judge)
+    check_prices(config, models, budget, model)
     with build.prompts_of(config):
         pass
     return Job(program, metric, optimizer, guards, models, train_set, val_set, test_set)

@@ -172,10 +172,17 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
 
 
 def changed(
-    config: Config, *, model: str | None, base_url: str | None, price: ModelPrice | None = None, limits: Budget
+    config: Config,
+    *,
+    model: str | None,
+    judge: str | None = None,
+    base_url: str | None,
+    price: ModelPrice | None = None,
+    limits: Budget,
 ) -> Config:
     """The config with what the command line says, and with these limits in place of its own."""
-    models = config.models.changed(model=model, base_url=base_url, price=price)
+    config.check_judge(judge)
+    models = config.models.changed(model=model, judge=judge, base_url=base_url, price=price)
     return config.model_copy(update={"models": models, "budget": limits})
 
 

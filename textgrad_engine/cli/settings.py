@@ -276,23 +276,34 @@ class Models(Section):
     headers: dict[str, Annotated[Any, AfterValidator(_header)]] = {}
 
     def changed(
-        self, *, model: str | None = None, base_url: str | None = None, price: ModelPrice | None = None
+        self,
+        *,
+        model: str | None = None,
+        judge: str | None = None,
+        base_url: str | None = None,
+        price: ModelPrice | None = None,
     ) -> Models:
         """The models with what the command line says; None leaves the file's value.
 
         Args:
             model: does every role. What the endpoint is and takes stays, a context belongs to the models of now.
+            judge: does that role, whatever does the others.
             base_url: the endpoint; headers belong to that of now, and another one gets none of them.
             price: of those whose price is neither known nor stated; where there are none, of each instead of that.
         """
         new: dict[str, Any] = {}
         if model is not None:
             new = dict.fromkeys(("backward", "optimizer", "judge", "context"))
-            new |= {"forward": model, "prices": {name: own for name, own in self.prices.items() if name == model}}
+            new["forward"] = model
+        if judge is not None:
+            new["judge"] = judge
         if base_url is not None:
             same = self.base_url is not None and base_url.rstrip("/") == self.base_url.rstrip("/")
             new |= {"base_url": base_url, "headers": self.headers if same else {}}
         made = self.model_copy(update=new)
+        if model is not None or judge is not None:
+            asked = made.roles().values()
+            made = made.model_copy(update={"prices": {n: own for n, own in self.prices.items() if n in asked}})
         if price is None:
             return made
         names = set(made.roles().values())

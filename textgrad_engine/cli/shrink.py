@@ -16,6 +16,7 @@ from textgrad_engine.cli.options import (
     BudgetLimit,
     CallsLimit,
     Json,
+    JudgeName,
     ModelName,
     ModelPrices,
     Quiet,
@@ -68,6 +69,7 @@ def shrink(
     ] = None,
     lanes: Annotated[int, typer.Option("--lanes", metavar="N", min=1, help="So many races at a time.")] = 4,
     model: ModelName = None,
+    judge: JudgeName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
     budget: BudgetLimit = None,
@@ -88,7 +90,7 @@ def shrink(
     """
     with checking():
         limits = (budget, budget_calls, budget_tokens)
-        task = checked(run, model=model, base_url=base_url, price=price, limits=limits)
+        task = checked(run, model=model, judge=judge, base_url=base_url, price=price, limits=limits)
         answers = open_cache(None) if cache else None
     if not (quiet or as_json):
         complain("\n".join(textwrap.wrap(_beforehand(task, lanes), 80)))

@@ -14,6 +14,7 @@ from textgrad_engine.cli.config_data import check_columns, load_examples
 from textgrad_engine.cli.contracts import make_contracts
 from textgrad_engine.cli.folds import part_of
 from textgrad_engine.cli.keeping import keeping
+from textgrad_engine.cli.models import check_prices, make_models
 from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.data import Dataset
@@ -50,6 +51,7 @@ def checked(
     path: Path,
     *,
     model: str | None,
+    judge: str | None,
     base_url: str | None,
     price: str | None,
     limits: tuple[float | None, int | None, int | None],
@@ -59,6 +61,7 @@ def checked(
     Args:
         path: of the run, or of a cross-validation.
         model: does every role; None for those of the run.
+        judge: judges, whatever does the others.
         base_url: the endpoint of every role.
         price: of each of its models.
         limits: dollars, calls, tokens; those that are None are the config's.
@@ -71,14 +74,14 @@ def checked(
         raise RunError(f"{path} has no result, as the run {way_on.how_it_ended(run)}; only finished runs can be shrunk")
     config = runs.config_of(run, run.best)
     budget = config.budget.model_copy(update=limits_of(*limits).model_dump(exclude_none=True))
-    config = runs.changed(config, model=model, base_url=base_url, price=price_of(price), limits=budget)
+    config = runs.changed(config, model=model, judge=judge, base_url=base_url, price=price_of(price), limits=budget)
     val = _validation(config, run)
     program = build.make_program(config)
     runs.load_texts(program, run.best, run.path)
     metric, guards = build.make_metric(config), build.make_guards(config, val)
     contracts = _contracts(config, run)
-    models = build.make_models(config, model)
-    build.check_prices(config, models, limits[0], model)
+    models = make_models(config, model, judge=judge)
+    check_prices(config, models, limits[0], model)
     check_shrunk(run.path)
     return Task(run, config, program, metric, guards, contracts, models, val)
 

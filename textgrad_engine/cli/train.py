@@ -17,6 +17,7 @@ from textgrad_engine.cli.options import (
     Controls,
     FoldsCount,
     Json,
+    JudgeName,
     ModelName,
     ModelPrices,
     NoCritic,
@@ -39,6 +40,7 @@ from textgrad_engine.store import RunFolder, is_bare
 def train(
     config: ConfigPath,
     model: ModelName = None,
+    judge: JudgeName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
     budget: BudgetLimit = None,
@@ -70,6 +72,7 @@ def train(
             raise ConfigError("--no-critic means nothing beside --no-feedback, which leaves no feedback; take one out")
         found = load_config(config).with_overrides(
             model=model,
+            judge=judge,
             base_url=base_url,
             price=price_of(price),
             limits=limits_of(budget, budget_calls, budget_tokens),
@@ -78,7 +81,7 @@ def train(
             critic=not no_critic,
         )
         check_shown(found, folds)
-        job = checked(found, feedback=way.feedback, model=model, budget=budget)
+        job = checked(found, feedback=way.feedback, model=model, judge=judge, budget=budget)
         answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it
         if folds is not None:
             parts_for(found, job.program, tuple(job.splits.values()), folds)

@@ -98,7 +98,7 @@ def incomparable(run: Run, about: Mapping[str, Any], own: tuple[Mapping[str, str
     if found is None or (found[0] == "seed" and run.best != run.seed):
         return "the run has no result of its best prompt on its test split"
     if is_judged(run) and _judge(about["models"], about["base_url"]) != _judge(*own):
-        return "the run's scores are those of another judge"
+        return "the run's scores are those of another judge; --judge names it"
     return ""
 
 
