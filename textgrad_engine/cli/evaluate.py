@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +27,7 @@ from textgrad_engine.cli.options import (
     TokensLimit,
 )
 from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, checking, command, write, write_json
-from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run
+from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.report.earlier import measured, worse_than_the_run
@@ -63,6 +63,15 @@ def evaluate(
         bool, typer.Option("--shrunk", help="Evaluate the short prompt that shrink wrote, not the best one.")
     ] = False,
     front: FrontNumber = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prompt",
+            metavar="FILE",
+            help="Evaluate the text in a file in the place of the best prompt, such as one that you have edited; of "
+            "several texts NAME=FILE, once for each.",
+        ),
+    ] = None,
     repeats: Annotated[
         int,
         typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
@@ -128,12 +137,13 @@ def evaluate(
 
     What the same examples gave before, in the run and in evaluations of it since, stands beside the score, with the
     difference pair by pair: another model (--model; with --judge the same judge as before), another prompt of the run,
-    or the same on another day.
+    one of your own (--prompt), or the same on another day.
     """
     limits = (budget, budget_calls, budget_tokens)
     asked = Asked(data, repeats, clusters, by, at_least, not_worse, missing, model, judge, base_url, price, limits)
     with checking():
-        subject = _subject(run, data, _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front))
+        named = _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front, own=bool(prompt))
+        subject = _subject(run, data, named, prompt or [])
         task = checked(subject, asked)
         answers = open_cache(None) if cache else None
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
@@ -149,8 +159,8 @@ def evaluate(
     _end(done, task, at_least, not_worse)
 
 
-def _named(*, seed_prompt: bool, shrunk: bool, front: int | None) -> dict[str, str]:
-    """The prompts that options name, by these.
+def _named(*, seed_prompt: bool, shrunk: bool, front: int | None, own: bool) -> dict[str, str]:
+    """The prompts of a run that options name, by these.
 
     Raises:
         RunError: they name two.
@@ -158,22 +168,23 @@ def _named(*, seed_prompt: bool, shrunk: bool, front: int | None) -> dict[str, s
     named = {"--seed-prompt": "seed" * seed_prompt, "--shrunk": "shrunk" * shrunk}
     named["--front"] = "" if front is None else f"front {front}"
     found = {option: prompt for option, prompt in named.items() if prompt}
-    if len(found) > 1:
-        raise RunError(f"{' and '.join(found)} name {len(found)} prompts; leave {len(found) - 1} of them out")
+    if len(options := [*found, *(["--prompt"] if own else [])]) > 1:
+        raise RunError(f"{' and '.join(options)} name {len(options)} prompts; leave {len(options) - 1} of them out")
     return found
 
 
-def _subject(path: Path, data: Path | None, named: Mapping[str, str]) -> Subject:
+def _subject(path: Path, data: Path | None, named: Mapping[str, str], files: Sequence[str]) -> Subject:
     """What is evaluated.
 
     Raises:
         TextgradError: it is not there, or cannot be used.
     """
     if (own := prompt_of_config(path)) is None:
-        return prompt_of_run(path, data, next(iter(named.values()), "best"))
+        found = prompt_of_run(path, data, next(iter(named.values()), "best"))
+        return with_files(found, files) if files else found
     for option in named:
         raise RunError(f"{path}: {option} is for runs; without it, what a config begins with is evaluated")
-    return own
+    return with_files(own, files) if files else own
 
 
 def _end(done: Done, task: Task, at_least: float | None, not_worse: bool) -> None:

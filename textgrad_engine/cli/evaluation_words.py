@@ -13,7 +13,7 @@ from textgrad_engine.cli.output import colors, width
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.report.earlier import Earlier, earlier_as_json
+from textgrad_engine.report.earlier import Earlier, earlier_as_json, prompt_in_words
 from textgrad_engine.report.notes import lost
 from textgrad_engine.report.printing import printed
 from textgrad_engine.report.slices import slices_as_json, slices_table
@@ -67,7 +67,7 @@ def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
         f"  used    {_used(done.used)}, {duration(entry['seconds'])}",
         *_slices(done),
         *_beside(entry, done.earlier),
-        *_remarks(done, evaluation),
+        *_remarks(subject, done, evaluation),
     ]
     return "\n".join(lines)
 
@@ -88,7 +88,7 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _prompt_of(subject: Subject) -> str:
-    return "the config's prompt" if subject.run is None else f"{subject.prompt} prompt"
+    return "the config's prompt" if subject.prompt == "config" else prompt_in_words(subject.prompt)
 
 
 def _measured(evaluation: Evaluation) -> str:
@@ -157,7 +157,7 @@ def _compared(found: Comparison | None) -> str:
 
 def _whose(entry: Mapping[str, Any], earlier: Earlier) -> str:
     """Whose scores they were: the prompt, the model where it was another one, and when."""
-    parts = [f"{earlier.prompt} prompt" if earlier.current else f"{earlier.prompt} prompt of then"]
+    parts = [prompt_in_words(earlier.prompt) + ("" if earlier.current else " of then")]
     if earlier.models.get("forward") != entry["models"].get("forward"):
         parts.append(str(earlier.models.get("forward")))
     if earlier.base_url != entry["base_url"]:
@@ -166,7 +166,7 @@ def _whose(entry: Mapping[str, Any], earlier: Earlier) -> str:
     return ", ".join(parts)
 
 
-def _remarks(done: Done, evaluation: Evaluation) -> Iterator[str]:
+def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[str]:
     """What a reader must know to judge the score."""
     entry, openings = done.entry, done.openings
     remarks = []
@@ -182,12 +182,12 @@ def _remarks(done: Done, evaluation: Evaluation) -> Iterator[str]:
             f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
             "flatters."
         )
-    if entry["prompt"] == "config" and run_data.opens_test(entry):
+    if subject.run is None and run_data.opens_test(entry):
         remarks.append(
             "These are test examples of the config. A prompt that is changed after a look at them is flattered by "
             "them, and no run counts this look; the validation examples are for that."
         )
-    if entry["prompt"] not in ("seed", "config") and (worked := _shared(entry, ("train", "val"), "its")):
+    if subject.run is not None and entry["prompt"] != "seed" and (worked := _shared(entry, ("train", "val"), "its")):
         remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
     for remark in remarks:
         yield ""

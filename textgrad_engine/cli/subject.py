@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine.cli import run_data, runs
+from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import part_of
 from textgrad_engine.data import Dataset
-from textgrad_engine.errors import RunError
+from textgrad_engine.data.load import read_text
+from textgrad_engine.data.paths import missing_file
+from textgrad_engine.errors import DataError, RunError
+from textgrad_engine.report.earlier import in_files
 from textgrad_engine.store import Run, is_folds, read_folds, read_run, typed, whole_of
 
 
@@ -24,7 +27,8 @@ class Subject:
     Attributes:
         path: the run folder, or the config, as it was named.
         config: says program, metric and models.
-        prompt: what the texts are called: of a run as `Run.texts` has it, ``"config"`` of a config.
+        prompt: what the texts are called: of a run as `Run.texts` has it, ``"config"`` of a config; or the files of
+            which some come, as `report.earlier.in_files` has it.
         texts: by dotted name; those that are not there stay as the config has them.
         kept: what tells the splits from other data, as ``config.json`` of a run has it.
         run: the run; None for a config.
@@ -101,3 +105,33 @@ def prompt_of_run(path: Path, data: Path | None, prompt: str) -> Subject:
         )
     texts = run.texts(prompt)
     return Subject(run.path, runs.config_of(run, texts), prompt, texts, run.config or {}, run)
+
+
+def with_files(subject: Subject, files: Sequence[str]) -> Subject:
+    """The same with texts of files in the place of its own.
+
+    Args:
+        subject: what would be evaluated.
+        files: the files, each behind the name of its text and ``=`` where there are several texts.
+
+    Raises:
+        RunError: a file cannot be read, or it is not plain which text it holds.
+    """
+    texts = dict(subject.texts)
+    if subject.run is None:
+        program = build.make_program(subject.config)
+        texts = {name: str(each.data) for name, each in program.named_parameters() if each.requires_grad}
+    for given in files:
+        name, equals, file = given.partition("=")
+        if not equals or name not in texts:
+            name, file = next(iter(texts)), given
+            if len(texts) > 1:
+                raise RunError(f"--prompt {given}: say whose it is, --prompt NAME={given}, of {', '.join(texts)}")
+        path = Path(file)
+        if not path.is_file():
+            raise RunError(f"--prompt {given}: {missing_file(path, lambda each: each.suffix in ('.txt', '.md'))}")
+        try:
+            texts[name] = read_text(path).replace("\r\n", "\n").removesuffix("\n")
+        except DataError as error:
+            raise RunError(f"--prompt {given}: {error}") from None
+    return replace(subject, prompt=in_files(files), texts=texts)

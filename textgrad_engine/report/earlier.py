@@ -27,7 +27,7 @@ class Earlier:
     """What was measured before on the same examples.
 
     Attributes:
-        prompt: whose texts: `"best"`, `"seed"`, `"shrunk"` or `"front N"`.
+        prompt: whose texts: `"best"`, `"seed"`, `"shrunk"` or `"front N"`; or files, as `in_files` has it.
         current: whether the run has these texts still; not, say, where it has found better ones since.
         models: by role.
         base_url: the endpoint, where the config or a command named one.
@@ -43,6 +43,24 @@ class Earlier:
     time: str | None
     mean: float
     comparison: Comparison | None
+
+
+_FILES = "in "
+
+
+def in_files(files: Sequence[str]) -> str:
+    """What texts are called that come from files.
+
+    Example:
+        >>> in_files(["mine.txt"]), prompt_in_words(in_files(["mine.txt"])), prompt_in_words("best")
+        ('in mine.txt', 'prompt in mine.txt', 'best prompt')
+    """
+    return f"{_FILES}{', '.join(files)}"
+
+
+def prompt_in_words(prompt: str) -> str:
+    """Texts by what they are called, for people."""
+    return f"prompt {prompt}" if prompt.startswith(_FILES) else f"{prompt} prompt"
 
 
 def measured(evaluation: Evaluation | None) -> dict[str, Any]:
@@ -175,7 +193,8 @@ def _read_back(run: Run, entry: Mapping[str, Any], evaluation: Evaluation) -> Ea
     samples = tuple(tuple(row) for row in rows) if isinstance(rows[0], list) else ()
     scores = tuple(_mean(row) for row in samples) if samples else tuple(rows)
     before = Evaluation(evaluation.ids, scores, (None,) * len(scores), {}, samples, scale=evaluation.scale)
-    current = entry.get("text") == digest(_texts(run, entry["prompt"]))[:16]
+    of_files = entry["prompt"].startswith(_FILES)
+    current = of_files or entry.get("text") == digest(_texts(run, entry["prompt"]))[:16]
     return _beside(entry["prompt"], current, entry["models"], entry.get("base_url"), entry["time"], before, evaluation)
 
 
