@@ -499,6 +499,20 @@ def test_a_program_that_cannot_be_trained_is_told_of_in_words(
     assert "Traceback" not in result.stderr
 
 
+def test_a_search_ends_in_time_for_its_test(cli: Any, small: Any, tmp_path: Path) -> None:
+    """With the option or the config's key; the run comes to its end, and says why it was short."""
+    in_file = [("max_epochs = 1", "max_epochs = 9\nmax_minutes = 0.00001")]
+    for number, (change, *options) in enumerate([(in_file,), ([], "--max-minutes", "0.00001")]):
+        done = cli("train", small(*change), "--run-dir", tmp_path / f"run{number}", *options)
+        assert done.exit_code == 0
+        said = " ".join(done.stdout.split())
+        assert "The search ended after 0 steps, as its time of 1e-05 minutes was over with what the end takes." in said
+        assert "test 0." in said
+    for wrong in ("0", "-1", "nan", "soon"):
+        done = cli("train", small(), "--max-minutes", wrong)
+        assert (done.exit_code, "max" in done.stderr) == (2, True)
+
+
 def test_controls_stand_beside_the_result(cli: Any, small: Any, tmp_path: Path) -> None:
     """--controls: the table and the verdicts, in the report, in JSON, and in `show` again."""
     path = tmp_path / "run"

@@ -226,6 +226,7 @@ def make_trainer(
         max_epochs=settings.max_epochs,
         batch_size=settings.batch_size,
         max_steps=settings.max_steps,
+        max_minutes=settings.max_minutes,
         patience=settings.patience,
         critic=settings.critic,
         feedback_batch_size=settings.feedback_batch_size,

@@ -334,6 +334,7 @@ class Config(Section):
         limits: Budget | None = None,
         seed: int | None = None,
         optimizer: str | None = None,
+        max_minutes: float | None = None,
         critic: bool = True,
     ) -> Self:
         """A copy with what the command line says; None leaves the file's value, if it means something to the copy.
@@ -346,6 +347,7 @@ class Config(Section):
             limits: of the budget; those that are None stay as they are.
             seed: of the run.
             optimizer: another optimizer; it keeps what all of them have, and has its own defaults for the rest.
+            max_minutes: for the search and its end.
             critic: False for a run without one; True leaves the file's value.
 
         Raises:
@@ -360,6 +362,8 @@ class Config(Section):
             values["seed"] = seed
         if optimizer not in (None, self.optimizer.name):
             values["optimizer"] = _of_another(values["optimizer"], optimizer)
+        if max_minutes is not None:
+            values["train"]["max_minutes"] = max_minutes
         if not critic:
             values["train"]["critic"] = False
         try:
@@ -370,7 +374,7 @@ class Config(Section):
         except ConfigError as error:
             given = (
                 not critic
-                or any(value is not None for value in (model, judge, base_url, price, seed, optimizer))
+                or any(value is not None for value in (model, judge, base_url, price, seed, optimizer, max_minutes))
                 or said
             )
             raise ConfigError(f"{error} (as changed on the command line)" if given else str(error)) from None

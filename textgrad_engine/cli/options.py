@@ -90,6 +90,15 @@ JudgeName = Annotated[
         help="Have this model judge, where a metric asks one; with --model, that does all else.",
     ),
 ]
+MaxMinutes = Annotated[
+    float | None,
+    typer.Option(
+        "--max-minutes",
+        metavar="MINUTES",
+        help="Begin no step that would leave too little of so many minutes for validation and test; what is under way "
+        "is waited for. Each run of --folds has as many, and --controls come on top.",
+    ),
+]
 OptimizerName = Annotated[
     str | None,
     typer.Option(

@@ -349,6 +349,7 @@ class Train(Section):
     max_epochs: int = Field(default=3, gt=0)
     batch_size: int = Field(default=32, gt=0)
     max_steps: int | None = Field(default=None, gt=0)
+    max_minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     critic: bool = True
     feedback_batch_size: int = Field(default=1, gt=0)
     feedback_images: int = Field(default=MOST_IMAGES, ge=0)

@@ -18,6 +18,7 @@ from textgrad_engine.cli.options import (
     FoldsCount,
     Json,
     JudgeName,
+    MaxMinutes,
     ModelName,
     ModelPrices,
     NoCritic,
@@ -48,6 +49,7 @@ def train(
     budget_tokens: TokensLimit = None,
     optimizer: OptimizerName = None,
     seed: Seed = None,
+    max_minutes: MaxMinutes = None,
     run_dir: RunDir = None,
     no_feedback: Annotated[
         bool,
@@ -78,6 +80,7 @@ def train(
             limits=limits_of(budget, budget_calls, budget_tokens),
             seed=seed,
             optimizer=optimizer,
+            max_minutes=max_minutes,
             critic=not no_critic,
         )
         check_shown(found, folds)

@@ -19,7 +19,7 @@ from textgrad_engine.store.lock import check_unlocked
 from textgrad_engine.store.paid import OnRecord, Paid, paid_for
 from textgrad_engine.store.reader import Run
 from textgrad_engine.store.records import dumps, event_from_json, result_to_json
-from textgrad_engine.store.resume import answer_of, in_order, tools_of, when
+from textgrad_engine.store.resume import answer_of, in_order, time_is_up, tools_of, when
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import CallEnded, Event, RunStarted, current_phase
 from textgrad_engine.train.settings import Setting, differing
@@ -70,6 +70,7 @@ class FinishedRun:
         self._started = next(
             (event for event in map(event_from_json, run.events) if isinstance(event, RunStarted)), None
         )
+        self._time_is_up = time_is_up(run.events)
         found, on_record = [], OnRecord()
         for line, entry in enumerate(read_lines(run.path / "completions.jsonl", []), 1):
             paid = Paid(0, line, entry)
@@ -96,6 +97,10 @@ class FinishedRun:
     def settings(self) -> Mapping[str, Setting] | None:
         """What it was set to."""
         return None if self._started is None else self._started.settings
+
+    def search_ended(self, minutes: float | None) -> int | None:
+        """After how many steps its time was up, however much of it there is now; None where it was not."""
+        return None if self._time_is_up is None else self._time_is_up.steps
 
     def answering(self) -> AbstractContextManager[None]:
         """Inside the block, what was paid for answers all calls."""

@@ -23,7 +23,7 @@ from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomi
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
-from textgrad_engine.train.events import RunStarted, current_phase
+from textgrad_engine.train.events import RunStarted, TimeIsUp, current_phase
 from textgrad_engine.train.settings import Setting, differing
 
 
@@ -57,6 +57,7 @@ class Earlier:
         self.settings: Mapping[str, Setting] | None = begun.get("settings", {}) if begun else None
         self._begun = {} if anyway else begun
         self._other_settings = ""
+        self._time_is_up = time_is_up((*run.earlier, *run.events))
         validated = None if anyway else _has_validated(run)
         every = self._read(run, anyway)
         self.player = Resumption(
@@ -186,6 +187,12 @@ class Earlier:
                     with contextlib.suppress(OSError):  # what stays says nothing new
                         aside(self.folder, name, number).unlink()
 
+    def search_ended(self, minutes: float | None) -> int | None:
+        """After how many steps its time was up; None where it was not, or it has more of it now."""
+        if self._time_is_up is None or minutes is None or minutes > (self._time_is_up.minutes or 0):
+            return None
+        return self._time_is_up.steps
+
     def confirmed(self, result: TrainResult) -> TrainResult:
         """What it has come to now."""
         return result
@@ -198,6 +205,22 @@ class Earlier:
         """
         names = [self._names.get((answer.source, answer.line)) for answer in self.player.played]
         return sum(look.isdisjoint(names) for look in self._looks)
+
+
+def time_is_up(events: Iterable[Mapping[str, Any]]) -> TimeIsUp | None:
+    """The last event of a run that says that its time is up; None where there is none, or the search went on behind it.
+
+    Example:
+        >>> time_is_up([{"event": "TimeIsUp", "steps": 3, "minutes": 5.0}, {"event": "RunEnded"}])
+        TimeIsUp(steps=3, minutes=5.0)
+    """
+    found = None
+    for event in events:
+        if event.get("event") == "TimeIsUp":
+            found = TimeIsUp(int(event["steps"]), event["minutes"])
+        elif event.get("event") == "StepEnded" and found is not None and event.get("step", 0) > found.steps:
+            found = None
+    return found
 
 
 def _typed(run: Run) -> str:

@@ -58,7 +58,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         shortage=run.shortage,
         untested=_untested(run, status),
         terms=terms_of(run.objective, run.seed_val, run.best_val),
-        idle=run.idle,
+        idle=run.deadline.in_words or run.idle,
         doubtful=doubtful_among(run.objective.answers(), run.objective.scale),
     )
     if status != "budget" or run.shortage or result.spent_its_part:

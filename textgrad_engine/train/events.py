@@ -245,6 +245,19 @@ class RunFailed:
         return cls(redacted(f"{type(error).__name__}: {error}", secrets), notes)
 
 
+@dataclass(frozen=True)
+class TimeIsUp:
+    """No further step is begun, as the end of the run would come too late; `Trainer(max_minutes=)`.
+
+    Attributes:
+        steps: so many were taken.
+        minutes: the limit; None where a run is played back without one.
+    """
+
+    steps: int
+    minutes: float | None
+
+
 Event: TypeAlias = (
     RunStarted
     | PhaseStarted
@@ -254,6 +267,7 @@ Event: TypeAlias = (
     | CallEnded
     | ToolEnded
     | StepEnded
+    | TimeIsUp
     | RunEnded
     | RunFailed
 )
@@ -320,6 +334,10 @@ class Earlier(Protocol):
     @property
     def settings(self) -> Mapping[str, Setting] | None:
         """What it was set to, as `RunStarted.settings` has it; None where it had not begun."""
+        ...
+
+    def search_ended(self, minutes: float | None) -> int | None:
+        """After how many steps its time was up; None where it was not, or these minutes are more."""
         ...
 
     @property

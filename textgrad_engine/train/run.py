@@ -26,6 +26,7 @@ from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.concluding import result_of
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import CONTROLS, Controls
+from textgrad_engine.train.deadline import Deadline
 from textgrad_engine.train.ending import Ending
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import evaluate
@@ -42,6 +43,7 @@ from textgrad_engine.train.events import (
     RunStarted,
     Status,
     StepEnded,
+    TimeIsUp,
     ToolEnded,
     current_part,
     current_phase,
@@ -108,6 +110,7 @@ class Run(abc.ABC):
         before = None if self.earlier is None else self.earlier.settings
         self.to_the_end = optimizer.to_the_end or (before is not None and bool(before.get(TO_THE_END, True)))
         self.nested = before is None or bool(before.get(NESTED, False))
+        self.deadline = Deadline(trainer.max_minutes, self.earlier)
 
     def new_objective(self, parameters: Sequence[Variable], phases: Phases | None = None) -> Objective:
         """The program as a function of some of its texts, by the trainer's settings; nothing is known of it yet.
@@ -191,6 +194,7 @@ class Run(abc.ABC):
             stop = stack.enter_context(stopping_on_interrupt())
             stack.enter_context(answers_kept(stop, used))
             self.emit(self.started())
+            self.deadline.begin()
             try:
                 status = self.train_until_spent(used)
                 no_step = "" if self.steps or status != "budget" else self.ending.no_step
@@ -280,12 +284,24 @@ class Run(abc.ABC):
             self.audience.wants_to_stop
             or (most is not None and len(self.steps) >= most)
             or (patience is not None and since_kept >= patience)
+            or self.time_is_up()
         )
+
+    def time_is_up(self) -> bool:
+        """Whether a further step would have the end of the run come too late; it is told once."""
+        tests = 0 if self.test is None else 2 * len(self.test)
+        to_come = tests + self.objective.missing(self.objective.texts_of(self.best))
+        told = bool(self.deadline.in_words)
+        over = self.deadline.is_over(len(self.steps), to_come)
+        if over and not told:
+            self.emit(TimeIsUp(len(self.steps), self.trainer.max_minutes))
+        return over
 
     def validate_seed(self, used: Meter) -> None:
         """Score the seed texts; from now on what the end of the run takes is kept back from the budget."""
         self.seed_val = self.best_val = self.evaluated(self.objective.texts_of(self.seed), 0)
         self.ending.learn(used.total + used.saved, len(self.seed_val))
+        self.deadline.learn(len(self.seed_val))
         if self.ending.no_controls:  # who wanted them can raise the budget before it is spent
             _log.warning("%s", self.ending.no_controls)
         self.keep_for_the_end()

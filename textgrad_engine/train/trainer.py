@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import signature_of
-from textgrad_engine.checks import at_least, check, finite
+from textgrad_engine.checks import above, at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import DataError, RunError
@@ -79,6 +79,9 @@ class Trainer:
             minibatches and ends by itself.
         batch_size: examples in a minibatch, when `fit` gets a dataset; a DataLoader has its own.
         max_steps: stop after so many steps (of a search: decided proposals); None for no limit but `max_epochs`.
+        max_minutes: begin no step that would leave too little of so many minutes for validation and test, as far as
+            that can be told; what is under way is waited for. Controls, and each run of a cross-validation, have as
+            many for themselves. So much may be done in one run and not in another.
         patience: stop after so many steps in a row that were not kept, but not within a round of texts that is paid
             for as a whole (`optim.BeamSearch`, `optim.OPRO`); None goes on to the end.
         critic: whether a critic says what a wrong answer asks of the texts. Without one an optimizer reads the cases
@@ -142,6 +145,7 @@ class Trainer:
         *,
         batch_size: int = 32,
         max_steps: int | None = None,
+        max_minutes: float | None = None,
         patience: int | None = None,
         critic: bool = True,
         feedback_batch_size: int = 1,
@@ -164,10 +168,12 @@ class Trainer:
         rest = at_least(0, "tokens_weight", "latency_weight")
         self.callbacks = _checked(callbacks)
         self.feedback_images = checked_images(feedback_images, "feedback_images")
-        check(Trainer.__init__, locals(), steps, sizes, rest, finite("tokens_weight", "latency_weight"))
+        numbers = finite("tokens_weight", "latency_weight", "max_minutes")
+        check(Trainer.__init__, locals(), steps, sizes, rest, above(0, "max_minutes"), numbers)
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.max_steps = max_steps
+        self.max_minutes = max_minutes
         self.patience = patience
         self.critic = critic
         self.feedback_batch_size = feedback_batch_size

@@ -1,0 +1,139 @@
+"""`Trainer(max_minutes=)`: no step is begun that would have the end come too late."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
+from textgrad_engine.llm import Request
+from textgrad_engine.testing import FunctionModel, feedback_for
+from textgrad_engine.train import deadline
+from textgrad_engine.train.deadline import Deadline
+
+ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}"} for n in range(60)]
+
+
+class Clock:
+    """A clock that goes on by so many seconds with each answer of a model."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.answer = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(deadline, "time", found)
+    return found
+
+
+def sorter(clock: Clock) -> FunctionModel:
+    """Knows a word in capitals where the prompt says so; asks for the next rule that is missing."""
+
+    def answer(request: Request) -> Any:
+        clock.now += clock.answer
+        if request.purpose == "backward":
+            return feedback_for(request, "Say how to write it.")
+        if request.purpose == "optimizer":
+            rule = f"Write in capitals {request.messages[-1].text.count('in capitals') + 1}."
+            edit = {"op": "add", "line": 1, "text": rule, "reason": "asked for", "feedback": [1]}
+            return {"edits": [edit]}
+        word = request.messages[-1].text
+        known = request.messages[0].text.count("in capitals")
+        return word.upper() if int(word[1:]) % 10 < 2 * known else word
+
+    return FunctionModel(answer)
+
+
+def fit(clock: Clock, optimizer: Any = optim.TGD, **settings: Any) -> tg.TrainResult:
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    trainer = tg.Trainer(max_epochs=9, batch_size=20, **settings)
+    with tg.use_models(forward=sorter(clock)):
+        return trainer.fit(program, nn.ExactMatch(), optimizer(program.parameters()), ROWS[:20], ROWS[20:40], ROWS[40:])
+
+
+@pytest.mark.parametrize("optimizer", [optim.TGD, optim.PatchSearch])
+def test_the_search_ends_in_time_and_the_test_set_tells_what_it_is_worth(clock: Clock, optimizer: Any) -> None:
+    """A run of so many steps, in a little less than its time; without a limit it goes on."""
+    clock.answer = 1.0
+    free = fit(clock, optimizer)
+    whole, clock.now = clock.now, 0.0
+    result = fit(clock, optimizer, max_minutes=whole / 60 / 2)
+    assert 0 < len(result.steps) < len(free.steps)
+    assert result.status == "finished"
+    assert result.best_test is not None
+    assert "its time of" in result.idle
+    assert f"after {len(result.steps)} step" in str(result)
+    if optimizer is optim.TGD:  # of a search proposals are under way that nobody can foresee
+        assert clock.now <= whole / 2
+
+
+def test_what_the_end_takes_is_kept() -> None:
+    """As long as the examples of the first validation took, one after the other; a step as long as those so far."""
+    limit = Deadline(1.0, None)
+    clock = Clock()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deadline, "time", clock)
+        limit.begin()
+        clock.now = 10.0
+        limit.learn(20)  # half a second each
+        assert not limit.is_over(0, 90)  # 10 + 0.5 + 45
+        assert limit.is_over(0, 100)
+        clock.now = 30.0
+        assert not limit.is_over(4, 40)  # 30 + 5 + 20
+        assert limit.is_over(1, 40)  # 30 + 20 + 20
+    assert limit.in_words.startswith("the search ended after 1 step, as its time of 1 minutes was over")
+
+
+def test_without_a_limit_it_is_never_over(clock: Clock) -> None:
+    """However late it is."""
+    limit = Deadline(None, None)
+    limit.begin()
+    limit.learn(1)
+    clock.now = 1e9
+    assert not limit.is_over(0, 1)
+    assert limit.in_words == ""
+
+
+@pytest.mark.parametrize("optimizer", [optim.TGD, optim.PatchSearch])
+def test_a_finished_run_is_given_again_however_fast_it_is_played_back(
+    clock: Clock, optimizer: Any, tmp_path: Path
+) -> None:
+    """It ends after as many steps, also where the limit is another one by now, or none."""
+    clock.answer = 1.0
+    result = fit(clock, optimizer, max_minutes=4, run_dir=tmp_path / "run")
+    assert "its time of" in result.idle
+    clock.answer = 0.0
+    for limit in ({"max_minutes": 4}, {"max_minutes": 0.1}, {}):
+        again = fit(clock, optimizer, run_dir=tmp_path / "run", resume=True, **limit)
+        assert (again.best, len(again.steps)) == (result.best, len(result.steps))
+
+
+def test_a_run_that_was_killed_while_it_tested_searches_on_with_more_time_alone(clock: Clock, tmp_path: Path) -> None:
+    """With the same limit its search is over, as it was told to be; nothing that is on record is asked again."""
+    clock.answer = 1.0
+    result = fit(clock, max_minutes=4, run_dir=tmp_path / "run")
+    events = (tmp_path / "run" / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    up = next(number for number, line in enumerate(events) if json.loads(line)["event"] == "TimeIsUp")
+    for minutes, goes_on in ((4, False), (40, True)):
+        (tmp_path / "run" / "result.json").unlink()
+        (tmp_path / "run" / "events.jsonl").write_text("\n".join(events[: up + 1]) + "\n", encoding="utf-8")
+        clock.answer = 0.0
+        again = fit(clock, max_minutes=minutes, run_dir=tmp_path / "run", resume=True)
+        assert (len(again.steps) > len(result.steps)) is goes_on
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf"), "5", True])
+def test_a_limit_is_a_number_of_minutes(minutes: Any) -> None:
+    """More than none, and not without end, for which it is left out."""
+    with pytest.raises((TypeError, ValueError), match="max_minutes"):
+        tg.Trainer(max_minutes=minutes)

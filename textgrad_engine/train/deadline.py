@@ -1,0 +1,67 @@
+"""Until when a run searches, so that its end comes in time.
+
+NOTE [Time for the end]
+    Who has an hour wants the best prompt that an hour finds, and to be told what it is worth. So no step is begun that
+    would leave too little for the end: the best texts on the validation examples that they were not run on, and both
+    prompts on the test set. An example is taken to last as long as those of the first validation did, one after the
+    other, which is more than it takes where many are asked at a time; a step as long as the steps so far. What is under
+    way is waited for, and controls come on top. So a run may last a little longer, or end a little early.
+
+    How many steps that were is written down: a run that is played back must end where it ended, however long that
+    takes. One that is resumed begins to count anew, unless its search was over.
+"""
+
+from __future__ import annotations
+
+import time
+
+from textgrad_engine.train.events import Earlier
+
+
+class Deadline:
+    """Until when a run searches; see NOTE [Time for the end].
+
+    Args:
+        minutes: from the beginning; None for no limit.
+        earlier: what there is of the run from before; None of a new one.
+
+    Attributes:
+        in_words: why no further step is begun, once that is so; else "".
+    """
+
+    def __init__(self, minutes: float | None, earlier: Earlier | None) -> None:
+        self.minutes = minutes
+        self.in_words = ""
+        self._ended = None if earlier is None else earlier.search_ended(minutes)
+        self._began = self._validated = time.monotonic()
+        self._example = 0.0
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._began = self._validated = time.monotonic()
+
+    def learn(self, examples: int) -> None:
+        """The first validation is over, of so many examples."""
+        now = time.monotonic()
+        self._example, self._validated = (now - self._validated) / examples, now
+
+    def is_over(self, steps: int, to_come: int) -> bool:
+        """Whether no further step is to be begun.
+
+        Args:
+            steps: so many were taken.
+            to_come: examples that are run at the end.
+        """
+        if self._ended is not None:
+            over = steps >= self._ended
+        elif self.minutes is None:
+            return False
+        else:
+            now = time.monotonic()
+            step = (now - self._validated) / steps if steps else self._example
+            over = now + step + self._example * to_come > self._began + 60 * self.minutes
+        if over:
+            limit = "" if self.minutes is None else f" of {self.minutes:g} minutes"
+            taken = f"{steps} step{'' if steps == 1 else 's'}"
+            self.in_words = f"the search ended after {taken}, as its time{limit} was over with what the end takes"
+        return over
