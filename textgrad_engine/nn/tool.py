@@ -18,6 +18,7 @@ from textgrad_engine.ops.offered import (
     inside_of,
     is_function,
     name_of_tool,
+    part_names,
 )
 from textgrad_engine.ops.tools import OwnTexts, tools_of
 
@@ -51,7 +52,7 @@ class Tool(Module, OwnTexts):
     Attributes:
         name: what the model calls it by, which is never trained.
         description: the text, a Parameter. Searches keep it below 1,024 characters, as OpenAI's API wants it.
-        arguments: the texts about arguments that are trained, by their names.
+        arguments: the texts about arguments that are trained, by their names, with ``_`` for dots in them.
 
     A text that is to stay as it is, is frozen: ``tool.description.requires_grad = False``. A Variable is taken as it
     is, and may be shared; optimizers know nothing of it but its role.
@@ -80,6 +81,7 @@ class Tool(Module, OwnTexts):
         super().__init__()
         if isinstance(function, OwnTexts):
             raise TypeError("Tool: it is one already; give the function, or what a model is told of it")
+        function = as_function(function)
         if not callable(function) and not isinstance(function, Mapping):
             raise TypeError(f"Tool: function is a function, or what a model is told of a tool, got {told(function)}")
         if callable(function):
@@ -94,12 +96,14 @@ class Tool(Module, OwnTexts):
         self.arguments = ParameterDict()
         self._about: dict[str, Variable] = {}
         known = arguments_of(self._told)
+        parts = part_names(known)
+        self._argument_of = {part: argument for argument, part in parts.items()}
         for name, text in _by_name(arguments).items():
             if name not in known:
                 raise ValueError(f"Tool: {self.name!r} has no argument {name!r}; it has {', '.join(known) or 'none'}")
-            there = str(known[name].get("description") or "") if text is None else text
+            there = str(_schema(known[name]).get("description") or "") if text is None else text
             made = _made(there, f"the text about {name!r}", _ROLE_OF_ARGUMENT.format(name, self.name))
-            (self.arguments if isinstance(made, Parameter) else self._about)[name] = made
+            (self.arguments if isinstance(made, Parameter) else self._about)[parts[name]] = made
 
     @property
     def function(self) -> Callable[..., Any] | None:
@@ -111,13 +115,38 @@ class Tool(Module, OwnTexts):
         """The names of its arguments."""
         return tuple(arguments_of(self._told))
 
-    def described(self) -> dict[str, Any]:
-        """What a model is told of it, a dict as in OpenAI's API; with Variables as its descriptions."""
+    def texts(self) -> dict[str | None, Any]:
+        """Its texts, by the arguments that they are about; by None what it does, unless it is told nothing of that.
+
+        Raises:
+            ValueError: one is about an argument that there is not.
+        """
+        texts: dict[str | None, Any] = {} if self.description is None else {None: self.description}
+        for part, text in (*self._about.items(), *self.arguments.items()):
+            if part not in self._argument_of:
+                raise ValueError(
+                    f"Tool: {self.name!r} has no argument {part!r}, and there is a text about one; arguments has the "
+                    f"names {', '.join(self._argument_of) or 'of none'}"
+                )
+            texts[self._argument_of[part]] = text
+        return texts
+
+    def described(self, texts: Mapping[str | None, Any] | None = None) -> dict[str, Any]:
+        """What a model is told of it, a dict as in OpenAI's API; with Variables as its descriptions.
+
+        Args:
+            texts: what stands in the place of `texts`.
+        """
         made: dict[str, Any] = _copied(self._told)
-        inside_of(made)["description"] = self.description
+        texts = self.texts() if texts is None else texts
+        if None not in texts:
+            inside_of(made).pop("description", None)
         told_of = arguments_of(made)
-        for name, text in (*self._about.items(), *self.arguments.items()):
-            told_of[name]["description"] = text
+        for name, text in texts.items():
+            if name is None:
+                inside_of(made)["description"] = text
+            else:
+                told_of[name] = {**_schema(told_of[name]), "description": text}
         return made
 
     def forward(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -164,6 +193,11 @@ def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
     if not is_function(made):
         raise TypeError(f"Tool: {made['type']!r} is a tool of the endpoint's own, which nobody can describe otherwise")
     return made
+
+
+def _schema(told: Any) -> Mapping[str, Any]:
+    """What a schema says; JSON Schema has true for one that says nothing."""
+    return told if isinstance(told, Mapping) else {}
 
 
 def _copied(tree: Any) -> Any:

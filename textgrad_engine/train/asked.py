@@ -97,7 +97,7 @@ class Asking(Layer):
         outs = function.apply(*args)
         _, plan, *values = args
         if plan.offered is not None:  # what is told of a tool is no place for examples
-            values = values[: plan.offered.descriptions[0].at]
+            values = values[: len(values) - len(plan.offered.descriptions)]
         texts, before = self._origin(values)
         prompts = frozenset([at for at, value in enumerate(values) if self._origin((value,))[0]] if texts else ())
         held = tuple([None if at in prompts else _as_it_is(value) for at, value in enumerate(values)])
