@@ -91,8 +91,8 @@ class Tool(Module, OwnTexts):
         assert described is not None
         self._told = _plain(described[0])
         self.name = name_of_tool(self._told)
-        text = str(inside_of(self._told).get("description") or "") if description is None else description
-        self.description = _made(text, "description", _ROLE.format(self.name))
+        there = inside_of(self._told)
+        self.description = _made(description, there, "description", _ROLE.format(self.name))
         self.arguments = ParameterDict()
         self._about: dict[str, Variable] = {}
         known = arguments_of(self._told)
@@ -101,8 +101,10 @@ class Tool(Module, OwnTexts):
         for name, text in _by_name(arguments).items():
             if name not in known:
                 raise ValueError(f"Tool: {self.name!r} has no argument {name!r}; it has {', '.join(known) or 'none'}")
-            there = str(_schema(known[name]).get("description") or "") if text is None else text
-            made = _made(there, f"the text about {name!r}", _ROLE_OF_ARGUMENT.format(name, self.name))
+            there = _schema(known[name])
+            if there is None:
+                raise TypeError(f"Tool: the argument {name!r} of {self.name!r} has no schema, got {told(known[name])}")
+            made = _made(text, there, f"the text about {name!r}", _ROLE_OF_ARGUMENT.format(name, self.name))
             (self.arguments if isinstance(made, Parameter) else self._about)[parts[name]] = made
 
     @property
@@ -146,7 +148,7 @@ class Tool(Module, OwnTexts):
             if name is None:
                 inside_of(made)["description"] = text
             else:
-                told_of[name] = {**_schema(told_of[name]), "description": text}
+                told_of[name] = {**(_schema(told_of[name]) or {}), "description": text}
         return made
 
     def forward(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +166,10 @@ _ROLE = "description of the tool {}, by which a model decides when and how to ca
 _ROLE_OF_ARGUMENT = "description of the argument {} of the tool {}, by which a model decides what to give for it"
 
 
-def _made(text: Any, what: str, role: str) -> Any:
+def _made(text: Any, there: Mapping[str, Any], what: str, role: str) -> Any:
+    """The text that is given, or that there is."""
+    if text is None:
+        text = "" if there.get("description") is None else there["description"]
     if not isinstance(text, str | Variable):
         raise TypeError(f"Tool: {what} is a text or a Parameter, got {told(text)}")
     return Description(text, role) if isinstance(text, str) else text
@@ -195,9 +200,9 @@ def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _schema(told: Any) -> Mapping[str, Any]:
-    """What a schema says; JSON Schema has true for one that says nothing."""
-    return told if isinstance(told, Mapping) else {}
+def _schema(told: Any) -> Mapping[str, Any] | None:
+    """What a schema says; None for what is none. JSON Schema has true for one that says nothing."""
+    return {} if told is True else told if isinstance(told, Mapping) else None
 
 
 def _copied(tree: Any) -> Any:

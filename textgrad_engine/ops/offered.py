@@ -212,7 +212,7 @@ def description_problem(tool: Mapping[str, Any], *, flat: bool) -> str:
         ''
     """
     inner = tool.get("function")
-    named = isinstance(inner, Mapping) and isinstance(inner.get("name"), str)
+    named = isinstance(inner, Mapping) and isinstance(inner.get("name"), str) and inner["name"] != ""
     if not isinstance(tool.get("type"), str):
         return f"has no type; write {_FORM}"
     if tool["type"] != "function" or named or (flat and isinstance(tool.get("name"), str)):
@@ -236,7 +236,8 @@ def inside_of(tool: Mapping[str, Any]) -> Any:
 
 def arguments_of(tool: Mapping[str, Any]) -> dict[str, Any]:
     """What a description says of each argument of a function, by their names."""
-    properties = (inside_of(tool).get("parameters") or {}).get("properties")
+    parameters = inside_of(tool).get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
     return properties if isinstance(properties, dict) else {}
 
 

@@ -190,8 +190,10 @@ def call_in_words(call: Call, total: int) -> str:
 def _tool_in_words(tool: dict[str, Any]) -> str:
     """What a model was told of a tool: its name and arguments, and their descriptions."""
     told_of = arguments_of(tool)
-    lines = [f"{name_of_tool(tool)}({', '.join(told_of)}): {inside_of(tool).get('description') or ''}".rstrip(": ")]
+    does = inside_of(tool).get("description")
+    lines = [f"{name_of_tool(tool)}({', '.join(told_of)}){f': {does}' if does else ''}"]
     for name, about in told_of.items():
         if isinstance(about, dict) and about.get("description"):
             lines.append(f"{name}: {about['description']}")
-    return "\n  ".join("\n".join(lines).split("\n"))
+    first, *others = "\n".join(lines).split("\n")
+    return "\n".join([first, *[f"  {line}".rstrip() for line in others]])
