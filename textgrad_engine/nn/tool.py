@@ -43,7 +43,8 @@ class Tool(Module, OwnTexts):
 
     Args:
         function: the function that is run when a model calls the tool; or what a model is told of a tool, a dict as in
-            OpenAI's API or as a server of MCP lists it, of which nothing is run: calls of it are the answer.
+            OpenAI's API or as a server of MCP lists it (or what a client of MCP makes of that), of which nothing is
+            run: calls of it are the answer.
         description: what the model is told that it does; without one the docstring, or what the dict says.
         arguments: what the model is told of its arguments, by their names, or only the names of those of which the text
             that there is is to be trained: a `pydantic.Field(description=…)`, what the dict says, or none yet. Texts
