@@ -181,6 +181,19 @@ def test_calls_share_a_critic_only_where_the_tools_are_the_same() -> None:
     assert len(of_purpose(model, "backward")) == 3
 
 
+def test_calls_before_and_after_a_tool_is_replaced_share_no_critic() -> None:
+    """Who is asked about both would be shown the arguments of one of them."""
+    told = text("Looks it up.")
+    model = FunctionModel(answering)
+    program = nn.ChatCompletion("{q}", tools=[nn.Tool(described("x"), told)])
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        first = program(q="a")
+        program.tools["order"] = nn.Tool(described("x", properties={"city": {}}), told)
+        tg.backward([nn.ExactMatch()(answer, "no") for answer in (first, program(q="b"))])
+    shown = ["city" in request.messages[-1].text for request in of_purpose(model, "backward")]
+    assert sorted(shown) == [False, True]
+
+
 def test_transforms_take_descriptions_as_any_other_value() -> None:
     """A batch of descriptions is a call for each, in `vmap`, in a plain batch, and where one is replaced."""
     program = nn.ChatCompletion("{q}", tools=[nn.Tool(described("as it was"))])
