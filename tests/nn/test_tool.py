@@ -262,6 +262,23 @@ def test_texts_and_tools_that_are_replaced_are_told_from_the_next_call_on() -> N
     assert told_by(desk) == ["Is another one.", None]
 
 
+@pytest.mark.parametrize(
+    ("change", "now"),
+    [
+        (lambda tools: tools.__setitem__("greet", nn.Tool(greet)), "order, greet"),
+        (lambda tools: tools.__setitem__("order", nn.Tool(greet)), "greet"),
+        (lambda tools: tools.__setitem__("order", nn.Module()), "order"),
+        (lambda tools: tools.__delattr__("order"), "none"),
+    ],
+)
+def test_tools_that_are_put_there_later_are_refused(change: Any, now: str) -> None:
+    """The model would not be told of them, or calls of them would not be run."""
+    desk = nn.ChatCompletion("{question}", tools=[nn.Tool(order)])
+    change(desk.tools)
+    with pytest.raises(ValueError, match=rf"made with the tools order, and has texts of {now} now.*make a new one"):
+        desk("Where?")
+
+
 def test_a_text_about_an_argument_that_there_is_not_is_refused() -> None:
     """Put there later, where the call is made."""
     desk = nn.ChatCompletion("{question}", tools=[nn.Tool(order)])

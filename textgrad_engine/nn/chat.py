@@ -182,6 +182,7 @@ class ChatCompletion(OneVariable):
 
         Raises:
             TypeError: a description has Variables in it, which would be no Parameters of this module.
+            ValueError: two have one name.
         """
         own: dict[str, Module] = {}
         offered: list[str | Mapping[str, Any]] = []
@@ -206,14 +207,28 @@ class ChatCompletion(OneVariable):
 
     def _tools_now(self) -> tuple[Offered, list[Any]]:
         """What is told of the tools, and the texts of this call that are its values."""
-        tools = [self.tools[each] if isinstance(each, str) else each for each in self._offered or ()]
+        held, offered = self.tools, self._offered or ()
+        if held.keys() != {each for each in offered if isinstance(each, str)}:
+            raise self._other_tools()
+        tools = [held[each] if isinstance(each, str) else each for each in offered]
         own = [tool.texts() for tool in tools if isinstance(tool, Tool)]
         names = [tuple(texts) for texts in own]
         known = self._apart
         if known is None or known.tools != tools or known.names != names:
+            for tool, as_made in zip(tools, self.settings.config.tools or ()):
+                if isinstance(tool, Module) and getattr(tool, "name", None) != name_of_tool(as_made):
+                    raise self._other_tools()
             known = self._apart = _TakenApart.of(tools, names)
         texts = [text for each in own for text in each.values()]
         return known.offered, [texts[n] for n in known.order]
+
+    def _other_tools(self) -> ValueError:
+        names = ", ".join(map(name_of_tool, self.settings.config.tools or ()))
+        now = ", ".join([str(getattr(tool, "name", name)) for name, tool in self.tools.items()])
+        return ValueError(
+            f"ChatCompletion: it was made with the tools {names}, and has texts of {now or 'none'} now, which would be "
+            "told of what is not run; make a new one with tools=[…]"
+        )
 
     def _only_left(self, slots: tuple[str, ...], unnamed: tuple[Any, ...], values: Mapping[str, Any]) -> str:
         """The slot of the one value that has no name."""
