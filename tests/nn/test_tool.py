@@ -229,6 +229,12 @@ def test_tools_may_come_one_by_one() -> None:
     assert [name for name, _ in desk.named_parameters()] == ["tools.order.description"]
 
 
+def test_tools_may_stand_in_a_list_of_modules() -> None:
+    """As where a program has them for itself, and for several of its calls."""
+    tools = nn.ModuleList([nn.Tool(order), nn.Tool(greet)])
+    assert told_by(nn.ChatCompletion("{question}", tools=tools)) == ["Looks something up.", "Greets."]
+
+
 def test_names_that_no_path_could_hold_have_others_in_it() -> None:
     """Two of which only the dots differ are told apart; the model is told the names that they have."""
     schema = {"type": "object", "properties": {"a.b": {"type": "string"}, "a_b": True, "": {"description": "none"}}}
@@ -302,6 +308,7 @@ def test_what_a_client_of_mcp_makes_of_a_description_is_one() -> None:
         (lambda: nn.Tool(order, 3), "description is a text or a Parameter, got"),
         (lambda: nn.Tool(order, arguments={"number": 3}), "the text about 'number' is a text or a Parameter, got"),
         (lambda: nn.Tool(order, arguments="number"), "arguments are names of arguments, or a dict"),
+        (lambda: nn.Tool(order, arguments=[["number"]]), "arguments are names of arguments, or a dict"),
         (lambda: nn.Tool(order, arguments=["none"]), "'order' has no argument 'none'; it has number, fast"),
         (lambda: nn.Tool({"type": "web_search"}), "'web_search' is a tool of the endpoint's own"),
         (lambda: nn.Tool({"name": "x"}), "the description has no type; write"),

@@ -180,9 +180,10 @@ def _by_name(arguments: Any) -> Mapping[str, Any]:
     """The texts about arguments by their names; None for one that there is."""
     if arguments is None or isinstance(arguments, Mapping):
         return arguments or {}
-    if isinstance(arguments, str) or not isinstance(arguments, Iterable):
+    names = None if isinstance(arguments, str) or not isinstance(arguments, Iterable) else tuple(arguments)
+    if names is None or not all(isinstance(name, str) for name in names):
         raise TypeError(f"Tool: arguments are names of arguments, or a dict from these to texts, got {told(arguments)}")
-    return dict.fromkeys(arguments)
+    return dict.fromkeys(names)
 
 
 def _plain(described: Mapping[str, Any]) -> dict[str, Any]:

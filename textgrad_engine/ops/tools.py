@@ -209,7 +209,7 @@ def tools_of(
         raise ValueError(f"{call}: max_turns is how often the model is asked at most, at least 1; got {max_turns!r}")
     if tools is None:
         return None, None
-    if callable(tools) or isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {told(tools)}")
     offered = tuple(tools)
     tools = tuple([_plainly(tool) for tool in offered])
