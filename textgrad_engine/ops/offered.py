@@ -156,6 +156,22 @@ def name_of_tool(tool: Mapping[str, Any]) -> str:
     return str(inside_of(tool).get("name") or tool.get("type"))
 
 
+def told_inside(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a description says of what is in it: the names that lead there, with dots between them, and the text.
+
+    Example:
+        >>> city = {"type": "object", "properties": {"name": {"description": "no country"}}, "description": "where"}
+        >>> told_inside({"function": {"description": "Goes.", "parameters": {"properties": {"city": city}}}})
+        [('city.name', 'no country'), ('city', 'where')]
+    """
+    found = []
+    for leaf, path in zip(pytree.leaves(tool), _paths(tool)):
+        names, is_name = _names_in(path)
+        if names and not is_name and path[-1] == _DESCRIPTION and isinstance(leaf, str) and leaf:
+            found.append((".".join(names), leaf))
+    return found
+
+
 def part_names(names: Iterable[str]) -> dict[str, str]:
     """What parts of a program are called that belong to these names: a path has dots between parts, and none in one.
 
