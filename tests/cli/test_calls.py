@@ -86,6 +86,7 @@ def test_a_terminal_obeys_nothing_that_was_said(
     assert "\x1b" not in cli("calls", path, "--most", "1").stdout
 
 
+INNER = {"type": "object", "properties": {"c": {"description": "which"}}}
 ODD: dict[str, Any] = {
     "purpose": "forward",
     "phase_name": "test",
@@ -103,8 +104,8 @@ ODD: dict[str, Any] = {
                     "type": "function",
                     "function": {
                         "name": "f",
-                        "description": "Does\nit.",
-                        "parameters": {"properties": {"a": {"description": "what"}, "b": {}}},
+                        "description": "Does\n\none of:",
+                        "parameters": {"properties": {"a": {"description": "what"}, "b": {"items": INNER}}},
                     },
                 },
                 {"type": "web_search"},
@@ -125,7 +126,7 @@ def test_tools_images_and_forms_are_named() -> None:
     shown = call_in_words(Call(7, ODD), 1000)
     assert shown.startswith("call 7 of 1,000: test, step 3, about a, b\nm, 1,200 tokens read, 3 written, cost unknown")
     assert "2 attempts, in the form form, with 2 tools, ended by tool_calls" in shown
-    assert "\n== tools\nf(a, b): Does\n  it.\n  a: what\nweb_search()\n\n== user" in shown
+    assert "\n== tools\nf(a, b): Does\n\n  one of:\n  a: what\n  b.c: which\nweb_search()\n\n== user" in shown
     assert '== user\n[image 1]\n\n== assistant\nf({})\n\n== answer\ng({"n": 1})\n' in shown
     for name in ("b", "a, b"):
         assert [call.number for call in calls_of([ODD, {}, ODD], Wanted(example=name))] == [1, 3]

@@ -177,7 +177,26 @@ def test_what_is_told_of_arguments_is_trained_where_that_is_asked_for(cli: Any, 
             'tools = [{ type = "web" }]\ntrain_tools = true',
             r":6: .*there are no functions among its tools; take it out",
         ),
-        ('tools = ["clerk:order"]\ntrain_tools = "all"', r":6: .*train_tools"),
+        (
+            'tools = ["clerk:order"]\ntrain_tools = "all"',
+            r""":6: \[program\] train_tools = 'all': should be true, false or "arguments"$""",
+        ),
+        (
+            'tools = [{ name = "x", inputSchema = {} }, { name = "x", inputSchema = {} }]\ntrain_tools = true',
+            r":5: \[program\] tools: two are called 'x'; rename one$",
+        ),
+        (
+            'tools = [{ name = "x", input_schema = { properties = { a = "a text" } } }]\ntrain_tools = "arguments"',
+            r":5: \[program\] tools: 'x' cannot be trained: the argument 'a' of 'x' has no schema, got 'a text'$",
+        ),
+        (
+            'tools = [{ name = "x", description = 3, inputSchema = {} }]\ntrain_tools = true',
+            r":5: \[program\] tools: 'x' cannot be trained: description is a text or a Parameter, got 3$",
+        ),
+        (
+            'tools = [{ type = "function", function = { name = "", parameters = "none" } }]\ntrain_tools = true',
+            r":5: \[program\] tools: description 1 has no name",
+        ),
     ],
 )
 def test_what_is_wrong_with_them_is_told_before_anything_is_asked(folder: Any, tools: str, why: str) -> None:
@@ -186,6 +205,15 @@ def test_what_is_wrong_with_them_is_told_before_anything_is_asked(folder: Any, t
     (path / "tools.json").write_text("[nothing]", encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"config\.toml{why}"):
         load_config(path)
+
+
+def test_what_is_no_schema_is_left_to_the_endpoint(folder: Any) -> None:
+    """It has no arguments that anybody could name; what is told of the tool is trained all the same."""
+    path = folder(
+        'tools = [{ type = "function", function = { name = "x", parameters = "a" } }]\ntrain_tools = "arguments"'
+    )
+    program = make_program(load_config(path))
+    assert [name for name, _ in program.named_parameters()] == ["system", "tools.x.description"]
 
 
 @pytest.mark.parametrize("key", ['tools = ["clerk:order"]', "max_turns = 3", "train_tools = true"])

@@ -28,6 +28,11 @@ def order(number: Annotated[int, Field(description="of the order")], fast: bool 
     return f"{number} is shipped" + (", fast" if fast else "")
 
 
+def greet() -> str:
+    """Greets."""
+    return "hello"
+
+
 def calls_order(request: Request) -> Any:
     """Calls the tool where its description says orders, once; then says what it gave."""
     if request.purpose == "backward":
@@ -209,6 +214,92 @@ def test_tools_of_the_endpoint_and_plain_ones_stand_beside_it() -> None:
     assert "tools=[web_search, find.it, plain]" in repr(desk)
 
 
+def told_by(desk: nn.ChatCompletion) -> list[Any]:
+    """What a model is told that each tool does."""
+    model = FunctionModel(lambda request: "said")
+    with tg.use_models(forward=model):
+        assert desk("Where?").data == "said"
+    return [tool["function"].get("description") for tool in model.requests[0].config.tools]
+
+
+def test_tools_may_come_one_by_one() -> None:
+    """Those of a generator are gone through once, and their texts told as those of a list."""
+    desk = nn.ChatCompletion("{question}", tools=(nn.Tool(tool) for tool in [order]))
+    assert told_by(desk) == ["Looks something up."]
+    assert [name for name, _ in desk.named_parameters()] == ["tools.order.description"]
+
+
+def test_tools_may_stand_in_a_list_of_modules() -> None:
+    """As where a program has them for itself, and for several of its calls."""
+    tools = nn.ModuleList([nn.Tool(order), nn.Tool(greet)])
+    assert told_by(nn.ChatCompletion("{question}", tools=tools)) == ["Looks something up.", "Greets."]
+
+
+def test_names_that_no_path_could_hold_have_others_in_it() -> None:
+    """Two of which only the dots differ are told apart; the model is told the names that they have."""
+    schema = {"type": "object", "properties": {"a.b": {"type": "string"}, "a_b": True, "": {"description": "none"}}}
+    tools = [{**LISTED, "name": name, "inputSchema": schema} for name in ("find.it", "find_it")]
+    desk = nn.ChatCompletion("{question}", tools=[nn.Tool(tool, arguments=["a.b", "a_b", ""]) for tool in tools])
+    assert [name for name, _ in desk.named_parameters()] == [
+        f"tools.{tool}.{text}"
+        for tool in ("find_it_2", "find_it")
+        for text in ("description", "arguments.a_b_2", "arguments.a_b", "arguments._")
+    ]
+    with tg.no_grad():
+        desk.tools["find_it_2"].arguments["a_b_2"].data = "with a dot"
+    properties = desk.tools["find_it_2"].described()["function"]["parameters"]["properties"]
+    assert {name: told["description"].data for name, told in properties.items()} == {
+        "a.b": "with a dot",
+        "a_b": "",
+        "": "none",
+    }
+
+
+def test_texts_and_tools_that_are_replaced_are_told_from_the_next_call_on() -> None:
+    """None is no text; what was told before is of no effect."""
+    desk = nn.ChatCompletion("{question}", tools=[nn.Tool(order), nn.Tool(greet)])
+    assert told_by(desk) == ["Looks something up.", "Greets."]
+    desk.tools["order"].description = nn.Parameter("Finds orders.", role="text")
+    assert told_by(desk) == ["Finds orders.", "Greets."]
+    desk.tools["order"].description = desk.tools["greet"].description = None
+    assert told_by(desk) == [None, None]
+    assert told_by(copy.deepcopy(desk)) == [None, None]
+    desk.tools["order"] = nn.Tool(order, "Is another one.")
+    assert told_by(desk) == ["Is another one.", None]
+
+
+@pytest.mark.parametrize(
+    ("change", "now"),
+    [
+        (lambda tools: tools.__setitem__("greet", nn.Tool(greet)), "order, greet"),
+        (lambda tools: tools.__setitem__("order", nn.Tool(greet)), "greet"),
+        (lambda tools: tools.__setitem__("order", nn.Module()), "order"),
+        (lambda tools: tools.__delattr__("order"), "none"),
+    ],
+)
+def test_tools_that_are_put_there_later_are_refused(change: Any, now: str) -> None:
+    """The model would not be told of them, or calls of them would not be run."""
+    desk = nn.ChatCompletion("{question}", tools=[nn.Tool(order)])
+    change(desk.tools)
+    with pytest.raises(ValueError, match=rf"made with the tools order, and has texts of {now} now.*make a new one"):
+        desk("Where?")
+
+
+def test_a_text_about_an_argument_that_there_is_not_is_refused() -> None:
+    """Put there later, where the call is made."""
+    desk = nn.ChatCompletion("{question}", tools=[nn.Tool(order)])
+    desk.tools["order"].arguments["nubmer"] = nn.Parameter("of the order", role="text")
+    with pytest.raises(ValueError, match=r"'order' has no argument 'nubmer'.* names number, fast"):
+        desk("Where?")
+
+
+def test_what_a_client_of_mcp_makes_of_a_description_is_one() -> None:
+    """An object with the same fields."""
+    made = SimpleNamespace(**LISTED, annotations=None)
+    for tool in (nn.Tool(made), made):
+        assert told_by(nn.ChatCompletion("{question}", tools=[tool])) == ["Finds."]
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -217,6 +308,7 @@ def test_tools_of_the_endpoint_and_plain_ones_stand_beside_it() -> None:
         (lambda: nn.Tool(order, 3), "description is a text or a Parameter, got"),
         (lambda: nn.Tool(order, arguments={"number": 3}), "the text about 'number' is a text or a Parameter, got"),
         (lambda: nn.Tool(order, arguments="number"), "arguments are names of arguments, or a dict"),
+        (lambda: nn.Tool(order, arguments=[["number"]]), "arguments are names of arguments, or a dict"),
         (lambda: nn.Tool(order, arguments=["none"]), "'order' has no argument 'none'; it has number, fast"),
         (lambda: nn.Tool({"type": "web_search"}), "'web_search' is a tool of the endpoint's own"),
         (lambda: nn.Tool({"name": "x"}), "the description has no type; write"),

@@ -71,9 +71,7 @@ def test_every_description_may_be_one_also_of_arguments_inside_of_others() -> No
     inner = {"type": "object", "properties": {"city": {"type": "string", "description": text("a city")}}}
     place = {"type": "object", "properties": {"place": {**inner, "description": text("a place")}}}
     flat = {"type": "function", "name": "go-there", "description": text("goes"), "parameters": place}
-    found = taken_apart([{"type": "web_search"}, flat], 3)
-    assert found is not None
-    offered, values = found
+    offered, values = taken_apart([{"type": "web_search"}, flat], 3)
     assert [(each.at, each.key) for each in offered.descriptions] == [
         (3, "go_there_description"),
         (4, "go_there_place_city_description"),
@@ -93,11 +91,31 @@ def test_every_description_may_be_one_also_of_arguments_inside_of_others() -> No
 def test_an_argument_called_description_is_none() -> None:
     """Below "properties" are names: what stands there is a schema, and its text is another key further in."""
     argument = {"type": "string", "description": text("of the thing")}
-    found = taken_apart([described("x", properties={"description": argument})], 0)
-    assert found is not None
-    assert [each.key for each in found[0].descriptions] == ["order_description_description"]
+    offered, _ = taken_apart([described("x", properties={"description": argument})], 0)
+    assert [each.key for each in offered.descriptions] == ["order_description_description"]
     with pytest.raises(TypeError, match=r"tool 'order' at function\.parameters\.properties\.description"):
         taken_apart([described("x", properties={"description": text("no schema")})], 0)
+
+
+def test_an_argument_called_properties_is_none_either() -> None:
+    """What stands below it is its schema, whose description is one."""
+    argument = {"type": "object", "description": text("of it"), "properties": {"$defs": {"description": text("in it")}}}
+    offered, values = taken_apart([described("x", properties={"properties": argument})], 0)
+    assert [each.key for each in offered.descriptions] == [
+        "order_properties_description",
+        "order_properties__defs_description",
+    ]
+    assert [value.data for value in values] == ["of it", "in it"]
+
+
+def test_tools_that_differ_in_a_number_and_a_truth_stay_apart() -> None:
+    """1 is equal to true in Python, and is none in JSON."""
+    model = FunctionModel(lambda request: "said")
+    for default in (False, 0, 0.0):
+        tool = nn.Tool(described("Looks.", properties={"fast": {"default": default}}))
+        assert nn.ChatCompletion("{q}", model=model, tools=[tool])("?").data == "said"
+        told = model.requests[-1].config.tools[0]["function"]["parameters"]["properties"]["fast"]["default"]
+        assert json.dumps(told) == json.dumps(default)
 
 
 @pytest.mark.parametrize("place", ["name", "strict"])
@@ -161,6 +179,19 @@ def test_calls_share_a_critic_only_where_the_tools_are_the_same() -> None:
         prompt = text("Where?", "prompt")
         tg.backward([nn.ExactMatch()(ask(model, described(each), text=prompt), "no") for each in made])
     assert len(of_purpose(model, "backward")) == 3
+
+
+def test_calls_before_and_after_a_tool_is_replaced_share_no_critic() -> None:
+    """Who is asked about both would be shown the arguments of one of them."""
+    told = text("Looks it up.")
+    model = FunctionModel(answering)
+    program = nn.ChatCompletion("{q}", tools=[nn.Tool(described("x"), told)])
+    with tg.use_models(forward=model), ops.feedback_batch_size(8):
+        first = program(q="a")
+        program.tools["order"] = nn.Tool(described("x", properties={"city": {}}), told)
+        tg.backward([nn.ExactMatch()(answer, "no") for answer in (first, program(q="b"))])
+    shown = ["city" in request.messages[-1].text for request in of_purpose(model, "backward")]
+    assert sorted(shown) == [False, True]
 
 
 def test_transforms_take_descriptions_as_any_other_value() -> None:

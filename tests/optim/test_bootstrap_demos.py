@@ -364,6 +364,25 @@ def test_a_prompt_that_no_call_is_seen_to_use_is_named(caplog: pytest.LogCapture
     assert program.first.data == "First."
 
 
+@pytest.mark.parametrize("trained", [True, False])
+def test_no_example_is_shown_in_what_describes_a_tool(trained: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Whether there is a prompt to show it in or not; where there is none, the log says so, and else nothing."""
+    system = nn.Parameter("First.", role="prompt") if trained else "First."
+    tools = [nn.Tool({"type": "function", "function": {"name": name}}, "Looks.") for name in ("look", "see")]
+    program = nn.ChatCompletion("{word}", system=system, tools=tools)
+    known = {row["word"]: row["target"] for row in TRAIN}
+    model = FunctionModel(lambda request: known.get(request.messages[-1].text, "?"))
+    with use_models(forward=model):
+        Trainer().fit(program, nn.ExactMatch(), optim.BootstrapDemos(program.parameters(), sets=2), TRAIN, VAL)
+    told = {tool["function"]["description"] for request in model.requests for tool in request.config.tools}
+    assert told == {"Looks."}
+    assert any("<examples-" in request.messages[0].text for request in model.requests) == trained
+    said = [each.getMessage() for each in caplog.records if each.name.endswith("bootstrap_demos")]
+    assert [text.partition(",")[0] for text in said] == (
+        [] if trained else ["all texts that are trained describe tools"]
+    )
+
+
 def test_untrusted_answers_of_a_step_stay_inside_of_their_example() -> None:
     """A query is text of a model: lines, tags and headings in it do not end the block."""
     here = Answers()

@@ -32,12 +32,10 @@ from textgrad_engine.nn import (
     OnMatch,
     Parameter,
     Rubric,
-    Tool,
     Weighted,
 )
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.ops.images import MOST_IMAGES
-from textgrad_engine.ops.offered import is_function
 from textgrad_engine.ops.tools import MAX_TURNS
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards, Trainer
@@ -61,7 +59,7 @@ def make_program(config: Config) -> Module:
             config.program.user,
             system=Parameter(system, role="system prompt"),
             response_format=config.response_format(),
-            tools=_tools(config),
+            tools=config.offered(),
             max_turns=config.program.max_turns or MAX_TURNS,
         )
     program = made()
@@ -72,17 +70,6 @@ def make_program(config: Config) -> Module:
     except TypeError as error:
         config.fail(f"[program] class = {config.program.class_!r}: {error}", *_CLASS)
     return program
-
-
-def _tools(config: Config) -> list[Any] | None:
-    """What the model may call; functions, and descriptions of such, as `nn.Tool` where they are trained."""
-    tools, trained = config.tools(), config.program.train_tools
-    if tools is None or not trained:
-        return tools
-    made = [Tool(tool) if is_function(tool) else tool for tool in tools]
-    if trained == "arguments":
-        made = [Tool(tool, arguments=each.takes) if isinstance(each, Tool) else tool for tool, each in zip(tools, made)]
-    return made
 
 
 def make_metric(config: Config) -> Callable[..., Variable]:

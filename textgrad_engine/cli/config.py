@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self
 
 from pydantic import PrivateAttr, ValidationError
 
-from textgrad_engine.callables import signature_of
+from textgrad_engine.callables import name_of, signature_of
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config_checks import CHECKS, idle_keys
 from textgrad_engine.cli.config_errors import problems_of, table_of
@@ -42,7 +42,8 @@ from textgrad_engine.homes import expanded
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
 from textgrad_engine.nn.metric_functions import scoring, takes_target
-from textgrad_engine.ops.offered import as_function, description_problem
+from textgrad_engine.nn.tool import Tool
+from textgrad_engine.ops.offered import as_function, description_problem, is_function, name_of_tool
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.report.toml import toml_value
 from textgrad_engine.slots import slots_of
@@ -182,6 +183,29 @@ class Config(Section):
             if why := "" if callable(tool) else description_problem(tool, flat=self.models.api == "responses"):
                 self.fail(f"[program] tools: description {number} {why}", *keys)
         return found
+
+    def offered(self) -> list[Any] | None:
+        """What `tools` says; with functions, and descriptions of such, as `nn.Tool` where they are trained."""
+        tools, trained = self.tools(), self.program.train_tools
+        if tools is None or not trained:
+            return tools
+        made: list[Any] = []
+        for tool in tools:
+            if not is_function(tool):
+                made.append(tool)
+                continue
+            try:
+                own = Tool(tool)
+                if trained == "arguments":
+                    own = Tool(tool, arguments=own.takes)
+            except (TypeError, ValueError) as error:
+                name = name_of(tool) if callable(tool) else name_of_tool(tool)
+                said = str(error).removeprefix("Tool: ")
+                self.fail(f"[program] tools: {name!r} cannot be trained: {said}", "program", "tools")
+            if own.name in [each.name for each in made if isinstance(each, Tool)]:
+                self.fail(f"[program] tools: two are called {own.name!r}; rename one", "program", "tools")
+            made.append(own)
+        return made
 
     def files_read(self) -> dict[str, Any]:
         """What the files of `[program] response_format` and `tools` hold as JSON, by these keys; none without files."""

@@ -14,7 +14,7 @@ from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
-from textgrad_engine.ops.offered import is_function
+from textgrad_engine.nn.tool import Tool
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 
@@ -64,7 +64,7 @@ def _check_program(config: Config) -> None:
             "program",
             "max_turns",
         )
-    if program.train_tools and not any(map(is_function, config.tools() or ())):
+    if program.train_tools and not any(isinstance(tool, Tool) for tool in config.offered() or ()):
         config.fail(
             "[program] train_tools has what a model is told of functions trained, and there are no functions among its "
             "tools; take it out",

@@ -62,6 +62,12 @@ def _tools(value: object) -> object:
     )
 
 
+def _train_tools(value: object) -> object:
+    if value is None or isinstance(value, bool) or value == "arguments":
+        return value
+    raise ValueError('should be true, false or "arguments"')
+
+
 class Program(Section):
     """What is optimized: ``system`` (or ``system_file``) and ``user``, or ``class`` = ``"module:Class"``.
 
@@ -76,7 +82,7 @@ class Program(Section):
     user: str | None = None
     response_format: Annotated[Any, AfterValidator(_form)] = None
     tools: Annotated[Any, AfterValidator(_tools)] = None
-    train_tools: bool | Literal["arguments"] | None = None
+    train_tools: Annotated[Any, AfterValidator(_train_tools)] = None
     max_turns: int | None = Field(default=None, ge=1)
     class_: str | None = Field(default=None, alias="class")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -19,7 +19,7 @@ from textgrad_engine.nn.tool import Tool
 from textgrad_engine.ops.chat_completion import complete
 from textgrad_engine.ops.conversations import plan_with
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
-from textgrad_engine.ops.offered import Offered, name_of_tool, taken_apart, without_values
+from textgrad_engine.ops.offered import Offered, name_of_tool, part_names, taken_apart, without_values
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of
 
@@ -65,6 +65,9 @@ class ChatCompletion(OneVariable):
     _offered: tuple[str | Mapping[str, Any], ...] | None = None
     """What is told of each tool, or its name among `tools` where texts of it are trained; None where none is."""
 
+    _apart: _TakenApart | None = None
+    """What was told in the last call, taken apart."""
+
     def __init__(
         self,
         user: str | Variable,
@@ -73,7 +76,7 @@ class ChatCompletion(OneVariable):
         model: str | Model | None = None,
         role: str = "",
         response_format: Any = None,
-        tools: Sequence[Any] | None = None,
+        tools: Iterable[Any] | None = None,
         max_turns: int = MAX_TURNS,
         **config: Any,
     ) -> None:
@@ -88,6 +91,8 @@ class ChatCompletion(OneVariable):
         role = as_role(role)
         self.system = system
         self.user = user
+        if isinstance(tools, Iterator):  # they are gone through more than once
+            tools = tuple(tools)
         described, functions = tools_of(tools, max_turns, "ChatCompletion")
         if described is not None:
             config["tools"] = without_values(described)
@@ -138,8 +143,8 @@ class ChatCompletion(OneVariable):
         texts = (user,) if system is None else (system, user)
         plan, given = _plan(system is not None, names), [*texts, *values.values()]
         if self._offered is not None:
-            offered, described = self._tools_now(len(given))
-            plan, given = _plan_offering(plan, offered), [*given, *described]
+            offered, told = self._tools_now()
+            plan, given = _plan_offering(plan, offered, len(given)), [*given, *told]
         return complete(self.settings, plan, given, "ChatCompletion")
 
     def problem_with(self, slot: str, value: list[Mapping[str, Any]]) -> str:
@@ -168,43 +173,62 @@ class ChatCompletion(OneVariable):
         texts = () if system is None else (system,)
         given = [*texts, *others.values(), *[turn.text for turn in turns]]
         if self._offered is not None:
-            offered, described = self._tools_now(len(given))
-            plan, given = replace(plan, offered=offered), [*given, *described]
+            offered, told = self._tools_now()
+            plan, given = replace(plan, offered=offered.behind(len(given))), [*given, *told]
         return complete(self.settings, plan, given, "ChatCompletion")
 
-    def _offer(self, tools: Sequence[Any], described: Sequence[Mapping[str, Any]]) -> None:
+    def _offer(self, tools: Iterable[Any], described: Sequence[Mapping[str, Any]]) -> None:
         """Keep what is told of the tools, of which some have texts of their own.
 
         Raises:
             TypeError: a description has Variables in it, which would be no Parameters of this module.
+            ValueError: two have one name.
         """
         own: dict[str, Module] = {}
         offered: list[str | Mapping[str, Any]] = []
+        names = [name_of_tool(told) for tool, told in zip(tools, described) if isinstance(tool, Tool)]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"ChatCompletion: two tools are called {twice[0]!r}; rename one")
+        parts = part_names(names)
         for tool, told in zip(tools, described):
-            name, has_texts = name_of_tool(told), taken_apart([told], 0) is not None
-            if has_texts and not isinstance(tool, Tool):
+            name = name_of_tool(told)
+            if not isinstance(tool, Tool) and taken_apart([told], 0)[1]:
                 raise TypeError(
                     f"ChatCompletion: the description of {name!r} has Variables in it, which would be no Parameters of "
                     "this module; give nn.Tool(described, description=…)"
                 )
-            path = name.replace(".", "_")  # which no path of parameters could hold
             if isinstance(tool, Tool):
-                if path in own:
-                    raise ValueError(f"ChatCompletion: two tools are called {name!r}; rename one")
-                own[path] = tool
-            offered.append(path if has_texts else told)
+                own[parts[name]] = tool
+            offered.append(parts[name] if isinstance(tool, Tool) else told)
         if own:
             self.tools = ModuleDict(own)
         if any(isinstance(each, str) for each in offered):
             self._offered = tuple(offered)
 
-    def _tools_now(self, first: int) -> tuple[Offered, list[Variable]]:
-        """What is told of the tools, with the texts of this call."""
-        found = taken_apart(
-            [self.tools[each].described() if isinstance(each, str) else each for each in self._offered or ()], first
+    def _tools_now(self) -> tuple[Offered, list[Any]]:
+        """What is told of the tools, and the texts of this call that are its values."""
+        held, offered = self.tools, self._offered or ()
+        if held.keys() != {each for each in offered if isinstance(each, str)}:
+            raise self._other_tools()
+        tools = [held[each] if isinstance(each, str) else each for each in offered]
+        own = [tool.texts() for tool in tools if isinstance(tool, Tool)]
+        names = [tuple(texts) for texts in own]
+        known = self._apart
+        if known is None or known.tools != tools or known.names != names:
+            for tool, as_made in zip(tools, self.settings.config.tools or ()):
+                if isinstance(tool, Module) and getattr(tool, "name", None) != name_of_tool(as_made):
+                    raise self._other_tools()
+            known = self._apart = _TakenApart.of(tools, names)
+        texts = [text for each in own for text in each.values()]
+        return known.offered, [texts[n] for n in known.order]
+
+    def _other_tools(self) -> ValueError:
+        names = ", ".join(map(name_of_tool, self.settings.config.tools or ()))
+        now = ", ".join([str(getattr(tool, "name", name)) for name, tool in self.tools.items()])
+        return ValueError(
+            f"ChatCompletion: it was made with the tools {names}, and has texts of {now or 'none'} now, which would be "
+            "told of what is not run; make a new one with tools=[…]"
         )
-        assert found is not None
-        return found
 
     def _only_left(self, slots: tuple[str, ...], unnamed: tuple[Any, ...], values: Mapping[str, Any]) -> str:
         """The slot of the one value that has no name."""
@@ -262,5 +286,39 @@ def _plan(has_system: bool, names: tuple[str, ...]) -> Plan:
 
 
 @functools.lru_cache(maxsize=256)
-def _plan_offering(plan: Plan, offered: Offered) -> Plan:
-    return replace(plan, offered=offered)
+def _plan_offering(plan: Plan, offered: Offered, values: int) -> Plan:
+    return replace(plan, offered=offered.behind(values))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _TakenApart:
+    """Tools taken apart, for all calls in which the same of them are texts; to do it takes longer than a call.
+
+    Attributes:
+        tools: the tools with texts of their own, and what is told of the others.
+        names: by which names each of the former has its texts.
+        offered: what is told of them all.
+        order: which of their texts, tool by tool, is which of its values.
+    """
+
+    tools: list[Any]
+    names: list[tuple[str | None, ...]]
+    offered: Offered
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tools: list[Any], names: list[tuple[str | None, ...]]) -> _TakenApart:
+        """Take tools apart."""
+        marks: list[Variable] = []
+        described = []
+        rest = iter(names)
+        for tool in tools:
+            if isinstance(tool, Tool):
+                own = {name: Variable("") for name in next(rest)}
+                marks += own.values()
+                described.append(tool.described(own))
+            else:
+                described.append(tool)
+        offered, values = taken_apart(described, 0)
+        numbers = {id(mark): number for number, mark in enumerate(marks)}
+        return cls(tools, names, offered, tuple([numbers[id(value)] for value in values]))

@@ -18,6 +18,7 @@ from textgrad_engine.ops.offered import (
     inside_of,
     is_function,
     name_of_tool,
+    part_names,
 )
 from textgrad_engine.ops.tools import OwnTexts, tools_of
 
@@ -42,7 +43,8 @@ class Tool(Module, OwnTexts):
 
     Args:
         function: the function that is run when a model calls the tool; or what a model is told of a tool, a dict as in
-            OpenAI's API or as a server of MCP lists it, of which nothing is run: calls of it are the answer.
+            OpenAI's API or as a server of MCP lists it (or what a client of MCP makes of that), of which nothing is
+            run: calls of it are the answer.
         description: what the model is told that it does; without one the docstring, or what the dict says.
         arguments: what the model is told of its arguments, by their names, or only the names of those of which the text
             that there is is to be trained: a `pydantic.Field(description=…)`, what the dict says, or none yet. Texts
@@ -51,7 +53,7 @@ class Tool(Module, OwnTexts):
     Attributes:
         name: what the model calls it by, which is never trained.
         description: the text, a Parameter. Searches keep it below 1,024 characters, as OpenAI's API wants it.
-        arguments: the texts about arguments that are trained, by their names.
+        arguments: the texts about arguments that are trained, by their names, with ``_`` for dots in them.
 
     A text that is to stay as it is, is frozen: ``tool.description.requires_grad = False``. A Variable is taken as it
     is, and may be shared; optimizers know nothing of it but its role.
@@ -80,6 +82,7 @@ class Tool(Module, OwnTexts):
         super().__init__()
         if isinstance(function, OwnTexts):
             raise TypeError("Tool: it is one already; give the function, or what a model is told of it")
+        function = as_function(function)
         if not callable(function) and not isinstance(function, Mapping):
             raise TypeError(f"Tool: function is a function, or what a model is told of a tool, got {told(function)}")
         if callable(function):
@@ -89,17 +92,21 @@ class Tool(Module, OwnTexts):
         assert described is not None
         self._told = _plain(described[0])
         self.name = name_of_tool(self._told)
-        text = str(inside_of(self._told).get("description") or "") if description is None else description
-        self.description = _made(text, "description", _ROLE.format(self.name))
+        there = inside_of(self._told)
+        self.description = _made(description, there, "description", _ROLE.format(self.name))
         self.arguments = ParameterDict()
         self._about: dict[str, Variable] = {}
         known = arguments_of(self._told)
+        parts = part_names(known)
+        self._argument_of = {part: argument for argument, part in parts.items()}
         for name, text in _by_name(arguments).items():
             if name not in known:
                 raise ValueError(f"Tool: {self.name!r} has no argument {name!r}; it has {', '.join(known) or 'none'}")
-            there = str(known[name].get("description") or "") if text is None else text
-            made = _made(there, f"the text about {name!r}", _ROLE_OF_ARGUMENT.format(name, self.name))
-            (self.arguments if isinstance(made, Parameter) else self._about)[name] = made
+            there = _schema(known[name])
+            if there is None:
+                raise TypeError(f"Tool: the argument {name!r} of {self.name!r} has no schema, got {told(known[name])}")
+            made = _made(text, there, f"the text about {name!r}", _ROLE_OF_ARGUMENT.format(name, self.name))
+            (self.arguments if isinstance(made, Parameter) else self._about)[parts[name]] = made
 
     @property
     def function(self) -> Callable[..., Any] | None:
@@ -111,13 +118,38 @@ class Tool(Module, OwnTexts):
         """The names of its arguments."""
         return tuple(arguments_of(self._told))
 
-    def described(self) -> dict[str, Any]:
-        """What a model is told of it, a dict as in OpenAI's API; with Variables as its descriptions."""
+    def texts(self) -> dict[str | None, Any]:
+        """Its texts, by the arguments that they are about; by None what it does, unless it is told nothing of that.
+
+        Raises:
+            ValueError: one is about an argument that there is not.
+        """
+        texts: dict[str | None, Any] = {} if self.description is None else {None: self.description}
+        for part, text in (*self._about.items(), *self.arguments.items()):
+            if part not in self._argument_of:
+                raise ValueError(
+                    f"Tool: {self.name!r} has no argument {part!r}, and there is a text about one; arguments has the "
+                    f"names {', '.join(self._argument_of) or 'of none'}"
+                )
+            texts[self._argument_of[part]] = text
+        return texts
+
+    def described(self, texts: Mapping[str | None, Any] | None = None) -> dict[str, Any]:
+        """What a model is told of it, a dict as in OpenAI's API; with Variables as its descriptions.
+
+        Args:
+            texts: what stands in the place of `texts`.
+        """
         made: dict[str, Any] = _copied(self._told)
-        inside_of(made)["description"] = self.description
+        texts = self.texts() if texts is None else texts
+        if None not in texts:
+            inside_of(made).pop("description", None)
         told_of = arguments_of(made)
-        for name, text in (*self._about.items(), *self.arguments.items()):
-            told_of[name]["description"] = text
+        for name, text in texts.items():
+            if name is None:
+                inside_of(made)["description"] = text
+            else:
+                told_of[name] = {**(_schema(told_of[name]) or {}), "description": text}
         return made
 
     def forward(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -135,7 +167,10 @@ _ROLE = "description of the tool {}, by which a model decides when and how to ca
 _ROLE_OF_ARGUMENT = "description of the argument {} of the tool {}, by which a model decides what to give for it"
 
 
-def _made(text: Any, what: str, role: str) -> Any:
+def _made(text: Any, there: Mapping[str, Any], what: str, role: str) -> Any:
+    """The text that is given, or that there is."""
+    if text is None:
+        text = "" if there.get("description") is None else there["description"]
     if not isinstance(text, str | Variable):
         raise TypeError(f"Tool: {what} is a text or a Parameter, got {told(text)}")
     return Description(text, role) if isinstance(text, str) else text
@@ -145,9 +180,10 @@ def _by_name(arguments: Any) -> Mapping[str, Any]:
     """The texts about arguments by their names; None for one that there is."""
     if arguments is None or isinstance(arguments, Mapping):
         return arguments or {}
-    if isinstance(arguments, str) or not isinstance(arguments, Iterable):
+    names = None if isinstance(arguments, str) or not isinstance(arguments, Iterable) else tuple(arguments)
+    if names is None or not all(isinstance(name, str) for name in names):
         raise TypeError(f"Tool: arguments are names of arguments, or a dict from these to texts, got {told(arguments)}")
-    return dict.fromkeys(arguments)
+    return dict.fromkeys(names)
 
 
 def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,6 +200,11 @@ def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
     if not is_function(made):
         raise TypeError(f"Tool: {made['type']!r} is a tool of the endpoint's own, which nobody can describe otherwise")
     return made
+
+
+def _schema(told: Any) -> Mapping[str, Any] | None:
+    """What a schema says; None for what is none. JSON Schema has true for one that says nothing."""
+    return {} if told is True else told if isinstance(told, Mapping) else None
 
 
 def _copied(tree: Any) -> Any:

@@ -146,11 +146,11 @@ def case_of(
     note = "" if NOTES.get() is None else note_on(example)
     if config is None or (config.tools is None and config.response_format is None):
         return Case(plan, values, questions, answer, feedback, example, told_apart=told_apart, note=note)
-    return Case(plan, values, questions, answer, feedback, example, _offered(config), told_apart, note)
+    return Case(plan, values, questions, answer, feedback, example, _offered(config, plan), told_apart, note)
 
 
-def _offered(config: GenerateConfig) -> Offered:
-    tools, form = config.tools, config.response_format
+def _offered(config: GenerateConfig, plan: Plan) -> Offered:
+    tools, form = None if plan.offered is not None else config.tools, config.response_format
     return (
         as_lines(tools) if tools else None,
         None if form is None else json.dumps(form.json_schema, ensure_ascii=False),

@@ -87,8 +87,8 @@ class ChatCompletion(Function):
         # Results (the answer of an earlier call in a chain) differ from example to example and may still share a call.
         wanted = [number for number, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
         offered = ctx.plan.offered  # what is said of the tools of one is said of those of all
-        tools = None if offered is None else [ctx.saved_data(each.at) for each in offered.descriptions]
-        return (_place(ctx.settings.of or ctx.settings, ctx.plan), ctx.leaf_ids(wanted), *(tools or ()))
+        tools = () if offered is None else (offered.form, *[ctx.saved_data(each.at) for each in offered.descriptions])
+        return (_place(ctx.settings.of or ctx.settings, ctx.plan), ctx.leaf_ids(wanted), *tools)
 
     @staticmethod
     def backward_many(ctxs: list[Any], grad_outputs: list[list[Variable | None]]) -> list[Any]:

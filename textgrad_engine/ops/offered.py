@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from textgrad_engine import fences, pytree
 from textgrad_engine.autograd import Variable
 
 _DESCRIPTION = "description"
-_PROPERTIES = ("properties", "$defs", "definitions")
+_PROPERTIES = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 """Of a JSON schema: below these are names that its author gave."""
 
 
@@ -40,24 +39,39 @@ class Offered:
         spec: their shape.
         leaves: what is in them, None in the place of values.
         descriptions: those that are values.
+        form: they as JSON, which tells 1 from true; by it and the descriptions two are equal.
+        last: the texts in the last request, and the tools made of them: most calls are offered the same.
     """
 
-    spec: pytree.TreeSpec
-    leaves: tuple[Any, ...]
+    spec: pytree.TreeSpec = field(compare=False)
+    leaves: tuple[Any, ...] = field(compare=False)
     descriptions: tuple[Description, ...]
+    form: str
+    last: dict[str, Any] = field(compare=False, repr=False, default_factory=dict)
 
-    def tools(
-        self, data: Sequence[Any], said: Callable[[Description], Any] | None = None
-    ) -> tuple[dict[str, Any], ...]:
+    def behind(self, count: int) -> Offered:
+        """The same where so many more values of the call stand before the descriptions."""
+        return replace(
+            self, descriptions=tuple([replace(each, at=each.at + count) for each in self.descriptions]), last={}
+        )
+
+    def tools(self, data: Sequence[Any]) -> tuple[dict[str, Any], ...]:
         """The tools, as a request has them.
 
         Args:
             data: what all values of the call hold.
-            said: what is put in the place of a description; None for what it holds.
         """
+        texts = [fences.as_text(data[each.at]) for each in self.descriptions]
+        known = self.last.get("request")
+        if known is None or known[0] != texts:
+            known = self.last["request"] = texts, self._filled(texts)
+        tools: tuple[dict[str, Any], ...] = known[1]
+        return tools
+
+    def _filled(self, texts: Sequence[str]) -> tuple[dict[str, Any], ...]:
         filled = list(self.leaves)
-        for each in self.descriptions:
-            filled[each.leaf] = fences.as_text(data[each.at]) if said is None else said(each)
+        for each, text in zip(self.descriptions, texts):
+            filled[each.leaf] = text
         tools: tuple[dict[str, Any], ...] = pytree.unflatten(self.spec, filled)
         return tools
 
@@ -68,14 +82,13 @@ class Offered:
             data: what all values of the call hold.
             keys: between which tags a description stands, by its position; one that is not among them has none.
         """
-        beside = [value for value in data if isinstance(value, str)]
-        beside += [leaf for leaf in self.leaves if isinstance(leaf, str)]
+        beside = "\n".join([text for text in (*data, *self.leaves) if isinstance(text, str)])  # looked through for each
 
         def marked(each: Description) -> str:
             text = fences.as_text(data[each.at])
-            return fences.mark(text, keys[each.at], beside) if each.at in keys else text
+            return fences.mark(text, keys[each.at], [beside]) if each.at in keys else text
 
-        return as_lines(self.tools(data, marked))
+        return as_lines(self._filled([marked(each) for each in self.descriptions]))
 
 
 def as_lines(tools: Sequence[Mapping[str, Any]]) -> str:
@@ -83,8 +96,8 @@ def as_lines(tools: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([json.dumps(tool, ensure_ascii=False) for tool in tools])
 
 
-def taken_apart(tools: Sequence[Mapping[str, Any]], first: int) -> tuple[Offered, list[Variable]] | None:
-    """Tools with Variables in their descriptions, and these Variables; None where there are none.
+def taken_apart(tools: Sequence[Mapping[str, Any]], first: int) -> tuple[Offered, list[Variable]]:
+    """Tools with Variables in their descriptions, and these Variables.
 
     Args:
         tools: their descriptions, as in OpenAI's API.
@@ -100,16 +113,19 @@ def taken_apart(tools: Sequence[Mapping[str, Any]], first: int) -> tuple[Offered
         if not isinstance(leaf, Variable):
             continue
         tool = tools[path[0]]
-        if path[-1] != _DESCRIPTION or (len(path) > 1 and path[-2] in _PROPERTIES):
+        inside, is_name = _names_in(path[1:])
+        if path[-1] != _DESCRIPTION or is_name:
             raise TypeError(
                 f"a Variable stands in the tool {name_of_tool(tool)!r} at {'.'.join(map(str, path[1:]))}; only "
                 "descriptions are texts that may be trained, so give a text there"
             )
         at = first + len(values)
-        descriptions.append(Description(at, number, _key(name_of_tool(tool), path)))
+        key = re.sub(r"\W", "_", "_".join([name_of_tool(tool), *inside, _DESCRIPTION]))
+        descriptions.append(Description(at, number, key))
         leaves[number] = None
         values.append(leaf)
-    return (Offered(spec, tuple(leaves), tuple(descriptions)), values) if values else None
+    form = json.dumps(pytree.unflatten(spec, leaves), default=repr)
+    return Offered(spec, tuple(leaves), tuple(descriptions), form), values
 
 
 def without_values(tools: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -140,15 +156,57 @@ def name_of_tool(tool: Mapping[str, Any]) -> str:
     return str(inside_of(tool).get("name") or tool.get("type"))
 
 
-def as_function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+def told_inside(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a description says of what is in it: the names that lead there, with dots between them, and the text.
+
+    Example:
+        >>> city = {"type": "object", "properties": {"name": {"description": "no country"}}, "description": "where"}
+        >>> told_inside({"function": {"description": "Goes.", "parameters": {"properties": {"city": city}}}})
+        [('city.name', 'no country'), ('city', 'where')]
+    """
+    found = []
+    for leaf, path in zip(pytree.leaves(tool), _paths(tool)):
+        names, is_name = _names_in(path)
+        if names and not is_name and path[-1] == _DESCRIPTION and isinstance(leaf, str) and leaf:
+            found.append((".".join(names), leaf))
+    return found
+
+
+def part_names(names: Iterable[str]) -> dict[str, str]:
+    """What parts of a program are called that belong to these names: a path has dots between parts, and none in one.
+
+    Example:
+        >>> part_names(["find", "file.read", "file_read"])
+        {'find': 'find', 'file.read': 'file_read_2', 'file_read': 'file_read'}
+    """
+    names = list(names)
+    made = {name: name for name in names if name and "." not in name}
+    taken = set(made)
+    for name in names:
+        if name not in made:
+            wish = part = name.replace(".", "_") or "_"
+            n = 1
+            while part in taken:
+                n += 1
+                part = f"{wish}_{n}"
+            made[name] = part
+            taken.add(part)
+    return {name: made[name] for name in names}
+
+
+def as_function(tool: Any) -> Any:
     """The description of a tool in the form of OpenAI's API, of one as a server of MCP or Anthropic's API has it.
 
-    Any other is given as it is.
+    One that a client of MCP has made an object of is taken, too. Anything else is given as it is.
 
     Example:
         >>> as_function({"name": "order", "description": "Finds it.", "inputSchema": {"type": "object"}})["function"]
         {'name': 'order', 'description': 'Finds it.', 'parameters': {'type': 'object'}}
     """
+    if not isinstance(tool, Mapping):
+        if callable(tool) or not isinstance(getattr(tool, "inputSchema", None), Mapping):
+            return tool
+        tool = {key: getattr(tool, key, None) for key in ("name", "description", "inputSchema")}
     schema = tool.get("inputSchema", tool.get("input_schema"))
     if not isinstance(schema, Mapping) or "name" not in tool:
         return tool
@@ -170,7 +228,7 @@ def description_problem(tool: Mapping[str, Any], *, flat: bool) -> str:
         ''
     """
     inner = tool.get("function")
-    named = isinstance(inner, Mapping) and isinstance(inner.get("name"), str)
+    named = isinstance(inner, Mapping) and isinstance(inner.get("name"), str) and inner["name"] != ""
     if not isinstance(tool.get("type"), str):
         return f"has no type; write {_FORM}"
     if tool["type"] != "function" or named or (flat and isinstance(tool.get("name"), str)):
@@ -194,13 +252,23 @@ def inside_of(tool: Mapping[str, Any]) -> Any:
 
 def arguments_of(tool: Mapping[str, Any]) -> dict[str, Any]:
     """What a description says of each argument of a function, by their names."""
-    properties = (inside_of(tool).get("parameters") or {}).get("properties")
+    parameters = inside_of(tool).get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
     return properties if isinstance(properties, dict) else {}
 
 
-def _key(tool: str, path: Sequence[Any]) -> str:
-    inside = [str(key) for above, key in itertools.pairwise(path) if above in _PROPERTIES]
-    return re.sub(r"\W", "_", "_".join([tool, *inside, _DESCRIPTION]))
+def _names_in(path: Sequence[Any]) -> tuple[list[str], bool]:
+    """The names that its author gave on a path into a description of a tool, and whether the path ends with one.
+
+    What stands below "properties" is a name, be it that of an argument called "properties" or "description".
+    """
+    names: list[str] = []
+    is_name = is_next = False
+    for key in path:
+        is_name, is_next = is_next, not is_next and key in _PROPERTIES
+        if is_name:
+            names.append(str(key))
+    return names, is_name
 
 
 def _paths(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -82,10 +82,11 @@ def plan_of(
         pieces = content if isinstance(content, list | tuple) else [content]
         planned.append((message["role"], tuple([part(piece) for piece in pieces])))
     named = tuple([(name, hole(_held(value)).at) for name, value in inputs.items()])
-    offered = taken_apart(tools, len(values))
-    if offered is None:
-        return Plan(tuple(planned), named), values
-    return Plan(tuple(planned), named, offered=offered[0]), [*values, *offered[1]]
+    if tools:
+        offered, texts = taken_apart(tools, len(values))
+        if texts:
+            return Plan(tuple(planned), named, offered=offered), [*values, *texts]
+    return Plan(tuple(planned), named), values
 
 
 def _held(value: Any) -> Any:

@@ -27,7 +27,7 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
@@ -190,7 +190,7 @@ class Tools:
 
 
 def tools_of(
-    tools: Sequence[Any] | None, max_turns: int, call: str
+    tools: Iterable[Any] | None, max_turns: int, call: str
 ) -> tuple[tuple[Mapping[str, Any], ...] | None, Tools | None]:
     """The descriptions of tools, and how to run them; None where they are descriptions already, which a user runs.
 
@@ -209,7 +209,7 @@ def tools_of(
         raise ValueError(f"{call}: max_turns is how often the model is asked at most, at least 1; got {max_turns!r}")
     if tools is None:
         return None, None
-    if callable(tools) or isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {told(tools)}")
     offered = tuple(tools)
     tools = tuple([_plainly(tool) for tool in offered])
@@ -241,7 +241,7 @@ def _plainly(tool: Any) -> Any:
     """The function of a tool with texts of its own; a description as OpenAI's API has it; anything else as it is."""
     if isinstance(tool, OwnTexts):
         return tool.described() if tool.function is None else tool.function
-    return as_function(tool) if isinstance(tool, Mapping) else tool
+    return as_function(tool)
 
 
 def _of_copy(function: Callable[..., Any], memo: dict[int, Any]) -> Callable[..., Any]:

@@ -167,13 +167,17 @@ class BootstrapDemos(PopulationSearcher):
             texts = self.population.candidates[0].texts
             self._steps = Steps.of(objective.runs(texts, range(len(objective.val)), "val"), len(texts))
             note_unshown(objective, "BootstrapDemos", "such an example is shown to no prompt that is given these")
+            if self._steps.of_tools and len(self._steps.of_tools) == len(texts):
+                _log.warning(
+                    "all texts that are trained describe tools, and no examples are shown there, so there is nothing "
+                    "to do; BootstrapDemos shows them in prompts, as in nn.ChatCompletion(system=nn.Parameter(...))"
+                )
             if unseen := [label_of(self.variables()[text]) for text in self._steps.unseen]:
                 _log.warning(
                     "no call on a validation example is seen to use %s, so there is nothing to show there, unless the "
                     "runs of training examples have such calls. A prompt is seen where it is given as it is, as in "
                     "nn.ChatCompletion(system=prompt), or put together by ops.join and the like; a text that Python "
-                    "makes of its .data is not it. Nor is it seen where it is asked inside of a tool, nor "
-                    "where it describes one",
+                    "makes of its .data is not it. Nor is it seen where it is asked inside of a tool",
                     " or ".join(unseen),
                 )
         return super().decide(objective)

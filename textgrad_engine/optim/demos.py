@@ -8,6 +8,7 @@ NOTE [Whose demonstration]
     a text, those before it were not good enough. Where some of them gave the program's answer, it is the last of these:
     in a vote, others were wrong. (DSPy takes the last or any other, at even chances.) A prompt that a run has no use
     for has no demonstration of it.
+    A text that describes a tool has none: there the model looks for what the tool does, not for how to answer.
     What no text can hold, such as an image, no demonstration shows: with words in its place it would teach that all
     else has this answer. So no call that is given images is shown, and an example with images only to prompts whose
     calls are not given these.
@@ -66,12 +67,14 @@ class Asked:
         given: what it was asked about, by name: not what it was told to do.
         answer: what was answered.
         shows_all: whether nothing else was given, such as an image.
+        tools: the positions of the trained texts that describe its tools.
     """
 
     texts: tuple[int, ...]
     given: tuple[tuple[str, str], ...]
     answer: str
     shows_all: bool = field(default=True, repr=False)
+    tools: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,9 @@ class Run:
             return not self.asked
         (call,) = self.asked
         # Where Python puts a prompt into a text, or asks in a way of its own, nobody knows who uses it.
-        return not call.texts or (position in call.texts and bool(self._ends(self.asked)))
+        if position in call.texts:
+            return bool(self._ends(self.asked))
+        return not call.texts and position not in call.tools
 
     def withheld(self, position: int) -> frozenset[str] | None:
         """The fields that the call is not given which uses a text and gives the program's answer; None without one."""
@@ -145,11 +150,13 @@ class Steps:
         withheld: for each text the fields of an example that its call is not given; None where the program's answer is
             none of its answers.
         unseen: the positions of texts that no call is seen to use, of a program that makes several or uses others.
+        of_tools: the positions of those that do nothing else than describe tools.
     """
 
     together: tuple[tuple[int, ...], ...]
     withheld: tuple[tuple[str, ...] | None, ...]
     unseen: tuple[int, ...] = ()
+    of_tools: tuple[int, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, runs: Iterable[Run | None], count: int) -> Steps:
@@ -167,7 +174,9 @@ class Steps:
         known = [run for run in runs if run is not None]
         groups = [set(each.texts) for run in known for each in run.asked if each.texts]
         unseen = set(range(count)).difference(*groups)
-        groups.append(unseen)
+        of_tools = unseen.intersection([text for run in known for each in run.asked for text in each.tools])
+        unseen -= of_tools
+        groups += unseen, of_tools
         together: list[set[int]] = []
         for group in groups:
             apart = [other for other in together if not other & group]
@@ -175,7 +184,7 @@ class Steps:
         found = sorted(tuple(sorted(group)) for group in together if group)
         many = any(len(run.asked) > 1 or run.asked[0].texts for run in known if run.asked)
         withheld = tuple([_withheld(known, position) for position in range(count)])
-        return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else ())
+        return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else (), tuple(sorted(of_tools)))
 
     def labelled(self, demo: Demo, position: int) -> Demo | None:
         """An example with its right answer, as one text may show it; None where it may not.

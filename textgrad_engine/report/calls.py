@@ -11,7 +11,7 @@ from textgrad_engine import pytree
 from textgrad_engine.llm.conversation import with_calls
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.tool_images import in_words
-from textgrad_engine.ops.offered import arguments_of, inside_of, name_of_tool
+from textgrad_engine.ops.offered import arguments_of, inside_of, name_of_tool, told_inside
 from textgrad_engine.report.printing import WIDEST, fitted, open_table, padded, printed, styled
 from textgrad_engine.report.words import count, plural
 
@@ -188,10 +188,10 @@ def call_in_words(call: Call, total: int) -> str:
 
 
 def _tool_in_words(tool: dict[str, Any]) -> str:
-    """What a model was told of a tool: its name and arguments, and their descriptions."""
+    """What a model was told of a tool: its name and arguments, and all descriptions in it."""
     told_of = arguments_of(tool)
-    lines = [f"{name_of_tool(tool)}({', '.join(told_of)}): {inside_of(tool).get('description') or ''}".rstrip(": ")]
-    for name, about in told_of.items():
-        if isinstance(about, dict) and about.get("description"):
-            lines.append(f"{name}: {about['description']}")
-    return "\n  ".join("\n".join(lines).split("\n"))
+    does = inside_of(tool).get("description")
+    lines = [f"{name_of_tool(tool)}({', '.join(told_of)}){f': {does}' if does else ''}"]
+    lines += [f"{name}: {text}" for name, text in told_inside(tool)]
+    first, *others = "\n".join(lines).split("\n")
+    return "\n".join([first, *[f"  {line}".rstrip() for line in others]])

@@ -38,6 +38,7 @@ class Call:
         values: what is in them; None in the place of prompts.
         answer: what is answered.
         before: the calls whose answers its values were made of.
+        tools: the positions of the trained texts that describe its tools.
     """
 
     place: Place
@@ -47,6 +48,7 @@ class Call:
     values: tuple[Any, ...]
     answer: Variable
     before: frozenset[Call]
+    tools: frozenset[int] = frozenset()
 
     def asked(self) -> Asked | None:
         """What was asked and answered, which is waited for; None where there is no answer."""
@@ -54,7 +56,8 @@ class Call:
             return None
         given = self.plan.given(self.values, self.prompts)
         shows_all = ContentPart not in map(type, self.values) and not self.plan.with_parts
-        return Asked(tuple(sorted(self.texts)), tuple(given), str(self.answer.data), shows_all)
+        tools = tuple(sorted(self.tools))
+        return Asked(tuple(sorted(self.texts)), tuple(given), str(self.answer.data), shows_all, tools)
 
 
 def asked_in(calls: Iterable[Call]) -> tuple[Asked, ...]:
@@ -96,13 +99,16 @@ class Asking(Layer):
         place = next_place()
         outs = function.apply(*args)
         _, plan, *values = args
+        tools = frozenset[int]()
         if plan.offered is not None:  # what is told of a tool is no place for examples
-            values = values[: plan.offered.descriptions[0].at]
+            first = len(values) - len(plan.offered.descriptions)
+            values, described = values[:first], values[first:]
+            tools, _ = self._origin(described)
         texts, before = self._origin(values)
         prompts = frozenset([at for at, value in enumerate(values) if self._origin((value,))[0]] if texts else ())
         held = tuple([None if at in prompts else _as_it_is(value) for at, value in enumerate(values)])
         answer = outs[0] if isinstance(outs, tuple) else outs
-        call = Call(place, texts, prompts, plan, held, _as_it_is(answer), before)
+        call = Call(place, texts, prompts, plan, held, _as_it_is(answer), before, tools)
         self._calls.append(call)
         self._origins[id(answer)] = answer, (frozenset(), frozenset((call,)))
         return outs
