@@ -591,6 +591,13 @@ def test_a_run_of_before_that_was_kept_goes_on_in_the_usual_way(cli: Any, cut: P
     assert cli("resume", cut, "--quiet").exit_code == 0
 
 
+def test_the_minutes_of_a_sitting_are_given_to_it(cli: Any, cut: Path) -> None:
+    """Too few of them end the search where it is, and the run is tested."""
+    done = cli("resume", cut, "--max-minutes", "0.00001")
+    assert done.exit_code == 0
+    assert "The search ended after 0 steps, as its time of 1e-05 minutes was over" in " ".join(done.stdout.split())
+
+
 def test_an_endpoint_that_is_down_is_asked_anew(cli: Any, small: Any, tmp_path: Path) -> None:
     """A refused key ends a run; with the right one it goes on."""
     folder, path = small(), tmp_path / "run"

@@ -16,6 +16,7 @@ from textgrad_engine.cli.options import (
     BudgetLimit,
     CallsLimit,
     Json,
+    MaxMinutes,
     ModelPrices,
     Quiet,
     RunPath,
@@ -38,6 +39,7 @@ def resume(
     budget: BudgetLimit = None,
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
+    max_minutes: MaxMinutes = None,
     cache: Annotated[
         bool | None,
         typer.Option(
@@ -71,7 +73,7 @@ def resume(
         config = runs.config_of(found, found.seed)
         run_data.check_there(found, config, *run_data.SPLITS)
         limits = limits_of(budget, budget_calls, budget_tokens)
-        config = config.with_overrides(base_url=base_url, price=price_of(price), limits=limits)
+        config = config.with_overrides(base_url=base_url, price=price_of(price), limits=limits, max_minutes=max_minutes)
         way = runs.Way.of(found)
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
         answers = open_cache(None) if (way.cache if cache is None else cache) else None
