@@ -73,7 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--optimizer", nargs="+", default=["TGD", "PatchSearch"], choices=sorted(OPTIMIZERS))
     options = parser.parse_args(arguments)
-    logging.getLogger("textgrad_engine").setLevel(logging.ERROR)
     print(f"{'optimizer':>14} {'wrong':>6} {'found':>6} {'named':>6} {'of wrong':>9} {'of named':>10} {'test':>6}")
     for name in options.optimizer:
         found = [run(name, options.wrong, seed) for seed in range(options.seeds)]
@@ -81,4 +80,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("textgrad_engine").setLevel(logging.ERROR)
     main()
