@@ -10,6 +10,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
+from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train.doubtful import Answer, Doubtful, doubtful_among
@@ -91,6 +92,15 @@ def test_answers_that_are_no_texts_are_compared_too() -> None:
     assert ids(answers("a", one, {"a": 2}, None)) == []
 
 
+def test_answers_with_names_that_are_no_texts_are_compared_too() -> None:
+    """JSON has no such names; an answer that holds itself ends no run either."""
+    endless: list[Any] = ["x"]
+    endless.append(endless)
+    for said in ({"a": "no", 1: 2}, {("x", "y"): 3}, {"a": endless}):
+        (found,) = doubtful_among([*answers("a", *[said] * 3), *SOME_ARE_RIGHT], None)
+        assert (found.said, found.times) == (repr(said), 3)
+
+
 def sorter(request: Request) -> Any:
     """Knows a word in capitals where the prompt says so; asks for the next one that is missing."""
     if request.purpose == "backward":
@@ -111,12 +121,12 @@ def rows(numbers: range, wrong: int) -> list[dict[str, str]]:
 TRAIN, VAL = rows(range(20), 4), rows(range(20, 60), 25)
 
 
-def fit(optimizer: Any, val: Any = VAL, **settings: Any) -> tuple[tg.TrainResult, FunctionModel]:
+def fit(optimizer: Any, val: Any = VAL, train: Any = TRAIN, **settings: Any) -> tuple[tg.TrainResult, FunctionModel]:
     model = FunctionModel(sorter)
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     trainer = tg.Trainer(max_epochs=8, batch_size=20, **settings)
     with tg.use_models(forward=model):
-        result = trainer.fit(program, nn.ExactMatch(), optimizer(program.parameters()), TRAIN, val)
+        result = trainer.fit(program, nn.ExactMatch(), optimizer(program.parameters()), train, val)
     return result, model
 
 
@@ -134,6 +144,43 @@ def test_where_the_training_examples_validate_an_example_is_named_once() -> None
     """As one of them, with all that was tried on it in either way."""
     result, _ = fit(optim.TGD, TRAIN)
     assert [(each.split, each.id) for each in result.doubtful] == [("train", "w4")]
+
+
+@pytest.mark.parametrize("optimizer", [optim.TGD, optim.PatchSearch])
+def test_sets_that_are_named_by_positions_are_told_apart(optimizer: Any) -> None:
+    """Two of equal size have equal names, and are not one set for that."""
+    train, val = ([{"word": f"w{n}", "target": f"W{n if n != wrong else 0}"} for n in range(20)] for wrong in (4, 5))
+    result, _ = fit(optimizer, val, train=train)
+    assert {(each.split, each.id) for each in result.doubtful} == {("train", "4"), ("val", "5")}
+
+
+class Aside(nn.Module):
+    """Says something beside the answer, which of one example is never to be had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+        self.aside = nn.ChatCompletion("{word}", system="Aside.")
+
+    def forward(self, word: str) -> Any:
+        return {"word": self.word(word=word), "aside": self.aside(word=word)}
+
+
+def test_an_output_that_is_lost_and_not_scored_counts_an_example_once() -> None:
+    """Its minibatch has the score that the loss gave, and no more examples than it has."""
+
+    def answer(request: Request) -> Any:
+        if request.messages[0].text == "Aside." and request.messages[-1].text == "w1":
+            raise MalformedResponse("gone")
+        return sorter(request)
+
+    program, loss = Aside(), nn.OnField(nn.ExactMatch(), "word")
+    with tg.use_models(forward=FunctionModel(answer)):
+        trainer = tg.Trainer(max_steps=1, batch_size=20)
+        result = trainer.fit(
+            program, loss, optim.TGD(program.parameters()), [{**each, "target": "W1"} for each in TRAIN], VAL
+        )
+    assert (result.steps[0].train_mean, result.steps[0].unanswered) == (0.0, 0)
 
 
 def test_a_run_of_before_is_given_again(tmp_path: Path) -> None:

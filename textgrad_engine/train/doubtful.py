@@ -110,4 +110,7 @@ def doubtful_among(answers: Iterable[Answer], limits: tuple[float, float] | None
 def _as_text(said: Any) -> str:
     if isinstance(said, str):
         return said.strip()
-    return json.dumps(in_names(said), ensure_ascii=False, sort_keys=True, default=str)
+    try:
+        return json.dumps(in_names(said), ensure_ascii=False, sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):  # of names that are no text, and of what holds itself
+        return repr(said)

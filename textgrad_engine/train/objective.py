@@ -127,11 +127,16 @@ class Objective:
                 raise DataError(f"the {split} set is empty")
             contents.append(list(examples_of(rows)))
             self._rows[split] = [(name, *read(row, name)) for row, name in zip(contents[-1], ids_of(rows))]
-        self.digest = digest_of("\n".join(target_fields(loss, target)), *contents)
+        of_targets = "\n".join(target_fields(loss, target))
+        self.digest = digest_of(of_targets, *contents)
         self.guarded = guarded_by(guards, proven, loss)
         self.clusters = clusters_of_equals(program, proven) if clusters is None else clusters_of(proven, clusters)
         self.train = tuple(name for name, _, _ in self._rows["train"])
         self.val = tuple(name for name, _, _ in self._rows["val"])
+        # Those that are named by their positions have the same names in any two sets.
+        self._train_validates = self.train == self.val and (
+            known is proven or digest_of(of_targets, contents[0]) == digest_of(of_targets, contents[1])
+        )
         self._known = KnownScores()
         self.answered = Answered()
         self._trials = Trials(
@@ -346,7 +351,7 @@ class Objective:
         names = {"train": self.train, "val": self.val}
         for (texts, split, position, repeat), result in self._known.every():
             if not repeat and result.score is not None:
-                where: Split = "train" if self.train == self.val else split  # the training examples validate, too
+                where: Split = "train" if self._train_validates else split
                 yield Answer(where, names[split][position], texts, result.score, result.prediction)
 
     def adopt(self, texts: Texts, number: int | None = None) -> None:

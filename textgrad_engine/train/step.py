@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -186,11 +187,13 @@ class StepRun(Run):
                 try:
                     score = as_score(loss)
                     scores.append(score)
-                    self.objective.answered.note(Answer("train", name, texts, score, said_in(prediction)))
                 except UNANSWERED as error:
                     scores.append(None)
                     failures.append(error)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
+                    continue
+                with contextlib.suppress(*UNANSWERED):  # an output that the loss does not read
+                    self.objective.answered.note(Answer("train", name, texts, score, said_in(prediction)))
         self.objective.reach.refuse_if_cut_off(names, scores)
         return scores, problems + none_reached(len(rows), failures), lost
 
