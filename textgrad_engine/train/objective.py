@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
@@ -19,15 +19,15 @@ from textgrad_engine.optim.demos import Demo, Run, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.digest import digest_of
-from textgrad_engine.train.doubtful import Answer, Answered
+from textgrad_engine.train.doubtful import Answered
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost, scale_of
 from textgrad_engine.train.fields import check_examples
+from textgrad_engine.train.findings import Findings, Pairs
 from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Guards, Scores, guarded_by
 from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import check_texts, leaves_of, named_in
-from textgrad_engine.train.metric_scores import filled, parts_of_scales
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward, none_reached
@@ -42,10 +42,7 @@ Phases: TypeAlias = Callable[[int], contextlib.AbstractContextManager[None]]
 """Makes the context in which a proposal's calls are made, from its number."""
 
 
-_Pairs: TypeAlias = list[tuple[Scores, Scores]]
-
-
-class Objective:
+class Objective(Findings):
     """What a searching optimizer's `step` takes as its closure.
 
     Args:
@@ -170,20 +167,6 @@ class Objective:
         wanted: list[list[Key]] = [[(texts, split, n, repeat) for n in positions] for texts in candidates]
         return [[found.score for found in row] for row in self._results(wanted)]
 
-    def latencies(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[float | None]:
-        """The seconds that the forward calls of some examples took with these texts; see `optim.search.objective`."""
-        found = self._known.read([(texts, split, position, 0) for position in positions])
-        return [None if each is None else each.latency for each in found]
-
-    def by_metric(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[tuple[float, ...] | None]:
-        """What each metric gave some examples with these texts; see `optim.search.objective`."""
-        found = self._known.read([(texts, split, position, 0) for position in positions])
-        return [parts_of_scales(self._parts, each.parts) if each and each.parts else None for each in found]
-
-    def missing(self, texts: Texts) -> int:
-        """How many validation examples were not run with these texts yet."""
-        return self._known.missing(self._validation(texts))
-
     def evaluation(self, texts: Texts, on_score: Callable[[int], None] | None = None) -> Evaluation:
         """The validation set with these texts, as `evaluate` would give it; what is known is not paid for again.
 
@@ -196,93 +179,6 @@ class Objective:
         """
         found = self._results([self._validation(texts)], on_score)[0]
         return evaluation_of(self.val, found, clusters=self.clusters, scale=self.scale, parts=self._parts)
-
-    def known(self, texts: Texts) -> Evaluation | None:
-        """What is known of the validation set with these texts, without asking; None when that is nothing."""
-        found = self._known.read(self._validation(texts))
-        scores = [None if each is None else each.score for each in found]
-        if all(score is None for score in scores):
-            return None
-        lost = {
-            name: f"{type(each.failure).__name__}: {each.failure}"
-            for name, each in zip(self.val, found)
-            if each is not None and each.failure is not None
-        }
-        latency = tuple(None if each is None else each.latency for each in found) if self.timed else ()
-        return Evaluation(
-            self.val,
-            tuple(scores),
-            tuple(None for _ in scores),
-            lost,
-            clusters=self.clusters,
-            scale=self.scale,
-            latency=latency,
-            not_run=tuple(name for name, each in zip(self.val, found) if each is None),
-            parts=filled(self._parts, [[each.parts] if each and each.parts else [] for each in found]),
-        )
-
-    def validated(self, seed: Texts) -> list[tuple[Texts, Evaluation]]:
-        """The texts that answered each validation example that the seed texts did, sorted, with what they came to.
-
-        So all of them are told by the same examples, and one that never answers hides nobody. Those that break what the
-        guards keep whole with the seed texts are left out. There are none before the seed texts were run on the whole
-        validation set.
-
-        Args:
-            seed: the texts that a run began with.
-        """
-        results: dict[Texts, dict[int, Scored]] = {seed: {}}
-        tried: set[int] = set()
-        for (texts, split, position, repeat), result in self._known.every():
-            if split == "val" and not repeat:
-                if texts == seed:
-                    tried.add(position)
-                if result.score is not None:
-                    results.setdefault(texts, {}).setdefault(position, result)
-        shared = sorted(results[seed])
-        if not shared or len(tried) < len(self.val):
-            return []
-        names = tuple(self.val[position] for position in shared)
-        return [
-            (
-                texts,
-                evaluation_of(names, [found[position] for position in shared], scale=self.scale, parts=self._parts),
-            )
-            for texts, found in sorted(results.items())
-            if found.keys() >= results[seed].keys() and not self._breaks(results[seed], found)
-        ]
-
-    def tried(self, but: Collection[Texts]) -> list[Evaluation]:
-        """What is known of the validation set with all texts that were run on some of it, sorted by their texts.
-
-        Args:
-            but: texts that are left out.
-
-        Returns:
-            Their scores, None for examples that they were not run on.
-        """
-        results: dict[Texts, dict[int, float | None]] = {}
-        for (texts, split, position, repeat), result in self._known.every():
-            if split == "val" and not repeat and texts not in but:
-                results.setdefault(texts, {})[position] = result.score
-        count = len(self.val)
-        return [
-            Evaluation(
-                self.val,
-                tuple(found.get(n) for n in range(count)),
-                (None,) * count,
-                {},
-                clusters=self.clusters,
-                scale=self.scale,
-            )
-            for _, found in sorted(results.items())
-        ]
-
-    def _breaks(self, before: dict[int, Scored], after: dict[int, Scored]) -> bool:
-        """Whether the guards refuse texts by what is known of them; nothing is run."""
-        if self.guarded is None or before is after:
-            return False
-        return bool(self.guarded.broken(*self._of_guarded(self.guarded, before, after)))
 
     def texts_of(self, named: Mapping[str, str]) -> Texts:
         """The candidate that texts by dotted name make."""
@@ -345,15 +241,6 @@ class Objective:
         with phase, self._known.proposal(number):
             yield
 
-    def answers(self) -> Iterator[Answer]:
-        """What was answered on the training and validation examples, with each text that was tried on one."""
-        yield from self.answered.every()
-        names = {"train": self.train, "val": self.val}
-        for (texts, split, position, repeat), result in self._known.every():
-            if not repeat and result.score is not None:
-                where: Split = "train" if self._train_validates else split
-                yield Answer(where, names[split][position], texts, result.score, result.prediction)
-
     def adopt(self, texts: Texts, number: int | None = None) -> None:
         """Take these texts for the best of now: what is known of them is shared by proposals begun from now on.
 
@@ -414,26 +301,11 @@ class Objective:
                     "objective says how many with len(objective.train) and len(objective.val), an estimate takes a few"
                 )
 
-    def _on_guarded(self, guarded: Guarded, before: Texts, after: Texts, number: int) -> tuple[Scores, Scores, _Pairs]:
+    def _on_guarded(self, guarded: Guarded, before: Texts, after: Texts, number: int) -> tuple[Scores, Scores, Pairs]:
         keys: list[list[Key]] = [[(texts, "val", n, 0) for n in guarded.positions] for texts in (before, after)]
         with self._known.proposal(number, told_of_all=True):
             old, new = self._results(keys)
         return self._of_guarded(guarded, dict(zip(guarded.positions, old)), dict(zip(guarded.positions, new)))
-
-    def _of_guarded(
-        self, guarded: Guarded, before: Mapping[int, Scored], after: Mapping[int, Scored]
-    ) -> tuple[Scores, Scores, _Pairs]:
-        """What `Guarded` asks for: the scores with two candidates, and the same of each metric they are made of."""
-
-        def by(found: Mapping[int, Scored], metric: int | None) -> Scores:
-            each = {n: found.get(n) for n in guarded.positions}
-            return {
-                n: None if one is None or one.score is None else one.score if metric is None else one.parts[metric]
-                for n, one in each.items()
-            }
-
-        pairs = [(by(before, metric), by(after, metric)) for metric in range(len(self._parts))]
-        return by(before, None), by(after, None), pairs
 
     def _results(
         self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False
@@ -459,10 +331,6 @@ class Objective:
         except BaseException as error:
             self._known.give_up(claimed, error)
             raise
-
-    def _validation(self, texts: Texts) -> list[Key]:
-        check_texts(self._named, texts)
-        return [(texts, "val", position, 0) for position in range(len(self.val))]
 
     @functools.cached_property
     def _nearness(self) -> Nearness:
