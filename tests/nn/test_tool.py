@@ -268,11 +268,22 @@ def test_texts_and_tools_that_are_replaced_are_told_from_the_next_call_on() -> N
     assert told_by(desk) == ["Is another one.", None]
 
 
+def another_order() -> Any:
+    """A function of the same name."""
+
+    def order(number: int) -> str:
+        """Looks elsewhere."""
+        return str(number)
+
+    return order
+
+
 @pytest.mark.parametrize(
     ("change", "now"),
     [
         (lambda tools: tools.__setitem__("greet", nn.Tool(greet)), "order, greet"),
         (lambda tools: tools.__setitem__("order", nn.Tool(greet)), "greet"),
+        (lambda tools: tools.__setitem__("order", nn.Tool(another_order())), "order"),
         (lambda tools: tools.__setitem__("order", nn.Module()), "order"),
         (lambda tools: tools.__delattr__("order"), "none"),
     ],

@@ -215,8 +215,14 @@ class ChatCompletion(OneVariable):
         names = [tuple(texts) for texts in own]
         known = self._apart
         if known is None or known.tools != tools or known.names != names:
+            run = () if self.settings.tools is None else self.settings.tools.functions
             for tool, as_made in zip(tools, self.settings.config.tools or ()):
-                if isinstance(tool, Module) and getattr(tool, "name", None) != name_of_tool(as_made):
+                if not isinstance(tool, Module):
+                    continue
+                function = getattr(tool, "function", None)
+                if getattr(tool, "name", None) != name_of_tool(as_made) or (
+                    function is not None and function not in run
+                ):
                     raise self._other_tools()
             known = self._apart = _TakenApart.of(tools, names)
         texts = [text for each in own for text in each.values()]
