@@ -207,7 +207,7 @@ class Meter:
         self.in_flight = 0
         self.failed = 0
         self.cached = 0
-        self._saved = _Sum()
+        self._saved: dict[Purpose, _Sum] = {}
 
     def __repr__(self) -> str:
         return f"Meter({', '.join(f'{purpose}={usage!r}' for purpose, usage in self.by_purpose.items())})"
@@ -215,8 +215,13 @@ class Meter:
     @property
     def saved(self) -> Usage:
         """What the cached answers used when they were paid for."""
+        return sum(self.saved_by_purpose.values(), Usage())
+
+    @property
+    def saved_by_purpose(self) -> dict[str, Usage]:
+        """The same by purpose, in alphabetical order."""
         with self._lock:
-            return self._saved.usage()
+            return {purpose: self._saved[purpose].usage() for purpose in sorted(self._saved)}
 
     @property
     def total(self) -> Usage:
@@ -240,7 +245,7 @@ class Meter:
             self.failed += failed
             if saved is not None:
                 self.cached += 1
-                self._saved.add(saved)
+                self._saved.setdefault(purpose, _Sum()).add(saved)
             if usage is not None:
                 self._sums.setdefault(purpose, _Sum()).add(usage)
 

@@ -44,6 +44,7 @@ def as_json(
         "candidates": result.candidates,
         "controls": _controls(result),
         "front": [asdict(point) for point in result.front],
+        "test_usage": {name: usage_as_json(usage) for name, usage in result.test_usage.items()},
         "doubtful": [asdict(each) for each in result.doubtful],
         "usage": {purpose: usage_as_json(usage) for purpose, usage in result.usage.items()},
         "total": usage_as_json(result.total),

@@ -229,6 +229,9 @@ def _cost(view: View, whole: bool) -> Iterator[Markup]:
         for row in view.usage
     ]
     yield table("Cost by purpose", ["purpose", "calls", "tokens in", "tokens out", "cost"], rows, strong=len(rows) - 1)
+    for row in view.taken:
+        what = f"{row.name.capitalize()} of the program on test"
+        yield element("p", f"{what}: {row.seed} with the seed prompt, {row.best} with the best one.")
     yield element("p", f"It took {duration(view.seconds)}." if whole else "What is on record so far.", class_="hint")
 
 

@@ -228,7 +228,7 @@ def _scores(view: View) -> RenderableType:
     table.add_column("seed prompt", no_wrap=True)
     table.add_column("best prompt", no_wrap=True, style=best)
     table.add_column("", no_wrap=True, style="dim")
-    for row in view.scores:
+    for row in (*view.scores, *view.taken):
         table.add_row(row.name, row.seed, row.best, row.size)
     grid = Table.grid(padding=(0, 3, 0, 0))
     grid.add_column(width=10)

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.difference import DiffLine, Op, diff_of
 from textgrad_engine.report.lineage import problems_of
 from textgrad_engine.report.notes import notes_on
 from textgrad_engine.report.pairing import setting_in
-from textgrad_engine.report.words import NOT_MEASURED, interval, p_value, plural, score
+from textgrad_engine.report.words import NOT_MEASURED, count, interval, p_value, plural, score
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
@@ -39,13 +40,13 @@ def remark_on(kept: Mapping[str, Any] | None) -> str:
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """The scores on one set.
+    """The scores on one set, or what calls take there.
 
     Attributes:
-        name: the set.
-        seed: the seed prompt's mean and interval, in words.
+        name: the set, or what is taken.
+        seed: the seed prompt's mean and interval, or what it takes, in words.
         best: the same of the best prompt.
-        size: how many examples it has, in words; "" when it was never measured.
+        size: how many examples the set has, in words; "" when it was never measured.
     """
 
     name: str
@@ -109,6 +110,7 @@ class View:
         usage: calls, tokens and cost by purpose, and their sum.
         controls: the seed prompt, the controls and the optimizer's result; empty where a run had no controls.
         against: what may be said about the optimizer's result against each control.
+        taken: what the program's calls take with each of the prompts, where both were tested.
         seconds: how long it took.
         parameters: what became of each trained text.
         problems: proposals that were dropped, and answers of program, critic or optimizer that were not to be had.
@@ -125,6 +127,7 @@ class View:
     problems: tuple[str, ...]
     controls: tuple[ControlRow, ...] = ()
     against: tuple[str, ...] = ()
+    taken: tuple[ScoreRow, ...] = ()
 
 
 def view_of(result: TrainResult, openings: int | None = None, before: int = 0) -> View:
@@ -143,6 +146,7 @@ def view_of(result: TrainResult, openings: int | None = None, before: int = 0) -
             _row("validation", result.seed_val, result.best_val),
             _row("test", result.seed_test, result.best_test),
         ),
+        taken=_taken(result),
         verdict=verdict,
         tone=tone,
         notes=notes_on(result, max(result.openings, 0 if openings is None else openings), before),
@@ -186,6 +190,24 @@ def _headline(result: TrainResult) -> str:
 def _row(name: str, seed: Evaluation | None, best: Evaluation | None) -> ScoreRow:
     known = best or seed
     return ScoreRow(name, measured(seed), measured(best), "" if known is None else size(known))
+
+
+def _taken(result: TrainResult) -> tuple[ScoreRow, ...]:
+    """What the program's calls take with each of the prompts, by the test examples; none where these were not run."""
+    best = result.test_usage.get("best")
+    if best is None or result.best_test is None or not result.best_test.answered:
+        return ()
+    seed, examples = result.test_usage.get("seed", best), len(result.best_test)
+    before, now = [f"{count(round(usage.total_tokens / examples))} an example" for usage in (seed, best)]
+    rows = [ScoreRow("tokens", before, now, "on test")]
+    if seed.dollars and best.dollars:
+        each = 1000 / examples
+        rows.append(
+            ScoreRow(
+                "cost", f"{money(each * seed.dollars)} for 1,000", f"{money(each * best.dollars)} for 1,000", "on test"
+            )
+        )
+    return tuple(rows)
 
 
 def size(evaluation: Evaluation) -> str:

@@ -26,7 +26,7 @@ from textgrad_engine.train.settings import Setting, differing
 
 _NOT_COMPARED = frozenset(
     {"time", "latency", "seconds", "openings", "predictions", "parts", "contents", "handicap"}
-    | {"why", "idle", "terms", "problem", "problems", "lost", "unspent", "doubtful"}
+    | {"why", "idle", "terms", "problem", "problems", "lost", "unspent", "doubtful", "test_usage"}
 )
 """Times; looks at the test set, as those of before count; what a program said: objects in it may look otherwise in
 each process. What was made of it is compared. What each of several metrics gave, digests of examples, and what tokens

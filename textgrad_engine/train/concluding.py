@@ -59,6 +59,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         untested=_untested(run, status),
         terms=terms_of(run.objective, run.seed_val, run.best_val),
         idle=run.deadline.in_words or run.idle,
+        test_usage=dict(run.test_usage) if run.best_test is not None and run.seed_test is not None else {},
         doubtful=doubtful_among(run.objective.answers(), run.objective.scale),
     )
     if status != "budget" or run.shortage or result.spent_its_part:

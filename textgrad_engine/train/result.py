@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from textgrad_engine.llm.response import Usage
@@ -50,6 +50,8 @@ class TrainResult:
         unspent: how much the budget has left after it ended the run, and why, where that is a tenth or more; else "".
         doubtful: training and validation examples that no text that was tried got right, while nearly all of them led
             to the same other answer: their right answers may be wrong.
+        test_usage: what the program's own calls used on the test set, with the ``"best"`` texts, and with the
+            ``"seed"`` texts where these are others: what the prompt takes once it is used. What a cache spared counts.
     """
 
     status: Status
@@ -75,6 +77,7 @@ class TrainResult:
     idle: str = ""
     unspent: str = ""
     doubtful: tuple[Doubtful, ...] = ()
+    test_usage: dict[str, Usage] = field(default_factory=dict)
 
     @property
     def total(self) -> Usage:

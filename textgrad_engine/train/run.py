@@ -16,6 +16,7 @@ from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.context import counting_left_out
 from textgrad_engine.llm.reserve import waiting
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
 from textgrad_engine.nn import Module
@@ -100,6 +101,7 @@ class Run(abc.ABC):
         self.seed_test: Evaluation | None = None
         self.best_test: Evaluation | None = None
         self.controls: Controls | None = None
+        self.test_usage: dict[str, Usage] = {}
         self.steps: list[StepEnded] = []
         self.shortage = ""
         self.budgets = budgets_around()
@@ -381,12 +383,19 @@ class Run(abc.ABC):
 
     def evaluate_test(self, rows: Rows) -> None:
         """Score the best texts on the test set, and the seed texts when they differ."""
-        self.best_test = self.evaluate("test", rows, len(self.steps))
+        self.best_test, self.test_usage["best"] = self.tested(rows)
         if self.best == self.seed:
             self.seed_test = self.best_test
             return
         self.load(self.seed)
-        self.seed_test = self.evaluate("test", rows, len(self.steps))
+        self.seed_test, self.test_usage["seed"] = self.tested(rows)
+
+    def tested(self, rows: Rows) -> tuple[Evaluation, Usage]:
+        """The test scores of the texts of now, and what the program's calls took, also those that a cache spared."""
+        with meter() as used:
+            found = self.evaluate("test", rows, len(self.steps))
+        spent, saved = (each.get("forward", Usage()) for each in (used.by_purpose, used.saved_by_purpose))
+        return found, spent + saved
 
     def evaluated(self, texts: Texts, step: int) -> Evaluation:
         """The validation scores of some texts; what is known of them is not paid for again."""
