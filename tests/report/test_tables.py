@@ -456,3 +456,17 @@ def test_what_joins_letters_is_printed(changed: Any) -> None:
     text = render(changed(best={"system": f"{line}\n\u202ex"}, origins={"system": [None, None]}))
     assert line in text
     assert "\u202e" not in text
+
+
+def test_what_the_prompts_take_stands_below_their_scores(changed: Any) -> None:
+    """Tokens an example, and dollars where it costs any; where an example was not run nothing is said."""
+    seed, best = Usage(input_tokens=1800, output_tokens=200, calls=20, dollars=0.02), Usage(calls=20, dollars=0.0)
+    shown = render(
+        changed(test_usage={"seed": seed, "best": seed.model_copy(update={"input_tokens": 3800, "dollars": 0.05})})
+    )
+    assert "\n  tokens       100 an example         200 an example         on test\n" in shown
+    assert "\n  cost         $1.00 for 1,000        $2.50 for 1,000        on test\n" in shown
+    free = render(changed(test_usage={"best": best}))
+    assert "0 an example" in free
+    assert "for 1,000" not in free
+    assert "an example" not in render(changed(test_usage={"best": best}, best_test=None))
