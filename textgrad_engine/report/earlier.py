@@ -91,7 +91,7 @@ def earlier_of(
     since: dict[str, Earlier | None] = {}
     for entry in run.evals:
         if entry.get("digest") == about["digest"] and entry.get("status") == "finished":
-            setting = digest([entry.get(key) for key in _SETTING])
+            setting = digest([*[entry.get(key) for key in _SETTING], _apart(entry.get("models"))])
             since.pop(setting, None)
             since[setting] = _read_back(run, entry, about, evaluation)
     found = (*filter(None, by_run), *[each for each in since.values() if each is not None][-_MOST:])
@@ -164,8 +164,19 @@ def earlier_as_json(found: tuple[Earlier, ...]) -> list[dict[str, Any]]:
     return [finite(asdict(each)) for each in found]
 
 
-_SETTING = ("prompt", "text", "models", "base_url")
-"""What tells evaluations of the same examples apart, by its key in ``evals.jsonl``."""
+_SETTING = ("prompt", "text", "base_url")
+"""What tells evaluations of the same examples apart beside the models, by its key in ``evals.jsonl``."""
+
+
+def _apart(models: Any) -> Any:
+    """Models by role without those that do what the model of the program does anyway: a command may name them or not.
+
+    Others may have written what is no such thing.
+    """
+    if not isinstance(models, dict):
+        return models
+    forward = models.get("forward")
+    return {role: name for role, name in models.items() if role == "forward" or name != forward}
 
 
 def _of_the_run(run: Run, about: Mapping[str, Any]) -> Iterator[tuple[str, Evaluation]]:
