@@ -11,7 +11,7 @@ from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.folds import part_of
+from textgrad_engine.cli.folds import dealt, part_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import read_text
@@ -61,7 +61,7 @@ class Subject:
             name = self.config.data.val or self.config.data.train
             file = self.config.file(name)
         elif (part := part_of(self.config, self.run)) is not None:
-            return part.name, Dataset(part.test or ())
+            return part.name, dealt(part.test)
         elif self.config.data.test is None:
             raise RunError("the run's config names no test split; name a file with --data FILE")
         else:
