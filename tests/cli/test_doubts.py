@@ -60,6 +60,16 @@ def test_where_there_are_none_it_says_so(cli: Any, run: Callable[[], Path]) -> N
     assert (done.exit_code, "There are none" in done.stdout) == (0, True)
 
 
+def test_of_a_run_of_before_it_is_not_said_that_there_are_none(cli: Any, run: Callable[[], Path]) -> None:
+    """Nobody noted them."""
+    path = run()
+    body = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    del body["doubtful"]
+    (path / "result.json").write_text(json.dumps(body), encoding="utf-8")
+    done = cli("show", path, "--doubtful", "3")
+    assert (done.exit_code, "a version of before" in " ".join(done.stderr.split())) == (2, True)
+
+
 def test_it_is_a_question_of_its_own_about_one_run(cli: Any, run: Callable[[], Path], tmp_path: Path) -> None:
     """Exit code 2, and what can be asked."""
     path = run()
@@ -82,3 +92,26 @@ def test_of_folds_the_last_run_has_all_examples(cli: Any, folder: Path, tmp_path
     assert done.exit_code == 2
     assert str(path / "final") in done.stderr.replace("\n", "").replace(" ", "")
     assert cli("show", path / "fold-1", "--doubtful", "3").exit_code == 0
+
+
+def test_of_folds_without_ids_each_is_told_with_its_place(cli: Any, small: Any, tmp_path: Path) -> None:
+    """A fold has some of all examples, with the positions that they have among all, and files of their own."""
+    folder, path = small(), tmp_path / "folds"
+    for file in folder.glob("*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()[:6]]
+        kept = [{"ticket": f"{file.stem} {row['ticket']}", "queue": "none of them"} for row in rows]
+        file.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+    assert cli("train", folder, "--folds", "2", "--run-dir", path, "-q").exit_code == 0
+    for fold in ("fold-1", "fold-2", "final"):
+        body = json.loads((path / fold / "result.json").read_text(encoding="utf-8"))
+        said = {"split": "train", "said": "billing", "times": 3, "texts": 3}
+        every = [{**said, "id": name} for name in body["best_val"]["ids"]]
+        (path / fold / "result.json").write_text(json.dumps({**body, "doubtful": every}), encoding="utf-8")
+        found = json.loads(cli("show", path / fold, "--doubtful", "99", "--json").stdout)["examples"]
+        assert len(found) == len(every)
+        for each in found:
+            file, _, line = each["where"].rpartition(":")
+            row = json.loads(Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1])
+            assert row["ticket"].startswith(Path(file).stem)
+        assert len({each["where"] for each in found}) == len(found)
+    assert "examples without the best score" in cli("show", path / "fold-2", "--examples", "1").stdout

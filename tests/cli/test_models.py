@@ -132,6 +132,8 @@ def test_a_judge_that_nothing_answers_to_or_nobody_asks_is_named(cli: Any, small
     done = cli(command, judged, "--judge", "simulated/nobody")
     assert done.exit_code == 2
     assert "error: --judge simulated/nobody: " in " ".join(done.stderr.split())
+    done = cli(command, judged, "--model", "simulated/nobody", "--judge", "simulated/nobody")
+    assert "error: --model simulated/nobody: " in " ".join(done.stderr.split())
 
 
 def test_another_model_is_compared_where_the_judge_stays(cli: Any, small: Any, tmp_path: Path) -> None:

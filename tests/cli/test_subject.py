@@ -33,6 +33,61 @@ def test_an_edited_prompt_is_compared_with_what_the_run_measured(cli: Any, mine:
     assert [(each["prompt"], each["current"]) for each in later][-1] == (f"in {file}", True)
 
 
+def test_a_file_that_was_edited_since_is_told_from_what_it_held(cli: Any, mine: tuple[Path, Path]) -> None:
+    """Both have one name; what the same file holds still is no text of then."""
+    run, file = mine
+    for _ in range(2):
+        found = json.loads(cli("eval", run, "--prompt", file, "--json").stdout)["earlier"]
+    assert [(each["prompt"], each["current"]) for each in found][-1] == (f"in {file}", True)
+    file.write_text("Another one.", encoding="utf-8")
+    found = json.loads(cli("eval", run, "--prompt", file, "--json").stdout)["earlier"]
+    assert [(each["prompt"], each["current"]) for each in found][-1] == (f"in {file}", False)
+    assert " of then" in " ".join(cli("eval", run, "--prompt", file).stdout.split())
+
+
+def test_a_slot_that_is_lost_is_told(cli: Any, small: Any, tmp_path: Path) -> None:
+    """What fills it is shown no more; where none is lost nothing is said."""
+    folder = small(("Read the ticket", "Read {ticket}"))
+    for text, told in (("Read it.", True), ("Read {ticket}, twice.", False)):
+        (tmp_path / "mine.txt").write_text(text, encoding="utf-8")
+        done = cli("eval", folder, "-q", "--prompt", tmp_path / "mine.txt")
+        assert (done.exit_code, "lacks {ticket}" in " ".join(done.stderr.split())) == (0, told)
+
+
+def test_a_home_is_found_behind_a_name(cli: Any, mine: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell puts it in only where a word begins."""
+    run, file = mine
+    monkeypatch.setenv("HOME", str(file.parent))
+    monkeypatch.setenv("USERPROFILE", str(file.parent))
+    assert cli("eval", run, "-q", "--prompt", "system=~/mine.txt").exit_code == 0
+
+
+def test_where_nothing_is_trained_no_file_takes_its_place(cli: Any, small: Any, tmp_path: Path) -> None:
+    """And the program is evaluated as it is without one."""
+    folder = small()
+    (folder / "fixed.py").write_text(FIXED, encoding="utf-8")
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    start, end = config.index("system"), config.index("[data]")
+    (folder / "config.toml").write_text(f'{config[:start]}class = "fixed:Fixed"\n\n{config[end:]}', encoding="utf-8")
+    (tmp_path / "mine.txt").write_text("Sort.", encoding="utf-8")
+    assert cli("eval", folder, "-q").exit_code == 0
+    done = cli("eval", folder, "--prompt", tmp_path / "mine.txt")
+    assert (done.exit_code, "has no text that is trained" in " ".join(done.stderr.split())) == (2, True)
+
+
+FIXED = """
+from textgrad_engine import nn
+
+
+class Fixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sort = nn.ChatCompletion("{ticket}", system="Sort.")
+
+    def forward(self, ticket):
+        return self.sort(ticket=ticket)
+"""
+
 CODE = """
 from textgrad_engine.testing import FunctionModel
 
@@ -79,6 +134,8 @@ def test_the_text_is_that_of_the_file(cli: Any, small: Any, tmp_path: Path, seve
         (("--prompt", "min.txt"), "--prompt min.txt: "),
         (("--prompt", "empty.txt"), "the file is empty; write something into it"),
         (("--prompt", "bytes.txt"), "--prompt bytes.txt: "),
+        (("--prompt", "mine.txt", "--prompt", "mine.txt"), "another --prompt has the text; name one of them"),
+        (("--prompt", "sytem=mine.txt"), "no text that is trained is called 'sytem'; there is system; did you mean"),
         (("--prompt", "mine.txt", "--shrunk"), "--shrunk and --prompt name 2 prompts; leave 1 of them out"),
     ],
 )

@@ -142,6 +142,13 @@ def test_of_equal_settings_it_is_the_last(told: Any) -> None:
     assert [each.time for each in told(*lines)] == ["2", "3", "4", "5"]
 
 
+def test_a_role_that_the_same_model_has_anyway_makes_no_other_setting(told: Any) -> None:
+    """``--model small --judge small`` is ``--model small``."""
+    same, other = ({"forward": "small", "judge": name} for name in ("small", "large"))
+    found = told(entry(LOW), entry(MIDDLE, models=same), entry(MIDDLE, models=other))
+    assert [each.models for each in found] == [same, other]
+
+
 def test_many_are_cut(told: Any) -> None:
     """To the last six, besides the run's own."""
     lines = [entry(LOW, models={"forward": f"model-{number}"}) for number in range(9)]

@@ -11,6 +11,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.llm import Request
+from textgrad_engine.store.resume import Earlier
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import deadline
 from textgrad_engine.train.deadline import Deadline
@@ -19,13 +20,15 @@ ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}"} for n in range(60)]
 
 
 class Clock:
-    """A clock that goes on by so many seconds with each answer of a model."""
+    """A clock that goes on by so many seconds with each answer of a model, and each time it is looked at."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.answer = 0.0
+        self.look = 0.0
 
     def monotonic(self) -> float:
+        self.now += self.look
         return self.now
 
 
@@ -56,7 +59,7 @@ def sorter(clock: Clock) -> FunctionModel:
 
 def fit(clock: Clock, optimizer: Any = optim.TGD, **settings: Any) -> tg.TrainResult:
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
-    trainer = tg.Trainer(max_epochs=9, batch_size=20, **settings)
+    trainer = tg.Trainer(**{"max_epochs": 9, "batch_size": 20, **settings})
     with tg.use_models(forward=sorter(clock)):
         return trainer.fit(program, nn.ExactMatch(), optimizer(program.parameters()), ROWS[:20], ROWS[20:40], ROWS[40:])
 
@@ -91,7 +94,7 @@ def test_what_the_end_takes_is_kept() -> None:
         clock.now = 30.0
         assert not limit.is_over(4, 40)  # 30 + 5 + 20
         assert limit.is_over(1, 40)  # 30 + 20 + 20
-    assert limit.in_words.startswith("the search ended after 1 step, as its time of 1 minutes was over")
+    assert limit.in_words.startswith("the search ended after 1 step, as its time of 1 minute was over")
 
 
 def test_without_a_limit_it_is_never_over(clock: Clock) -> None:
@@ -115,7 +118,47 @@ def test_a_finished_run_is_given_again_however_fast_it_is_played_back(
     clock.answer = 0.0
     for limit in ({"max_minutes": 4}, {"max_minutes": 0.1}, {}):
         again = fit(clock, optimizer, run_dir=tmp_path / "run", resume=True, **limit)
-        assert (again.best, len(again.steps)) == (result.best, len(result.steps))
+        assert (again.best, len(again.steps), again.idle) == (result.best, len(result.steps), result.idle)
+
+
+def test_a_finished_run_that_had_no_limit_is_given_again_whatever_the_limit_is_now(
+    clock: Clock, tmp_path: Path
+) -> None:
+    """However long it takes to play it back."""
+    result = fit(clock, run_dir=tmp_path / "run")
+    clock.look = 3600.0
+    again = fit(clock, run_dir=tmp_path / "run", resume=True, max_minutes=0.1)
+    assert (again.best, len(again.steps), again.idle) == (result.best, len(result.steps), result.idle)
+
+
+@pytest.mark.parametrize("epochs", [1, 9])
+def test_a_run_that_had_come_to_its_end_was_not_ended_by_its_time(clock: Clock, epochs: int) -> None:
+    """Its epochs were over, or all was right; a further step would have been too late, and none was to come."""
+    clock.answer = 1.0
+    free = fit(clock, max_epochs=epochs)
+    whole, clock.now = clock.now, 0.0
+    result = fit(clock, max_epochs=epochs, max_minutes=(whole - 10) / 60 if epochs == 1 else (whole + 20) / 60)
+    assert (len(result.steps), result.idle) == (len(free.steps), free.idle)
+
+
+def test_what_the_first_validation_took_is_on_record(clock: Clock, tmp_path: Path) -> None:
+    """To play it back takes no time, and the test set does; of several sittings it is that which paid for it."""
+    fit(clock, run_dir=tmp_path / "run", max_steps=1)
+    file = tmp_path / "run" / "events.jsonl"
+    events = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for event in events:
+        if event.get("number") == 1 and "time" in event:
+            event["time"] = (
+                "2026-01-01T00:00:10.000Z" if event["event"] == "PhaseStarted" else "2026-01-01T00:01:50.000Z"
+            )
+    again = [{**each, "time": "2026-01-02T00:00:00.000Z"} for each in events if each["event"] != "RunEnded"]
+    for sittings in ([*events, *again], [*again, *events]):
+        (tmp_path / "run" / "result.json").unlink(missing_ok=True)
+        file.write_text("".join(json.dumps(each) + "\n" for each in sittings), encoding="utf-8")
+        limit = Deadline(1.0, Earlier(tmp_path / "run"))
+        limit.learn(20)  # five seconds each
+        assert not limit.is_over(0, 10)
+        assert limit.is_over(0, 12)
 
 
 def test_a_run_that_was_killed_while_it_tested_searches_on_with_more_time_alone(clock: Clock, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,10 @@ from typing import Any
 
 from textgrad_engine.cli import runs
 from textgrad_engine.cli.config_data import load_examples
-from textgrad_engine.cli.folds import part_of
+from textgrad_engine.cli.folds import dealt, part_of
 from textgrad_engine.cli.output import colors, width
 from textgrad_engine.cli.run_data import check_splits, check_there
 from textgrad_engine.cli.way_on import how_it_ended
-from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.doubts import doubts_as_json, doubts_in_words
 from textgrad_engine.report.printing import printed, styled
@@ -52,6 +52,11 @@ def of_path(path: Path) -> Doubts:
             f"{run.path}: no config.json names its data, as the run was started from Python; there, result.doubtful "
             "has their ids, and what was said"
         )
+    if "doubtful" not in json.loads((run.path / "result.json").read_bytes()):
+        raise RunError(
+            f"{run.path}: it was run by a version of before, which did not note them; a run of now does, such as "
+            "textgrad-engine train with the same config"
+        )
     config = runs.config_of(run, run.best)
     return Doubts(run.result.doubtful, _rows(run, config), config.target_columns())
 
@@ -61,7 +66,7 @@ def _rows(run: Run, config: Any) -> dict[tuple[str, str], tuple[str, Mapping[str
     part = part_of(config, run)
     for split in ("train", "val"):
         if part is not None:
-            dataset = Dataset(getattr(part, split) or ())
+            dataset = dealt(getattr(part, split))
         else:
             if (name := getattr(config.data, split)) is None:
                 continue

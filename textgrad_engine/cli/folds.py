@@ -5,11 +5,12 @@ The folder of such a run holds ``folds.json``, and a run folder for each fold an
 
 from __future__ import annotations
 
+import functools
 import logging
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -23,7 +24,7 @@ from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import SPLITS, check_there, digest_of, digests_of, looks_at, row_digests
 from textgrad_engine.cli.running import CODES, Job, quiet_line, refusing_changes
-from textgrad_engine.data import Dataset, ids_of
+from textgrad_engine.data import Dataset, Subset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.llm.cache import Cache
@@ -94,6 +95,30 @@ def part_of(config: Config, run: Run) -> Part | None:
     return next((part for part in parts if part.name == run.path.resolve().name), None)
 
 
+class _Dealt(Dataset):
+    """Examples of other datasets, with the places that they have there; of a part with the ids, too."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], where: Sequence[Callable[[], str]]) -> None:
+        self._where = where
+        super().__init__(rows)
+
+    def where(self, index: int) -> str:
+        return self._where[index]()
+
+
+def dealt(rows: Sequence[dict[str, Any]] | None) -> Dataset:
+    """What a `Part` has in one of its sets, as a dataset: with the ids and the places that it has among all.
+
+    Args:
+        rows: the set; None for one that it does not have.
+    """
+    if not isinstance(rows, Dataset | Subset):
+        return Dataset(rows or ())
+    made = _Dealt(rows, [functools.partial(rows.where, index) for index in range(len(rows))])
+    made.ids = rows.ids  # those that are made of positions are of the positions there
+    return made
+
+
 def parts_for(
     config: Config, program: Module, splits: Sequence[Dataset | None], folds: int
 ) -> tuple[Dataset, list[Part]]:
@@ -112,7 +137,8 @@ def parts_for(
     if config.guards.never_break or config.guards.floors:
         config.fail("[guards] are about validation examples, and every fold has others; take them out", "guards")
     files = {id(rows): rows for rows in splits if rows is not None}
-    every = Dataset([row for rows in files.values() for row in rows])
+    places = [functools.partial(rows.where, index) for rows in files.values() for index in range(len(rows))]
+    every = _Dealt([row for rows in files.values() for row in rows], places)
     try:
         return every, parts_of(program, every, folds=folds, seed=config.seed, clusters=config.data.clusters)
     except ValueError as error:

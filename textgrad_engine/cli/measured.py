@@ -10,7 +10,7 @@ from typing import Any
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import load_examples, read_data
-from textgrad_engine.cli.folds import check_as_before, part_of, parts_for
+from textgrad_engine.cli.folds import check_as_before, dealt, part_of, parts_for
 from textgrad_engine.cli.run_data import SPLITS, check_splits, check_there
 from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.data import Dataset
@@ -76,7 +76,7 @@ def _of_run(run: Run, *, val: bool) -> Measured:
     before, after = (found.seed_val, found.best_val) if split == "val" else (found.seed_test, found.best_test)
     config = runs.config_of(run, run.best)
     if (part := part_of(config, run)) is not None:
-        dataset = Dataset((part.val if split == "val" else part.test) or ())
+        dataset = dealt(part.val if split == "val" else part.test)
     else:
         key = split if getattr(config.data, split) else "train"
         check_there(run, config, key)

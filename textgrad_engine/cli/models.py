@@ -42,7 +42,9 @@ def make_models(
     made: dict[str, Model] = {}
     roles: dict[str, Model] = {}
     options = {"judge": f"--judge {judge}"} if judge is not None else {}
-    options |= {role: f"--model {option}" for role, name in asked.roles().items() if name == option != judge}
+    for role, name in asked.roles().items():
+        if option is not None and name == option:
+            options.setdefault(role, f"--model {option}")
     for role, name in asked.roles().items():
         if name not in made:
             # The run's seed makes an embedded model; many endpoints refuse the setting, so nobody else is sent it.

@@ -12,7 +12,7 @@ from textgrad_engine.cli import build, run_data, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples
 from textgrad_engine.cli.contracts import make_contracts
-from textgrad_engine.cli.folds import part_of
+from textgrad_engine.cli.folds import dealt, part_of
 from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.models import check_prices, make_models
 from textgrad_engine.cli.progress import score_bar_for
@@ -135,7 +135,7 @@ def _validation(config: Config, run: Run) -> Dataset:
         RunError: they are not those that the run had.
     """
     if (part := part_of(config, run)) is not None:
-        return Dataset(part.val)
+        return dealt(part.val)
     run_data.check_there(run, config, "train" if config.data.val is None else "val")
     dataset = load_examples(config, config.file(config.data.val or config.data.train))
     check_columns(config, dataset)

@@ -11,12 +11,16 @@ from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.folds import part_of
+from textgrad_engine.cli.folds import dealt, part_of
 from textgrad_engine.data import Dataset
+from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError, RunError
+from textgrad_engine.homes import expanded
 from textgrad_engine.report.earlier import in_files
+from textgrad_engine.report.terminal import complain
+from textgrad_engine.slots import slots_of
 from textgrad_engine.store import Run, is_folds, read_folds, read_run, typed, whole_of
 
 
@@ -57,7 +61,7 @@ class Subject:
             name = self.config.data.val or self.config.data.train
             file = self.config.file(name)
         elif (part := part_of(self.config, self.run)) is not None:
-            return part.name, Dataset(part.test or ())
+            return part.name, dealt(part.test)
         elif self.config.data.test is None:
             raise RunError("the run's config names no test split; name a file with --data FILE")
         else:
@@ -115,23 +119,49 @@ def with_files(subject: Subject, files: Sequence[str]) -> Subject:
         files: the files, each behind the name of its text and ``=`` where there are several texts.
 
     Raises:
-        RunError: a file cannot be read, or it is not plain which text it holds.
+        RunError: a file cannot be read, it is not plain which text it holds, or two are of one text.
     """
     texts = dict(subject.texts)
     if subject.run is None:
         program = build.make_program(subject.config)
         texts = {name: str(each.data) for name, each in program.named_parameters() if each.requires_grad}
+    if not texts:
+        raise RunError(f"{subject.path}: the program has no text that is trained, so --prompt takes the place of none")
+    found: dict[str, str] = {}
     for given in files:
-        name, equals, file = given.partition("=")
-        if not equals or name not in texts:
-            name, file = next(iter(texts)), given
-            if len(texts) > 1:
-                raise RunError(f"--prompt {given}: say whose it is, --prompt NAME={given}, of {', '.join(texts)}")
-        path = Path(file)
+        name, path = _named_file(given, texts)
+        if name in found:
+            whose = f" of {name!r}; name one for each" if len(texts) > 1 else "; name one of them"
+            raise RunError(f"--prompt {given}: another --prompt has the text{whose}")
         if not path.is_file():
             raise RunError(f"--prompt {given}: {missing_file(path, lambda each: each.suffix in ('.txt', '.md'))}")
         try:
-            texts[name] = read_text(path).replace("\r\n", "\n").removesuffix("\n")
+            found[name] = read_text(path).replace("\r\n", "\n").removesuffix("\n")
         except DataError as error:
             raise RunError(f"--prompt {given}: {error}") from None
-    return replace(subject, prompt=in_files(files), texts=texts)
+        there = slots_of(found[name])
+        if lost := [f"{{{slot}}}" for slot in slots_of(texts[name]) if slot not in there]:
+            complain(
+                f"note: --prompt {given} lacks {' and '.join(lost)}, which the prompt in its place has, so what fills "
+                "that is not shown there"
+            )
+    return replace(subject, prompt=in_files(files), texts=texts | found)
+
+
+def _named_file(given: str, texts: Mapping[str, str]) -> tuple[str, Path]:
+    """Which text a ``--prompt`` is about, and its file.
+
+    Raises:
+        RunError: that is not plain.
+    """
+    name, equals, file = given.partition("=")
+    if equals and name in texts:
+        return name, expanded(file)
+    if equals and not Path(given).exists() and expanded(file).is_file():
+        raise RunError(
+            f"--prompt {given}: no text that is trained is called {name!r}; there {'are' if len(texts) > 1 else 'is'} "
+            f"{', '.join(texts)}{suggest(name, texts)}"
+        )
+    if len(texts) > 1:
+        raise RunError(f"--prompt {given}: say whose it is, --prompt NAME={given}, of {', '.join(texts)}")
+    return next(iter(texts)), Path(given)

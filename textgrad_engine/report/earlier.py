@@ -28,7 +28,8 @@ class Earlier:
 
     Attributes:
         prompt: whose texts: `"best"`, `"seed"`, `"shrunk"` or `"front N"`; or files, as `in_files` has it.
-        current: whether the run has these texts still; not, say, where it has found better ones since.
+        current: whether the run has these texts still; not, say, where it has found better ones since. Of the files
+            that are evaluated now, whether they held these texts.
         models: by role.
         base_url: the endpoint, where the config or a command named one.
         time: when it ended, as ISO 8601; None for what the run itself measured.
@@ -90,9 +91,9 @@ def earlier_of(
     since: dict[str, Earlier | None] = {}
     for entry in run.evals:
         if entry.get("digest") == about["digest"] and entry.get("status") == "finished":
-            setting = digest([entry.get(key) for key in _SETTING])
+            setting = digest([*[entry.get(key) for key in _SETTING], _apart(entry.get("models"))])
             since.pop(setting, None)
-            since[setting] = _read_back(run, entry, evaluation)
+            since[setting] = _read_back(run, entry, about, evaluation)
     found = (*filter(None, by_run), *[each for each in since.values() if each is not None][-_MOST:])
     if not is_judged(run):
         return found
@@ -163,8 +164,19 @@ def earlier_as_json(found: tuple[Earlier, ...]) -> list[dict[str, Any]]:
     return [finite(asdict(each)) for each in found]
 
 
-_SETTING = ("prompt", "text", "models", "base_url")
-"""What tells evaluations of the same examples apart, by its key in ``evals.jsonl``."""
+_SETTING = ("prompt", "text", "base_url")
+"""What tells evaluations of the same examples apart beside the models, by its key in ``evals.jsonl``."""
+
+
+def _apart(models: Any) -> Any:
+    """Models by role without those that do what the model of the program does anyway: a command may name them or not.
+
+    Others may have written what is no such thing.
+    """
+    if not isinstance(models, dict):
+        return models
+    forward = models.get("forward")
+    return {role: name for role, name in models.items() if role == "forward" or name != forward}
 
 
 def _of_the_run(run: Run, about: Mapping[str, Any]) -> Iterator[tuple[str, Evaluation]]:
@@ -186,15 +198,17 @@ def _found(
     return _beside(prompt, True, *own, None, replace(only(before, both), clusters=()), only(evaluation, both))
 
 
-def _read_back(run: Run, entry: Mapping[str, Any], evaluation: Evaluation) -> Earlier | None:
+def _read_back(run: Run, entry: Mapping[str, Any], about: Mapping[str, Any], evaluation: Evaluation) -> Earlier | None:
     """An entry of ``evals.jsonl``; None where it keeps no scores of these examples, as in versions of before."""
     if not _is_whole(entry) or len(rows := entry["scores"]) != len(evaluation):
         return None
     samples = tuple(tuple(row) for row in rows) if isinstance(rows[0], list) else ()
     scores = tuple(_mean(row) for row in samples) if samples else tuple(rows)
     before = Evaluation(evaluation.ids, scores, (None,) * len(scores), {}, samples, scale=evaluation.scale)
-    of_files = entry["prompt"].startswith(_FILES)
-    current = of_files or entry.get("text") == digest(_texts(run, entry["prompt"]))[:16]
+    if entry["prompt"].startswith(_FILES):  # of other files than now nobody knows what they hold by now
+        current = entry["prompt"] != about["prompt"] or entry.get("text") == about["text"]
+    else:
+        current = entry.get("text") == digest(_texts(run, entry["prompt"]))[:16]
     return _beside(entry["prompt"], current, entry["models"], entry.get("base_url"), entry["time"], before, evaluation)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
@@ -54,7 +55,8 @@ class FinishedRun:
 
     Whoever starts a script again wants its result, and the program with the best texts in it, without paying. So the
     run is played back from ``completions.jsonl``, and asks for nothing else; it has to come to what is in
-    ``result.json``. Only its time is taken from there, and how often the test set was opened.
+    ``result.json``. Only its time is taken from there, and how often the test set was opened. A limit of minutes that
+    is given now does not hold.
 
     Args:
         run: the run.
@@ -98,9 +100,14 @@ class FinishedRun:
         """What it was set to."""
         return None if self._started is None else self._started.settings
 
-    def search_ended(self, minutes: float | None) -> int | None:
-        """After how many steps its time was up, however much of it there is now; None where it was not."""
-        return None if self._time_is_up is None else self._time_is_up.steps
+    def search_ended(self, minutes: float | None) -> float:
+        """After how many steps its time was up, however much of it there is now; where it was not, it never is."""
+        return math.inf if self._time_is_up is None else self._time_is_up.steps
+
+    @property
+    def validated_in(self) -> float:
+        """0, as no time decides about it."""
+        return 0.0
 
     def answering(self) -> AbstractContextManager[None]:
         """Inside the block, what was paid for answers all calls."""
@@ -144,7 +151,8 @@ class FinishedRun:
         now, before = (self._comparable(result_to_json(each)) for each in (ended, self._result))
         names = [name for name in now if _text(now[name]) != _text(before.get(name))]
         if not names:
-            return replace(ended, seconds=self._result.seconds, openings=self._result.openings)
+            idle = ended.idle if self._time_is_up is None else self._result.idle  # which names the limit of then
+            return replace(ended, seconds=self._result.seconds, openings=self._result.openings, idle=idle)
         if self._player.problem:
             raise self._other(f"asks for something that is not on record: {self._player.problem}")
         if result.status == "budget":

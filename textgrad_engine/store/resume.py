@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ class Earlier:
         player: gives the answers to the calls of the run that begins anew.
         reach: how far it had come.
         settings: what it was set to; None where it had not begun.
+        validated_in: how many seconds the first validation took when it was paid for; 0 where that is not on record.
 
     Raises:
         RunError: a file is missing or damaged, or calls that were on record are gone. Nothing was put aside.
@@ -58,6 +60,7 @@ class Earlier:
         self._begun = {} if anyway else begun
         self._other_settings = ""
         self._time_is_up = time_is_up((*run.earlier, *run.events))
+        self.validated_in = _validated_in((*run.earlier, *run.events))
         validated = None if anyway else _has_validated(run)
         every = self._read(run, anyway)
         self.player = Resumption(
@@ -221,6 +224,22 @@ def time_is_up(events: Iterable[Mapping[str, Any]]) -> TimeIsUp | None:
         elif event.get("event") == "StepEnded" and found is not None and event.get("step", 0) > found.steps:
             found = None
     return found
+
+
+def _validated_in(events: Iterable[Mapping[str, Any]]) -> float:
+    """How many seconds the first validation took, in the sitting that took longest: to play it back takes none."""
+    longest, number, begun = 0.0, None, ""
+    for event in events:
+        kind = event.get("event")
+        if kind == "RunStarted":
+            number = None
+        elif (kind, event.get("phase"), event.get("step")) == ("PhaseStarted", "validate", 0) and number is None:
+            number, begun = event.get("number"), event.get("time", "")
+        elif kind == "PhaseEnded" and number is not None and event.get("number") == number:
+            with contextlib.suppress(TypeError, ValueError):  # no time, or none that anybody can read
+                taken = datetime.fromisoformat(event.get("time", "")) - datetime.fromisoformat(begun)
+                longest = max(longest, taken.total_seconds())
+    return longest
 
 
 def _typed(run: Run) -> str:

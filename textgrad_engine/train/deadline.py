@@ -8,7 +8,8 @@ NOTE [Time for the end]
     way is waited for, and controls come on top. So a run may last a little longer, or end a little early.
 
     How many steps that were is written down: a run that is played back must end where it ended, however long that
-    takes. One that is resumed begins to count anew, unless its search was over.
+    takes. One that is resumed begins to count anew, unless its search was over. How long its first validation took is
+    on record: to play that back takes no time, and the end does.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Deadline:
         self.minutes = minutes
         self.in_words = ""
         self._ended = None if earlier is None else earlier.search_ended(minutes)
+        self._lasted = 0.0 if earlier is None else earlier.validated_in
         self._began = self._validated = time.monotonic()
         self._example = 0.0
 
@@ -43,7 +45,7 @@ class Deadline:
     def learn(self, examples: int) -> None:
         """The first validation is over, of so many examples."""
         now = time.monotonic()
-        self._example, self._validated = (now - self._validated) / examples, now
+        self._example, self._validated = max(now - self._validated, self._lasted) / examples, now
 
     def is_over(self, steps: int, to_come: int) -> bool:
         """Whether no further step is to be begun.
@@ -61,7 +63,7 @@ class Deadline:
             step = (now - self._validated) / steps if steps else self._example
             over = now + step + self._example * to_come > self._began + 60 * self.minutes
         if over:
-            limit = "" if self.minutes is None else f" of {self.minutes:g} minutes"
+            limit = "" if self.minutes is None else f" of {self.minutes:g} minute{'' if self.minutes == 1 else 's'}"
             taken = f"{steps} step{'' if steps == 1 else 's'}"
             self.in_words = f"the search ended after {taken}, as its time{limit} was over with what the end takes"
         return over

@@ -336,8 +336,13 @@ class Earlier(Protocol):
         """What it was set to, as `RunStarted.settings` has it; None where it had not begun."""
         ...
 
-    def search_ended(self, minutes: float | None) -> int | None:
-        """After how many steps its time was up; None where it was not, or these minutes are more."""
+    def search_ended(self, minutes: float | None) -> float | None:
+        """After how many steps its time was up, without end where it never is; None where these minutes decide."""
+        ...
+
+    @property
+    def validated_in(self) -> float:
+        """How many seconds the first validation took when it was paid for; 0 where that is not on record."""
         ...
 
     @property

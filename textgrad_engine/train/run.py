@@ -290,7 +290,13 @@ class Run(abc.ABC):
         )
 
     def time_is_up(self) -> bool:
-        """Whether a further step would have the end of the run come too late; it is told once."""
+        """Whether a further step would have the end of the run come too late; it is told once.
+
+        Where no further step is to come in any case, it is not for its time.
+        """
+        most = self.most_steps()
+        if most is not None and len(self.steps) >= most:
+            return False
         tests = 0 if self.test is None else 2 * len(self.test)
         to_come = tests + self.objective.missing(self.objective.texts_of(self.best))
         told = bool(self.deadline.in_words)

@@ -55,13 +55,13 @@ class StepRun(Run):
         """Go over the training set and keep what does better on the validation set."""
         self.validate_seed(used)
         since_kept = 0
-        if self.enough(since_kept) or self.at_the_top:
+        if self.at_the_top or self.enough(since_kept):
             return
         for epoch in range(1, self.trainer.max_epochs + 1):
             for positions, rows in self.loader.index_batches():
                 kept = self.step(epoch, positions, rows)
                 since_kept = 0 if kept else since_kept + 1
-                if self.enough(since_kept) or self.idle:
+                if self.idle or self.enough(since_kept):
                     return
 
     @property
