@@ -45,6 +45,16 @@ def test_a_file_that_was_edited_since_is_told_from_what_it_held(cli: Any, mine: 
     assert " of then" in " ".join(cli("eval", run, "--prompt", file).stdout.split())
 
 
+def test_a_name_commands_no_terminal(cli: Any, mine: tuple[Path, Path]) -> None:
+    """Neither now nor beside later evaluations; what is in brackets is no style."""
+    run, file = mine
+    hostile = file.rename(file.with_name("[bold]\x1b[2J.txt"))
+    for done in [cli("eval", run, "--prompt", hostile, *quiet) for quiet in ((), ("-q",))] + [cli("eval", run)]:
+        assert done.exit_code == 0
+        assert "\x1b" not in done.stdout
+        assert "[bold]\ufffd[2J.txt" in done.stdout.replace("\n", "").replace(" ", "")
+
+
 def test_a_slot_that_is_lost_is_told(cli: Any, small: Any, tmp_path: Path) -> None:
     """What fills it is shown no more; where none is lost nothing is said."""
     folder = small(("Read the ticket", "Read {ticket}"))

@@ -193,3 +193,20 @@ def test_a_run_of_before_is_given_again(tmp_path: Path) -> None:
     again, model = fit(optim.TGD, run_dir=tmp_path / "run", resume=True)
     assert again.best == result.best
     assert not model.requests
+
+
+def test_examples_without_a_right_answer_are_left_out() -> None:
+    """A judge who never gives full marks says nothing about what is expected, where nothing is."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+
+    def answer(request: Request) -> Any:
+        return {"explanation": "meh", "score": 0.5} if request.purpose == "judge" else sorter(request)
+
+    plain = [{"word": row["word"]} for row in TRAIN]
+    found = []
+    for given in (plain, TRAIN):
+        with tg.use_models(forward=FunctionModel(answer)):
+            optimizer = optim.PatchSearch(program.parameters())
+            result = tg.Trainer(max_steps=6).fit(program, nn.Judge("Is it good?"), optimizer, given[:10], given[10:])
+        found.append(len(result.doubtful))
+    assert found[0] == 0 < found[1]

@@ -15,7 +15,7 @@ from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.earlier import Earlier, earlier_as_json, prompt_in_words
 from textgrad_engine.report.notes import lost
-from textgrad_engine.report.printing import printed
+from textgrad_engine.report.printing import harmless, printed
 from textgrad_engine.report.slices import slices_as_json, slices_table
 from textgrad_engine.report.view import size
 from textgrad_engine.report.words import count, duration, interval, plural, score
@@ -48,7 +48,7 @@ def as_document(subject: Subject, done: Done) -> dict[str, Any]:
 
 def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """What ``--quiet`` prints."""
-    return f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}"
+    return harmless(f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}")
 
 
 def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
@@ -58,7 +58,7 @@ def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     where = _shared(entry, run_data.SPLITS, f"the {whose}'s") or f"no split of the {whose}"
     lines = [
         "",
-        f"{subject.path}: {_prompt_of(subject)} on {entry['data']} ({where})",
+        harmless(f"{subject.path}: {_prompt_of(subject)} on {entry['data']} ({where})"),
         "",
         f"  score   {_measured(evaluation)}   {size(evaluation)}",
         *_parts(entry),
@@ -163,7 +163,7 @@ def _whose(entry: Mapping[str, Any], earlier: Earlier) -> str:
     if earlier.base_url != entry["base_url"]:
         parts.append(f"at {earlier.base_url}" if earlier.base_url else "at the usual endpoint")
     parts.append("in the run" if earlier.time is None else earlier.time[:10])
-    return ", ".join(parts)
+    return harmless(", ".join(parts))
 
 
 def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[str]:

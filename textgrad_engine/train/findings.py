@@ -10,6 +10,7 @@ from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.doubtful import Answer, Answered
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, evaluation_of
+from textgrad_engine.train.grid import Row
 from textgrad_engine.train.guards import Guarded, Scores
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.leaves import check_texts
@@ -41,6 +42,7 @@ class Findings:
     _known: KnownScores
     _named: Mapping[str, Variable]
     _parts: Sequence[MetricScores]
+    _rows: dict[Split, list[Row]]
     _train_validates: bool
 
     def latencies(self, texts: Texts, positions: Sequence[int], split: Split = "val") -> list[float | None]:
@@ -145,11 +147,17 @@ class Findings:
         return bool(self.guarded.broken(*self._of_guarded(self.guarded, before, after)))
 
     def answers(self) -> Iterator[Answer]:
-        """What was answered on the training and validation examples, with each text that was tried on one."""
-        yield from self.answered.every()
+        """What was answered on the training and validation examples, with each text that was tried on one.
+
+        Those without a right answer are left out.
+        """
         names = {"train": self.train, "val": self.val}
+        with_target = {
+            (split, name) for split, rows in self._rows.items() for name, _, wanted in rows if wanted is not None
+        }
+        yield from (answer for answer in self.answered.every() if (answer.split, answer.example) in with_target)
         for (texts, split, position, repeat), result in self._known.every():
-            if not repeat and result.score is not None:
+            if not repeat and result.score is not None and (split, names[split][position]) in with_target:
                 where: Split = "train" if self._train_validates else split
                 yield Answer(where, names[split][position], texts, result.score, result.prediction)
 
