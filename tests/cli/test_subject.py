@@ -144,6 +144,7 @@ def test_the_text_is_that_of_the_file(cli: Any, small: Any, tmp_path: Path, seve
         (("--prompt", "min.txt"), "--prompt min.txt: "),
         (("--prompt", "empty.txt"), "the file is empty; write something into it"),
         (("--prompt", "bytes.txt"), "--prompt bytes.txt: "),
+        (("--prompt", "target.txt"), "--prompt target.txt: it shows the model {queue}, the right answer; take it out"),
         (("--prompt", "mine.txt", "--prompt", "mine.txt"), "another --prompt has the text; name one of them"),
         (("--prompt", "sytem=mine.txt"), "no text that is trained is called 'sytem'; there is system; did you mean"),
         (("--prompt", "mine.txt", "--shrunk"), "--shrunk and --prompt name 2 prompts; leave 1 of them out"),
@@ -156,6 +157,7 @@ def test_what_is_no_prompt_is_refused(
     run, file = mine
     monkeypatch.chdir(file.parent)
     Path("empty.txt").write_text(" \n", encoding="utf-8")
+    Path("target.txt").write_text("Say {queue}.\n", encoding="utf-8")
     Path("bytes.txt").write_bytes(b"\xff\xfe")
     done = cli("eval", run, *options)
     assert (done.exit_code, said in " ".join(done.stderr.split())) == (2, True)

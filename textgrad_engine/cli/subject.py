@@ -140,6 +140,9 @@ def with_files(subject: Subject, files: Sequence[str]) -> Subject:
         except DataError as error:
             raise RunError(f"--prompt {given}: {error}") from None
         there = slots_of(found[name])
+        targets = () if subject.config.program.class_ is not None else subject.config.target_columns()
+        if shown := [slot for slot in there if slot in targets]:
+            raise RunError(f"--prompt {given}: it shows the model {{{shown[0]}}}, the right answer; take it out")
         if lost := [f"{{{slot}}}" for slot in slots_of(texts[name]) if slot not in there]:
             complain(
                 f"note: --prompt {given} lacks {' and '.join(lost)}, which the prompt in its place has, so what fills "
