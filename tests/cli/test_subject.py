@@ -162,3 +162,51 @@ def test_what_is_no_prompt_is_refused(
     done = cli("eval", run, *options)
     assert (done.exit_code, said in " ".join(done.stderr.split())) == (2, True)
     assert not (run / "evals.jsonl").exists()
+
+
+def test_a_run_begins_with_the_prompt_of_a_file(cli: Any, mine: tuple[Path, Path], small: Any, tmp_path: Path) -> None:
+    """As with the best one of another run; what is written down, estimated and resumed is that."""
+    _, file = mine
+    folder, run = small(), tmp_path / "run"
+    text = file.read_bytes().decode().replace("\r\n", "\n").removesuffix("\n")
+    assert cli("train", folder, "--prompt", file, "--run-dir", run, "-q").exit_code == 0
+    kept = json.loads((run / "config.json").read_text(encoding="utf-8"))["config"]["program"]
+    seeds = [each.read_text(encoding="utf-8") for each in (run / "seed").iterdir()]
+    assert (kept["system"], seeds) == (text, [text])
+    found = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    assert found["seed"] == {"system": text}
+    for name in ("result.json", "best_prompt.txt"):
+        (run / name).unlink()
+    assert cli("resume", run, "-q").exit_code == 0
+    again = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    assert (again["seed"], again["best"]) == (found["seed"], found["best"])
+    plain, longer = (
+        json.loads(cli("estimate", folder, "--json", *options).stdout) for options in ((), ("--prompt", file))
+    )
+    assert longer != plain
+
+
+def test_other_texts_are_begun_with_too_but_with_folds(cli: Any, small: Any, tmp_path: Path) -> None:
+    """A run of folds makes its programs anew, and would not know them when it is resumed."""
+    folder = small(('user = "{ticket}"', TRAINED), ("simulated/tickets", "hears:model"))
+    (folder / "hears.py").write_text(CODE, encoding="utf-8")
+    told = tmp_path / "told.txt"
+    told.write_text("Looks things up.\n", encoding="utf-8")
+    option = ("--prompt", f"tools.look.description={told}")
+    assert cli("train", folder, *option, "--run-dir", tmp_path / "run").exit_code == 1  # this model is no critic
+    seed = (tmp_path / "run" / "seed" / "tools.look.description.txt").read_text(encoding="utf-8")
+    assert seed == "Looks things up."
+    done = cli("train", folder, *option, "--folds", "2")
+    assert (done.exit_code, "with --folds only the system prompt" in " ".join(done.stderr.split())) == (2, True)
+
+
+def test_a_prompt_that_the_config_does_not_go_with_is_refused(cli: Any, small: Any, tmp_path: Path) -> None:
+    """A line that is to be frozen is not there; the error says that the option is why."""
+    text = tmp_path / "short.txt"
+    text.write_text("Sort.\n", encoding="utf-8")
+    folder = small(
+        ("max_edits = 4", 'max_edits = 4\ncontracts = { frozen = ["- billing: payments, invoices and refunds"] }')
+    )
+    done = cli("train", folder, "--prompt", text)
+    assert done.exit_code == 2
+    assert "has the line" in " ".join(done.stderr.split())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine import templates
-from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.contracts import check_shared, make_contracts
@@ -55,13 +55,14 @@ def make_program(config: Config) -> Module:
         assert config.program.user is not None
         system = config.system_text()
         assert system is not None
-        return ChatCompletion(
+        chat = ChatCompletion(
             config.program.user,
             system=Parameter(system, role="system prompt"),
             response_format=config.response_format(),
             tools=config.offered(),
             max_turns=config.program.max_turns or MAX_TURNS,
         )
+        return _begun_with(chat, config.own_texts)
     program = made()
     if not isinstance(program, Module):
         config.fail(f"[program] class = {config.program.class_!r} is no nn.Module; derive it from one", *_CLASS)
@@ -69,6 +70,14 @@ def make_program(config: Config) -> Module:
         refuse_unnamed(program)
     except TypeError as error:
         config.fail(f"[program] class = {config.program.class_!r}: {error}", *_CLASS)
+    return _begun_with(program, config.own_texts)
+
+
+def _begun_with(program: Module, texts: Mapping[str, str]) -> Module:
+    parameters = dict(program.named_parameters())
+    with no_grad():
+        for name, text in texts.items():
+            parameters[name].data = text
     return program
 
 

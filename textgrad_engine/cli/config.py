@@ -244,6 +244,26 @@ class Config(OfProgram):
         changed.check_judge(judge)
         return changed
 
+    def with_prompts(self, texts: Mapping[str, str]) -> Self:
+        """A copy whose program begins with other texts.
+
+        Args:
+            texts: by name.
+
+        Raises:
+            ConfigError: the file does not go with them, such as a line that is to be frozen, and that they lack.
+        """
+        values, others = self.resolved(), dict(texts)
+        if self.program.class_ is None and "system" in others:
+            values["program"].pop("system_file", None)
+            values["program"]["system"] = others.pop("system")
+        try:
+            changed = type(self).of(values, self._path)
+        except ConfigError as error:
+            raise ConfigError(f"{error} (with --prompt)") from None
+        changed._lines, changed._texts = self._lines, others
+        return changed
+
     def check_judge(self, option: str | None) -> None:
         """Refuse a judge of the command line that no metric asks.
 

@@ -38,6 +38,12 @@ class OfProgram(Section):
     models: Models
     _path: Path = PrivateAttr(default=Path("config.toml"))
     _lines: dict[Keys, int] = PrivateAttr(default_factory=dict)
+    _texts: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def own_texts(self) -> dict[str, str]:
+        """Texts that the program is to begin with instead of those that it is made with, by name."""
+        return self._texts
 
     @property
     def path(self) -> Path:

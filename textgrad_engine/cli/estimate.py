@@ -30,11 +30,13 @@ from textgrad_engine.cli.options import (
     ModelPrices,
     NoCritic,
     OptimizerName,
+    PromptFiles,
     TokensLimit,
 )
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.settings import Budget, Models
 from textgrad_engine.cli.spending import limits_of, price_of
+from textgrad_engine.cli.subject import begun_with
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.money import money
@@ -64,6 +66,7 @@ def estimate(
     budget_calls: CallsLimit = None,
     budget_tokens: TokensLimit = None,
     optimizer: OptimizerName = None,
+    prompt: PromptFiles = None,
     no_critic: NoCritic = False,
     controls: Controls = False,
     folds: FoldsCount = None,
@@ -96,6 +99,8 @@ def estimate(
             optimizer=optimizer,
             critic=not no_critic,
         )
+        if prompt:
+            found = begun_with(found, config, prompt, folds)
         check_shown(found, folds)
         sets = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)

@@ -90,6 +90,15 @@ JudgeName = Annotated[
         help="Have this model judge, where a metric asks one; with --model, that does all else.",
     ),
 ]
+PromptFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prompt",
+        metavar="FILE",
+        help="Begin with the text in a file instead of the config's, such as the best one of another run; of several "
+        "texts NAME=FILE, once for each.",
+    ),
+]
 MaxMinutes = Annotated[
     float | None,
     typer.Option(

@@ -116,31 +116,50 @@ def with_files(subject: Subject, files: Sequence[str]) -> Subject:
 
     Args:
         subject: what would be evaluated.
+        files: as in `texts_in`.
+
+    Raises:
+        RunError: as `texts_in`.
+    """
+    texts = trained_texts(subject.config) if subject.run is None else dict(subject.texts)
+    found = texts_in(files, texts, subject.config, subject.path)
+    return replace(subject, prompt=in_files(files), texts=texts | found)
+
+
+def trained_texts(config: Config) -> dict[str, str]:
+    """The texts that the program of a config begins with, by name."""
+    program = build.make_program(config)
+    return {name: str(each.data) for name, each in program.named_parameters() if each.requires_grad}
+
+
+def texts_in(files: Sequence[str], texts: Mapping[str, str], config: Config, path: Path) -> dict[str, str]:
+    """The texts that files hold, by name.
+
+    Args:
         files: the files, each behind the name of its text and ``=`` where there are several texts.
+        texts: those in whose place they come.
+        config: of the program.
+        path: the run folder, or the config, for messages.
 
     Raises:
         RunError: a file cannot be read, it is not plain which text it holds, or two are of one text.
     """
-    texts = dict(subject.texts)
-    if subject.run is None:
-        program = build.make_program(subject.config)
-        texts = {name: str(each.data) for name, each in program.named_parameters() if each.requires_grad}
     if not texts:
-        raise RunError(f"{subject.path}: the program has no text that is trained, so --prompt takes the place of none")
+        raise RunError(f"{path}: the program has no text that is trained, so --prompt takes the place of none")
     found: dict[str, str] = {}
     for given in files:
-        name, path = _named_file(given, texts)
+        name, file = _named_file(given, texts)
         if name in found:
             whose = f" of {name!r}; name one for each" if len(texts) > 1 else "; name one of them"
             raise RunError(f"--prompt {given}: another --prompt has the text{whose}")
-        if not path.is_file():
-            raise RunError(f"--prompt {given}: {missing_file(path, lambda each: each.suffix in ('.txt', '.md'))}")
+        if not file.is_file():
+            raise RunError(f"--prompt {given}: {missing_file(file, lambda each: each.suffix in ('.txt', '.md'))}")
         try:
-            found[name] = read_text(path).replace("\r\n", "\n").removesuffix("\n")
+            found[name] = read_text(file).replace("\r\n", "\n").removesuffix("\n")
         except DataError as error:
             raise RunError(f"--prompt {given}: {error}") from None
         there = slots_of(found[name])
-        targets = () if subject.config.program.class_ is not None else subject.config.target_columns()
+        targets = () if config.program.class_ is not None else config.target_columns()
         if shown := [slot for slot in there if slot in targets]:
             raise RunError(f"--prompt {given}: it shows the model {{{shown[0]}}}, the right answer; take it out")
         if lost := [f"{{{slot}}}" for slot in slots_of(texts[name]) if slot not in there]:
@@ -148,7 +167,7 @@ def with_files(subject: Subject, files: Sequence[str]) -> Subject:
                 f"note: --prompt {given} lacks {' and '.join(lost)}, which the prompt in its place has, so what fills "
                 "that is not shown there"
             )
-    return replace(subject, prompt=in_files(files), texts=texts | found)
+    return found
 
 
 def _named_file(given: str, texts: Mapping[str, str]) -> tuple[str, Path]:
@@ -168,3 +187,24 @@ def _named_file(given: str, texts: Mapping[str, str]) -> tuple[str, Path]:
     if len(texts) > 1:
         raise RunError(f"--prompt {given}: say whose it is, --prompt NAME={given}, of {', '.join(texts)}")
     return next(iter(texts)), Path(given)
+
+
+def begun_with(config: Config, path: Path, files: Sequence[str], folds: int | None) -> Config:
+    """A config whose program begins with the texts of files.
+
+    Args:
+        config: the config.
+        path: as it was named.
+        files: as in `texts_in`.
+        folds: how many runs share the examples; None for one run.
+
+    Raises:
+        TextgradError: as `texts_in`; or a run of folds would not know the texts again.
+    """
+    begun = config.with_prompts(texts_in(files, trained_texts(config), config, path))
+    if folds is not None and begun.own_texts:
+        raise RunError(
+            f"--prompt {next(iter(begun.own_texts))}=FILE: with --folds only the system prompt of a config of two "
+            "messages can be another one; put the text into the program"
+        )
+    return begun

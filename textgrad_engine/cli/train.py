@@ -23,6 +23,7 @@ from textgrad_engine.cli.options import (
     ModelPrices,
     NoCritic,
     OptimizerName,
+    PromptFiles,
     Quiet,
     RunDir,
     Seed,
@@ -32,6 +33,7 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import checking, command
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
+from textgrad_engine.cli.subject import begun_with
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import RunFolder, is_bare
@@ -50,6 +52,7 @@ def train(
     optimizer: OptimizerName = None,
     seed: Seed = None,
     max_minutes: MaxMinutes = None,
+    prompt: PromptFiles = None,
     run_dir: RunDir = None,
     no_feedback: Annotated[
         bool,
@@ -83,6 +86,8 @@ def train(
             max_minutes=max_minutes,
             critic=not no_critic,
         )
+        if prompt:
+            found = begun_with(found, config, prompt, folds)
         check_shown(found, folds)
         job = checked(found, feedback=way.feedback, model=model, judge=judge, budget=budget)
         answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it
