@@ -87,7 +87,7 @@ def test_it_is_a_question_of_its_own_about_one_run(cli: Any, run: Callable[[], P
 def test_of_folds_the_last_run_has_all_examples(cli: Any, folder: Path, tmp_path: Path) -> None:
     """Each fold has others."""
     path = tmp_path / "folds"
-    cli("train", folder, "--folds", "2", "--run-dir", path, "--budget-calls", "900", "-q")
+    cli("train", folder, "--folds", "2", "--run-dir", path, "--budget-calls", "500", "-q")
     done = cli("show", path, "--doubtful", "3")
     assert done.exit_code == 2
     assert str(path / "final") in done.stderr.replace("\n", "").replace(" ", "")
