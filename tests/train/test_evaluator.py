@@ -26,7 +26,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm import Completion, Request, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
-from textgrad_engine.train import Evaluation, Objective, aevaluate, compare, evaluate
+from textgrad_engine.train import Evaluation, Objective, aevaluate, compare, evaluate, under_way
 from textgrad_engine.train.evaluator import attempt
 
 PATIENCE = 60.0
@@ -207,8 +207,11 @@ def test_more_than_half_unanswered_says_nothing_about_the_program() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, KeyError])
 @pytest.mark.parametrize("call", ["evaluate", "fit"])
-def test_what_is_interrupted_sends_nothing_more(error: type[BaseException], call: str) -> None:
+def test_what_is_interrupted_sends_nothing_more(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException], call: str
+) -> None:
     """In a notebook the process goes on, and what was queued would be paid for and read by nobody."""
+    monkeypatch.setattr(under_way, "GRACE", 0.1)  # what was sent comes only later here
     gate: Future[None] = Future()
     asked: list[str] = []
 
