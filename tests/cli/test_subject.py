@@ -191,11 +191,11 @@ def test_other_texts_are_begun_with_too_but_with_folds(cli: Any, small: Any, tmp
     folder = small(('user = "{ticket}"', TRAINED), ("simulated/tickets", "hears:model"))
     (folder / "hears.py").write_text(CODE, encoding="utf-8")
     told = tmp_path / "told.txt"
-    told.write_text("Looks things up.\n", encoding="utf-8")
+    told.write_text("Looks {queue} up.\n", encoding="utf-8")  # what describes a tool has no slots
     option = ("--prompt", f"tools.look.description={told}")
     assert cli("train", folder, *option, "--run-dir", tmp_path / "run").exit_code == 1  # this model is no critic
     seed = (tmp_path / "run" / "seed" / "tools.look.description.txt").read_text(encoding="utf-8")
-    assert seed == "Looks things up."
+    assert seed == "Looks {queue} up."
     done = cli("train", folder, *option, "--folds", "2")
     assert (done.exit_code, "with --folds only the system prompt" in " ".join(done.stderr.split())) == (2, True)
 

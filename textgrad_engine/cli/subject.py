@@ -158,6 +158,8 @@ def texts_in(files: Sequence[str], texts: Mapping[str, str], config: Config, pat
             found[name] = read_text(file).replace("\r\n", "\n").removesuffix("\n")
         except DataError as error:
             raise RunError(f"--prompt {given}: {error}") from None
+        if config.program.class_ is None and name != "system":
+            continue  # it describes a tool, and its braces are no slots
         there = slots_of(found[name])
         targets = () if config.program.class_ is not None else config.target_columns()
         if shown := [slot for slot in there if slot in targets]:

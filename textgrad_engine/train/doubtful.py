@@ -1,4 +1,4 @@
-"""Examples whose right answer may be wrong: every text that was tried led to another one, nearly all to the same.
+"""Examples whose right answer may be wrong: no text that was tried led to it, and most led to the same other one.
 
 A model that contradicts a label again and again, under whatever instructions, is among the better signs of a wrong one
 (Northcutt, Jiang and Chuang, "Confident Learning", arXiv 1911.00068, rank labels by the model's confidence in others).
@@ -29,7 +29,7 @@ MOST = 0.6
 
 @dataclass(frozen=True)
 class Doubtful:
-    """An example that no text got right, and that nearly all of them led to the same answer on.
+    """An example that no text got right, and that most of them led to the same answer on.
 
     Attributes:
         id: of the example.

@@ -48,8 +48,8 @@ class TrainResult:
             better could be shown; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
         unspent: how much the budget has left after it ended the run, and why, where that is a tenth or more; else "".
-        doubtful: training and validation examples that no text that was tried got right, while nearly all of them led
-            to the same other answer: their right answers may be wrong.
+        doubtful: training and validation examples that no text that was tried got right, while most of them led to the
+            same other answer: their right answers may be wrong.
         test_usage: what the program's own calls used on the test set, with the ``"best"`` texts, and with the
             ``"seed"`` texts where these are others: what the prompt takes once it is used. What a cache spared counts.
     """
