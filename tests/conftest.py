@@ -25,6 +25,7 @@ import pytest
 from _pytest import runner
 from hypothesis import HealthCheck, settings
 
+from textgrad_engine.llm import RetryPolicy
 from textgrad_engine.llm.vocabulary import NO_FETCH
 
 from .disks import SmallDisk
@@ -133,6 +134,12 @@ def timeless(path: Path) -> dict[str, str]:
                 r'"(time|latency|seconds|looks_before)": ("[^"]*"|[\d.e-]+)', '"t": 0', text
             )
     return found
+
+
+@pytest.fixture
+def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what comes of an answer that is lost: it is tried for as often as ever, and without a pause."""
+    monkeypatch.setattr(RetryPolicy, "wait", lambda *_: 0.0)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def worker(seconds, times):
         dispatch.run(lambda: wait(seconds))
         sum(range(50_000))  # what is computed takes no time
 
-threads = [threading.Thread(target=worker, args=each) for each in ((100.0, 9), (50.0, 20), (1.0, 100))]
+threads = [threading.Thread(target=worker, args=each) for each in ((100.0, 9), (50.0, 20), (1.0, 40))]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(round(clock.now, 1))

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from textgrad_engine import errors
-from textgrad_engine.llm import GenerateConfig, ResponseFormat, budget, meter
+from textgrad_engine.llm import GenerateConfig, ResponseFormat, RetryPolicy, budget, meter
 from textgrad_engine.optim.patch import REWRITE_SCHEMA
 from textgrad_engine.testing import Fault
 
@@ -90,7 +90,8 @@ def of_the_model_behind(code, where="choice", status=200):
 @pytest.mark.parametrize("where", ["body", "choice"])
 def test_an_error_behind_a_proxy_is_what_its_own_status_says(bench, where):
     """A proxy that has begun to answer cannot send the status any more; a busy model gets all attempts."""
-    here = bench(*[of_the_model_behind(429, where)] * 4)
+    longer = RetryPolicy(base=30.0)  # than the pauses of the limit, whose end would be waited for else
+    here = bench(*[of_the_model_behind(429, where)] * 4, policy=longer)
     with budget(calls=6) as b:
         (completion,) = here.ask()
     assert (completion.text, here.server.requests) == ("echo of hello", 5)

@@ -291,6 +291,7 @@ def cells(line: str) -> int:
 TEXTS = ["x", "a long text " * 200, "寿司" * 300, "e\u0301" * 100, "\x1b[31mred\n\n\t\0\u202e", ""]
 
 
+@pytest.mark.usefixtures("no_backoff")  # an empty text is answered with nothing
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_table_fits_eighty_columns(text: str, model: FunctionModel, chat: Any) -> None:
     """Whatever is in it: three plain lines an operation, between a head and a total."""

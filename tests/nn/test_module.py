@@ -333,6 +333,7 @@ def test_aforward_does_not_block_the_loop() -> None:
     assert [(each["first"].data, each["all"][0].data) for each in found] == [("A", "A!"), ("B", "B!")]
 
 
+@pytest.mark.usefixtures("no_backoff")
 def test_aforward_raises_what_the_answer_raised() -> None:
     """Also where it is the last one, which nothing in forward waits for."""
 

@@ -39,6 +39,7 @@ def wanting(data: Any) -> Variable:
 # what goes wrong
 
 
+@pytest.mark.usefixtures("no_backoff")
 @pytest.mark.parametrize(
     "answer",
     [

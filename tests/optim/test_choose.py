@@ -123,6 +123,7 @@ def test_all_candidates_are_under_way_before_one_is_read() -> None:
     assert model.peak == 8
 
 
+@pytest.mark.usefixtures("no_backoff")
 def test_lost_answers_are_left_out_for_all() -> None:
     """Who loses the hard example to an error does not win by that."""
 

@@ -166,6 +166,7 @@ class Aside(nn.Module):
         return {"word": self.word(word=word), "aside": self.aside(word=word)}
 
 
+@pytest.mark.usefixtures("no_backoff")
 def test_an_output_that_is_lost_and_not_scored_counts_an_example_once() -> None:
     """Its minibatch has the score that the loss gave, and no more examples than it has."""
 

@@ -392,6 +392,7 @@ def test_batches_inside_the_program_are_numbered_behind_the_example() -> None:
     assert {key[1] for key in seen.calls} >= {"ant[0]", "dog[1]"}
 
 
+@pytest.mark.usefixtures("no_backoff")
 def test_a_lost_answer_costs_one_score() -> None:
     """The others keep theirs, and nothing is asked again for it."""
 

@@ -173,6 +173,7 @@ def test_scores_that_nobody_knows_the_best_of_end_nothing() -> None:
     assert nothing_to_show(rated, [1.0]) == ""
 
 
+@pytest.mark.usefixtures("no_backoff")
 def test_what_went_unanswered_is_no_hope() -> None:
     """No race counts an example that the best text has no answer for."""
     here = World()

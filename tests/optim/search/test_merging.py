@@ -97,6 +97,7 @@ def test_a_model_decides_where_both_changed_one_line() -> None:
     assert "+| Sort quickly." in model.requests[0].messages[-1].text
 
 
+@pytest.mark.usefixtures("no_backoff")
 def test_a_lost_answer_leaves_the_text_of_the_better_one() -> None:
     """As the paper has it where both have changed a prompt."""
 
