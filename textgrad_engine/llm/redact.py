@@ -51,9 +51,9 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
         for secret in secrets:
             value = value.replace(secret, HIDDEN)
         return without_keys(unsigned(value))
-    if value is None or isinstance(value, int | float):
+    if value is None or isinstance(value, (int, float)):  # a tuple takes less than a union, and a dict than a Mapping
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, dict) or (not isinstance(value, list) and isinstance(value, Mapping)):
         return {
             redacted(key, secrets): HIDDEN
             if isinstance(inside, str) and isinstance(key, str) and _FIELD.fullmatch(key)
@@ -109,22 +109,24 @@ def secrets_of(model: Model) -> list[str]:
 def keys_of(model: Model) -> tuple[SecretStr, ...]:
     """What a model holds as a `SecretStr`, and what the models hold that it is made of."""
     found: list[SecretStr] = []
-    waiting: list[Any] = [model]
+    waiting = list[tuple[Any, type]](zip([model], map(type, [model])))
     seen = {id(model)}
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, Mapping | list | tuple):
+        each, kind = waiting.pop()
+        if _has_parts(kind):
             parts = tuple(each.values() if isinstance(each, Mapping) else each)
+            # Of all at once: a model may keep every request that it was ever asked.
+            parts = parts if any(map(_may_hold, set(map(type, parts)))) else ()
         else:
             parts = tuple(getattr(each, "__dict__", {}).values())
-        kinds = set(filter(_may_hold, set(map(type, parts))))
-        # All at once, as this is done for each call, and a model may keep every request that it was ever asked.
-        for part in parts if kinds else ():
+        for part, kind in zip(parts, map(type, parts)):
+            if not _may_hold(kind):
+                continue
             if isinstance(part, SecretStr):
                 found.append(part)
-            elif id(part) not in seen and type(part) in kinds:
+            elif id(part) not in seen:
                 seen.add(id(part))
-                waiting.append(part)
+                waiting.append((part, kind))
     return tuple(found)
 
 
@@ -163,6 +165,11 @@ def _may_hold(kind: type) -> bool:
     A Mock would have a "complete" in each of its parts, without end; its class has none.
     """
     return issubclass(kind, SecretStr | Mapping | list | tuple) or hasattr(kind, "complete")
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_parts(kind: type) -> bool:
+    return issubclass(kind, Mapping | list | tuple)
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
