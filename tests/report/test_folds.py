@@ -148,6 +148,26 @@ def test_how_the_final_prompt_stands_to_the_guards_is_told(made: Any, tmp_path: 
     assert folds_as_json(folds)["final"]["terms"] == list(terms)
 
 
+def test_why_searches_ended_before_their_steps_were_over_is_told(made: Any, tmp_path: Path) -> None:
+    """Of folds for which it is the same at once; a script finds it, too. Where none did, nothing is said."""
+    folds = made(tmp_path / "run")
+    first, second, third = (replace(each, idle="") for each in folds.found.folds)
+    final = replace(folds.found.final, idle="")
+    time, top = "the search ended after 2 steps, as its time was over", "all 8 were right"
+    vars(folds)["found"] = replace(folds.found, folds=(first, second, third), final=final)
+    assert folds_as_json(folds)["folds"][0]["idle"] is None
+    quiet = render_folds(folds, title="run")
+    each = (replace(first, idle=time), replace(second, idle=top), replace(third, idle=time))
+    vars(folds)["found"] = replace(folds.found, folds=each, final=replace(final, idle=top))
+    told = " ".join(render_folds(folds, title="run").split())
+    for sentence in (f"Folds 1 and 3: {time}.", f"Fold 2: {top}.", f"The run on all examples: {top}."):
+        assert sentence in told
+        assert sentence in page_of_folds(folds)
+        assert sentence.partition(":")[0] + ":" not in quiet
+    found = folds_as_json(folds)
+    assert ([fold["idle"] for fold in found["folds"]], found["final"]["idle"]) == ([time, top, time], top)
+
+
 def test_controls_that_the_budget_had_no_room_for_are_in_no_report(made: Any, tmp_path: Path) -> None:
     """It says so, instead of sending the reader there."""
     folds = made(tmp_path / "run")

@@ -200,6 +200,7 @@ def notes_of(folds: Folds) -> list[str]:
         notes.append(f"The budget had no room for controls in {without} of {plural(len(wanted), 'run')}; raise it.")
     if found.final is not None:
         notes += [f"In the run on all examples, {sentence}." for sentence in found.final.terms]
+    notes += _idle(found)
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
     shortage = next((each.shortage for each in found.runs if each.shortage), "")
     if shortage:
@@ -207,6 +208,19 @@ def notes_of(folds: Folds) -> list[str]:
     if found.final is not None and found.comparison is None:
         notes.append("The final prompt is trained on all examples, and itself tested on none.")
     return notes
+
+
+def _idle(found: CrossValidation) -> Iterator[str]:
+    """Why searches were ended before their steps were over: by their time, at the top, in vain."""
+    numbers: dict[str, list[str]] = {}
+    for number, each in enumerate(found.folds, 1):
+        if each.idle:
+            numbers.setdefault(each.idle, []).append(str(number))
+    for why, alike in numbers.items():
+        before = f"{', '.join(alike[:-1])} and " if alike[1:] else ""
+        yield f"Fold{'s' if before else ''} {before}{alike[-1]}: {why}."
+    if found.final is not None and found.final.idle:
+        yield f"The run on all examples: {found.final.idle}."
 
 
 def _spent(found: CrossValidation) -> str:
@@ -226,7 +240,12 @@ def folds_in_a_line(found: CrossValidation) -> str:
 
 
 def _final_as_json(final: TrainResult) -> dict[str, Any]:
-    return {"status": final.status, "texts": final.best, "terms": list(final.terms)}
+    return {
+        "status": final.status,
+        "idle": final.idle or None,
+        "texts": final.best,
+        "terms": list(final.terms),
+    }
 
 
 def folds_as_json(folds: Folds) -> dict[str, Any]:
@@ -243,6 +262,7 @@ def folds_as_json(folds: Folds) -> dict[str, Any]:
         "folds": [
             {
                 "status": each.status,
+                "idle": each.idle or None,
                 "seed": evaluation_as_json(each.seed_test),
                 "best": evaluation_as_json(each.best_test),
                 "texts": each.best,
