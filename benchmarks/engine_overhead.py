@@ -232,7 +232,9 @@ class Machine:
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> float:
-    """The slope of log seconds over log size, by least squares."""
+    """The slope of log seconds over log size, by least squares; NaN where a clock was too coarse to see any."""
+    if not all(s > 0 for s in seconds):
+        return math.nan
     return statistics.linear_regression([math.log(n) for n in sizes], [math.log(s) for s in seconds]).slope
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import sys
 from dataclasses import replace
@@ -55,7 +56,13 @@ def test_it_prints_microseconds_forward_and_backward_and_the_growth_of_every_sha
         assert head == f"{shape.name} (goal: {shape.goal:g})"
         for row, size in ((first, 3), (second, 6)):
             assert re.fullmatch(rf" +{size}(( +\d+\.\d){{2}} +(\d+\.\d|-)){{2}}", row)
-        assert re.fullmatch(r" +exponent(( +-?\d+\.\d\d){2} +(-?\d+\.\d\d|-)){2}", growth)
+        assert re.fullmatch(r" +exponent(( +(-?\d+\.\d\d|-)){3}){2}", growth)
+
+
+def test_a_clock_that_ticks_rarely_gives_no_exponent(script: Any) -> None:
+    """A run of a few calls takes no tick of it; what it gives of others is their slope."""
+    assert math.isnan(script.exponent([3, 6], [0.0, 0.015]))
+    assert script.exponent([3, 6], [0.1, 0.2]) == pytest.approx(1)
 
 
 RUNS = [(3e-5, 6e-5, 9e-5, 12e-5), (2e-5, 5e-5, 7e-5, 20e-5), (4e-5, 4e-5, 8e-5, 11e-5), (9e-5, 9e-5, 9e-5, 9e-5)]
