@@ -10,7 +10,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.llm import Request
+from textgrad_engine.llm import Meter, Model, Request, resolve
 from textgrad_engine.store.resume import Earlier
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import deadline
@@ -57,10 +57,10 @@ def sorter(clock: Clock) -> FunctionModel:
     return FunctionModel(answer)
 
 
-def fit(clock: Clock, optimizer: Any = optim.TGD, **settings: Any) -> tg.TrainResult:
+def fit(clock: Clock, optimizer: Any = optim.TGD, *, model: Model | None = None, **settings: Any) -> tg.TrainResult:
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     trainer = tg.Trainer(**{"max_epochs": 9, "batch_size": 20, **settings})
-    with tg.use_models(forward=sorter(clock)):
+    with tg.use_models(forward=model or sorter(clock)):
         return trainer.fit(program, nn.ExactMatch(), optimizer(program.parameters()), ROWS[:20], ROWS[20:40], ROWS[40:])
 
 
@@ -88,7 +88,7 @@ def test_what_the_end_takes_is_kept() -> None:
         patch.setattr(deadline, "time", clock)
         limit.begin()
         clock.now = 10.0
-        limit.learn(20)  # half a second each
+        limit.learn(20, Meter())  # half a second each
         assert not limit.is_over(0, 90)  # 10 + 0.5 + 45
         assert limit.is_over(0, 100)
         clock.now = 30.0
@@ -97,11 +97,28 @@ def test_what_the_end_takes_is_kept() -> None:
     assert limit.in_words.startswith("the search ended after 1 step, as its time of 1 minute was over")
 
 
+def test_a_validation_that_a_cache_answered_does_not_make_the_end_free(clock: Clock, tmp_path: Path) -> None:
+    """The steps tell how long a call takes."""
+    clock.answer = 1.0
+    clerk: Any = sorter(clock)
+    clerk.cache_key = "sorter"
+    model = resolve(clerk, cache=tmp_path)
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    with tg.use_models(forward=model):
+        tg.evaluate(program, ROWS[20:40], nn.ExactMatch())
+    paid, clock.now = clock.now, 0.0
+    result = fit(clock, model=model, max_minutes=2.5)
+    assert paid == 20
+    assert result.idle.startswith("the search ended after 1 step")  # a second one would end after 166 s with its test
+    assert result.best_test is not None
+    assert clock.now <= 150
+
+
 def test_without_a_limit_it_is_never_over(clock: Clock) -> None:
     """However late it is."""
     limit = Deadline(None, None)
     limit.begin()
-    limit.learn(1)
+    limit.learn(1, Meter())
     clock.now = 1e9
     assert not limit.is_over(0, 1)
     assert limit.in_words == ""
@@ -156,7 +173,7 @@ def test_what_the_first_validation_took_is_on_record(clock: Clock, tmp_path: Pat
         (tmp_path / "run" / "result.json").unlink(missing_ok=True)
         file.write_text("".join(json.dumps(each) + "\n" for each in sittings), encoding="utf-8")
         limit = Deadline(1.0, Earlier(tmp_path / "run"))
-        limit.learn(20)  # five seconds each
+        limit.learn(20, Meter())  # five seconds each
         assert not limit.is_over(0, 10)
         assert limit.is_over(0, 12)
 

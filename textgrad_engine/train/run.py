@@ -309,7 +309,7 @@ class Run(abc.ABC):
         """Score the seed texts; from now on what the end of the run takes is kept back from the budget."""
         self.seed_val = self.best_val = self.evaluated(self.objective.texts_of(self.seed), 0)
         self.ending.learn(used.total + used.saved, len(self.seed_val))
-        self.deadline.learn(len(self.seed_val))
+        self.deadline.learn(len(self.seed_val), used)
         if self.ending.no_controls:  # who wanted them can raise the budget before it is spent
             _log.warning("%s", self.ending.no_controls)
         self.keep_for_the_end()
