@@ -160,7 +160,7 @@ def test_why_searches_ended_before_their_steps_were_over_is_told(made: Any, tmp_
     each = (replace(first, idle=time), replace(second, idle=top), replace(third, idle=time))
     vars(folds)["found"] = replace(folds.found, folds=each, final=replace(final, idle=top))
     told = " ".join(render_folds(folds, title="run").split())
-    for sentence in (f"Folds 1 and 3: {time}.", f"Fold 2: {top}.", f"The run on all examples: {top}."):
+    for sentence in (f"Folds 1, 3: {time}.", f"Fold 2: {top}.", f"The run on all examples: {top}."):
         assert sentence in told
         assert sentence in page_of_folds(folds)
         assert sentence.partition(":")[0] + ":" not in quiet

@@ -34,9 +34,9 @@ from textgrad_engine.cli.options import (
     TokensLimit,
 )
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
+from textgrad_engine.cli.prompt_files import begun_with
 from textgrad_engine.cli.settings import Budget, Models
 from textgrad_engine.cli.spending import limits_of, price_of
-from textgrad_engine.cli.subject import begun_with
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.money import money

@@ -7,20 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine.cli import build, run_data, runs
+from textgrad_engine.cli import run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import dealt, part_of
+from textgrad_engine.cli.prompt_files import texts_in, trained_texts
 from textgrad_engine.data import Dataset
-from textgrad_engine.data.dataset import suggest
-from textgrad_engine.data.load import read_text
-from textgrad_engine.data.paths import missing_file
-from textgrad_engine.errors import DataError, RunError
-from textgrad_engine.homes import expanded
+from textgrad_engine.errors import RunError
 from textgrad_engine.report.earlier import in_files
-from textgrad_engine.report.terminal import complain
-from textgrad_engine.slots import slots_of
 from textgrad_engine.store import Run, is_folds, read_folds, read_run, typed, whole_of
 
 
@@ -124,89 +119,3 @@ def with_files(subject: Subject, files: Sequence[str]) -> Subject:
     texts = trained_texts(subject.config) if subject.run is None else dict(subject.texts)
     found = texts_in(files, texts, subject.config, subject.path)
     return replace(subject, prompt=in_files(files), texts=texts | found)
-
-
-def trained_texts(config: Config) -> dict[str, str]:
-    """The texts that the program of a config begins with, by name."""
-    program = build.make_program(config)
-    return {name: str(each.data) for name, each in program.named_parameters() if each.requires_grad}
-
-
-def texts_in(files: Sequence[str], texts: Mapping[str, str], config: Config, path: Path) -> dict[str, str]:
-    """The texts that files hold, by name.
-
-    Args:
-        files: the files, each behind the name of its text and ``=`` where there are several texts.
-        texts: those in whose place they come.
-        config: of the program.
-        path: the run folder, or the config, for messages.
-
-    Raises:
-        RunError: a file cannot be read, it is not plain which text it holds, or two are of one text.
-    """
-    if not texts:
-        raise RunError(f"{path}: the program has no text that is trained, so --prompt takes the place of none")
-    found: dict[str, str] = {}
-    for given in files:
-        name, file = _named_file(given, texts)
-        if name in found:
-            whose = f" of {name!r}; name one for each" if len(texts) > 1 else "; name one of them"
-            raise RunError(f"--prompt {given}: another --prompt has the text{whose}")
-        if not file.is_file():
-            raise RunError(f"--prompt {given}: {missing_file(file, lambda each: each.suffix in ('.txt', '.md'))}")
-        try:
-            found[name] = read_text(file).replace("\r\n", "\n").removesuffix("\n")
-        except DataError as error:
-            raise RunError(f"--prompt {given}: {error}") from None
-        if config.program.class_ is None and name != "system":
-            continue  # it describes a tool, and its braces are no slots
-        there = slots_of(found[name])
-        targets = () if config.program.class_ is not None else config.target_columns()
-        if shown := [slot for slot in there if slot in targets]:
-            raise RunError(f"--prompt {given}: it shows the model {{{shown[0]}}}, the right answer; take it out")
-        if lost := [f"{{{slot}}}" for slot in slots_of(texts[name]) if slot not in there]:
-            complain(
-                f"note: --prompt {given} lacks {' and '.join(lost)}, which the prompt in its place has, so what fills "
-                "that is not shown there"
-            )
-    return found
-
-
-def _named_file(given: str, texts: Mapping[str, str]) -> tuple[str, Path]:
-    """Which text a ``--prompt`` is about, and its file.
-
-    Raises:
-        RunError: that is not plain.
-    """
-    name, equals, file = given.partition("=")
-    if equals and name in texts:
-        return name, expanded(file)
-    if equals and not Path(given).exists() and expanded(file).is_file():
-        raise RunError(
-            f"--prompt {given}: no text that is trained is called {name!r}; there {'are' if len(texts) > 1 else 'is'} "
-            f"{', '.join(texts)}{suggest(name, texts)}"
-        )
-    if len(texts) > 1:
-        raise RunError(f"--prompt {given}: say whose it is, --prompt NAME={given}, of {', '.join(texts)}")
-    return next(iter(texts)), Path(given)
-
-
-def begun_with(config: Config, path: Path, files: Sequence[str], folds: int | None) -> Config:
-    """A config whose program begins with the texts of files.
-
-    Args:
-        config: the config.
-        path: as it was named.
-        files: as in `texts_in`.
-        folds: how many runs share the examples; None for one run.
-
-    Raises:
-        TextgradError: as `texts_in`; or a run of folds would not know the texts again.
-    """
-    begun = config.with_prompts(texts_in(files, trained_texts(config), config, path))
-    if folds is not None and begun.own_texts:
-        raise RunError(
-            f"--prompt {next(iter(begun.own_texts))}=FILE: with --folds only the system prompt of a config of two "
-            "messages can be another one; put the text into the program"
-        )
-    return begun

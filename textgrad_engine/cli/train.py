@@ -31,9 +31,9 @@ from textgrad_engine.cli.options import (
     UseCache,
 )
 from textgrad_engine.cli.output import checking, command
+from textgrad_engine.cli.prompt_files import begun_with
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
-from textgrad_engine.cli.subject import begun_with
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import RunFolder, is_bare

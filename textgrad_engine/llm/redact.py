@@ -109,7 +109,7 @@ def secrets_of(model: Model) -> list[str]:
 def keys_of(model: Model) -> tuple[SecretStr, ...]:
     """What a model holds as a `SecretStr`, and what the models hold that it is made of."""
     found: list[SecretStr] = []
-    waiting = list[tuple[Any, type]](zip([model], map(type, [model])))
+    waiting: list[tuple[Any, type]] = [(model, type(model))]
     seen = {id(model)}
     while waiting:
         each, kind = waiting.pop()

@@ -217,8 +217,7 @@ def _idle(found: CrossValidation) -> Iterator[str]:
         if each.idle:
             numbers.setdefault(each.idle, []).append(str(number))
     for why, alike in numbers.items():
-        before = f"{', '.join(alike[:-1])} and " if alike[1:] else ""
-        yield f"Fold{'s' if before else ''} {before}{alike[-1]}: {why}."
+        yield f"Fold{'s' if alike[1:] else ''} {', '.join(alike)}: {why}."
     if found.final is not None and found.final.idle:
         yield f"The run on all examples: {found.final.idle}."
 

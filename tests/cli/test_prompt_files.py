@@ -1,4 +1,4 @@
-"""``eval --prompt FILE``: a text of one's own in the place of a run's, or of a config's."""
+"""``--prompt FILE``: a text of one's own in the place of a run's or a config's; what `train` begins with, too."""
 
 from __future__ import annotations
 
