@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.fences import fence
 from textgrad_engine.optim.cells import Evidence, Gone, Origin
-from textgrad_engine.optim.patch import Edit, apply_patch, edits_from, origins_of_rewrite
+from textgrad_engine.optim.patch import Edit, Op, apply_patch, edits_from, origins_of_rewrite
 
 EVIDENCE = [Evidence("too long", ("t1",)), Evidence("too rude", ("t2", "t3"))]
 
@@ -48,7 +48,37 @@ def test_an_edit_that_cannot_be_made_is_named_and_costs_no_other(edit: dict[str,
 
 def test_the_only_line_of_a_text_is_named_as_such() -> None:
     """Not as "lines 1 to 1"."""
-    assert read(entry("remove", 2), lines=1)[1] == ["edit 1 removes line 2; the text has line 1 only"]
+    edits, problems = edits_from({"edits": [entry("remove", 2)]}, text="Sort.", feedback=0, max_edits=4)
+    assert (edits, problems) == ([], ["edit 1 removes line 2; the text has line 1 only"])
+
+
+@pytest.mark.parametrize(("op", "line"), [("add", 0), ("add", 1), ("replace", 1)])
+def test_the_empty_text_has_no_line_that_stays_beside_what_is_added(op: Op, line: int) -> None:
+    """As a string it is one empty line, which models and people's code write behind, or into."""
+    edits, problems = edits_from({"edits": [entry(op, line, "Sort.", [1])]}, text="", feedback=2, max_edits=4)
+    assert (edits, problems) == ([Edit("add", 0, "Sort.", "because", (1,))], [])
+    assert patched("", *edits) == patched("", Edit(op, line, "Sort.", "because", (1,))) == "Sort."
+    assert patched("", *edits, Edit(op, line, "Be brief.", "")) == "Sort.\nBe brief."
+    emptied = apply_patch("Sort it.", [None], [Edit("remove", 1, "", "")], [], 1)
+    assert apply_patch(*emptied, [Edit(op, line, "Sort.", "")], [], 2)[0] == "Sort."
+
+
+def test_what_cannot_be_done_to_the_empty_text_is_told_so() -> None:
+    """Not that it has lines 1 to 0."""
+    entries = [entry("remove", 1), entry("replace", 2, "x"), entry("add", 2, "x")]
+    assert edits_from({"edits": entries}, text="", feedback=0, max_edits=4)[1] == [
+        "edit 1 removes line 1; the text is empty",
+        "edit 2 replaces line 2; the text is empty",
+        "edit 3 adds a line behind line 2; the text is empty: 0 puts it first",
+    ]
+
+
+def test_a_rewrite_of_the_empty_text_is_the_optimizers_whole() -> None:
+    """Also where it begins with an empty line, and where all of a text is taken out."""
+    assert [each and each.edit for each in origins_of_rewrite("", [None], "\nSort.", "", [], 3)] == ["3.1", "3.1"]
+    (gone,) = origins_of_rewrite("Sort.", [None], "", "", [], 3)
+    assert gone is not None
+    assert gone.gone_before == (Gone("Sort.", None, "3.1"),)
 
 
 def test_one_line_may_be_replaced_and_added_to() -> None:

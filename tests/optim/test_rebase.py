@@ -97,6 +97,21 @@ def test_an_add_goes_where_its_line_is_now(theirs: list[Edit], line: int, expect
     assert both([Edit("add", line, "MINE", "")], later(*theirs)) == expected
 
 
+def test_what_several_found_for_the_empty_text_stands_one_behind_the_other() -> None:
+    """Also what was to stand in its line; and what was found before the last line went."""
+    empty: Held = ("", [None])
+    now = later(Edit("add", 0, "Sort.", ""), base=empty)
+    assert both([Edit("replace", 1, "Be brief.", ""), Edit("add", 1, "Be kind.", "")], now, empty) == (
+        "Sort.\nBe brief.\nBe kind."
+    )
+    merged = merge_patches("", [Edit("replace", 1, "Sort.", "")], [Edit("replace", 1, "Be brief.", "")])
+    assert (apply_patch(*empty, merged.edits, [], 1)[0], merged.conflicts) == ("Sort.\nBe brief.", ())
+    emptied = later(*[Edit("remove", line, "", "") for line in (1, 2, 3)])
+    assert both([Edit("add", 3, "Be kind.", "")], emptied) == "Be kind."
+    (conflict,) = rebase([Edit("replace", 2, "Be kind.", "")], BASE, *[emptied[0], NONE, emptied[1]]).conflicts
+    assert apply_patch(*emptied, conflict.instead, [], 9)[0] == "Be kind."
+
+
 def test_origins_tell_equal_lines_apart() -> None:
     """By their text the second 'x' would be taken for the first, which is gone."""
     base = ("x\ny\nx", NONE)

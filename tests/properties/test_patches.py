@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.cells import Origin, cells_of, text_of
+from textgrad_engine.optim.cells import Origin, cells_of, lines_of, text_of
 from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.rebase import merge_patches, rebase
 from textgrad_engine.optim.revert import edits_in, revert
@@ -22,9 +22,9 @@ Held = tuple[str, list[Origin | None]]
 @st.composite
 def patch_of(draw: st.DrawFn, text: str) -> list[Edit]:
     """A patch that leaves a line of the text, or puts one in its place."""
-    lines = text.count("\n") + 1
+    lines = len(lines_of(text))
     edits = []
-    for number in draw(st.lists(st.integers(1, lines), unique=True, max_size=3)):
+    for number in draw(st.lists(st.integers(1, lines), unique=True, max_size=3)) if lines else ():
         op = draw(st.sampled_from(["replace", "remove"]))
         if op == "remove" and sum(edit.op == "remove" for edit in edits) == lines - 1:
             op = "replace"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.optim import Edit, Evidence, Origin
-from textgrad_engine.optim.cells import Gone
+from textgrad_engine.optim.cells import Gone, lines_of
 from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
 from textgrad_engine.report.tables import render
 from textgrad_engine.train import TrainResult
@@ -76,8 +76,8 @@ def test_an_origin_outlives_later_steps() -> None:
 def test_a_diff_holds_both_texts(old: list[str], new: list[str]) -> None:
     """Whatever the texts: without the added lines it is the old one, without the removed lines the new one."""
     found = diff_of("p", "\n".join(old), "\n".join(new), [None] * len(new), [])
-    assert [line.text for line in found if line.op != "added"] == "\n".join(old).split("\n")
-    assert [line.text for line in found if line.op != "removed"] == "\n".join(new).split("\n")
+    assert [line.text for line in found if line.op != "added"] == lines_of("\n".join(old))
+    assert [line.text for line in found if line.op != "removed"] == lines_of("\n".join(new))
 
 
 def test_a_line_that_nobody_wrote_is_put_down_to_nobody() -> None:

@@ -65,6 +65,17 @@ def test_it_keeps_the_best_and_takes_back_the_worse(world: Any, rows: Any) -> No
     assert here.program.system.grad == []
 
 
+def test_a_prompt_may_begin_as_nothing(world: Any, rows: Any) -> None:
+    """The optimizer is told so, and what it adds does not stand beside an empty line."""
+    here = world("SHOUT")
+    here.program.system.data = ""
+    result = here.fit(rows("bee", "dog"), rows("ant", "cat"))
+    assert (result.best["system"], here.program.system.data) == ("SHOUT", "SHOUT")
+    asked = next(r for r in here.model.requests if r.purpose == "optimizer").messages[-1].text
+    assert asked.startswith("The text is the system prompt. It is empty so far: lines are added behind line 0.\n\n")
+    assert '"op": "add", "line": 0' in asked
+
+
 def test_what_a_notebook_shows_of_it_are_the_settings() -> None:
     """Those that are not the usual ones."""
     trainer = Trainer(2, target="queue", run_dir="runs/a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textgrad_engine.optim.cells import Evidence, Origin
+from textgrad_engine.optim.cells import Evidence, Origin, lines_of
 from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import Edit, Op
 
@@ -26,7 +26,7 @@ def edits_between(
         >>> [(edit.op, edit.line, edit.text) for edit in edits_between("a\nb\nc", "a\nB\nc\nd")[0]]
         [('replace', 2, 'B'), ('add', 3, 'd')]
     """
-    old, new = before.split("\n"), after.split("\n")
+    old, new = lines_of(before), lines_of(after)
     known = [None] * len(new) if origins is None else list(origins)
     edits: list[Edit] = []
     evidence: list[Evidence] = []

@@ -83,7 +83,17 @@ class Cell:
 
 
 _EMPTY = "nothing"
-"""`Origin.edit` of the line that stands for a text without lines, which as a string is one empty line."""
+"""`Origin.edit` of the line that stands for a text that has lost all its lines, which as a string is one empty line."""
+
+
+def lines_of(text: str) -> list[str]:
+    r"""The lines of a text; the empty text has none, so that what is added to it does not stand beside an empty line.
+
+    Example:
+        >>> lines_of("Sort.\n\nBe brief."), lines_of("")
+        (['Sort.', '', 'Be brief.'], [])
+    """
+    return text.split("\n") if text else []
 
 
 def cells_of(text: str, origins: Sequence[Origin | None]) -> list[Cell]:
@@ -91,18 +101,18 @@ def cells_of(text: str, origins: Sequence[Origin | None]) -> list[Cell]:
 
     Args:
         text: the text.
-        origins: one for each of its lines.
+        origins: one for each of its lines; one for the empty text, too.
 
     Raises:
         ValueError: there are more or fewer origins than lines.
     """
-    lines = text.split("\n")
-    if len(origins) != len(lines):
-        raise ValueError(f"a text of {len(lines)} lines has {len(lines)} origins, got {len(origins)}")
+    wanted = text.count("\n") + 1
+    if len(origins) != wanted:
+        raise ValueError(f"a text of {wanted} lines has {wanted} origins, got {len(origins)}")
     cells: list[Cell] = []
-    for line, origin in zip(lines, origins):
+    for line, origin in zip(text.split("\n"), origins):
         if origin is None:
-            cells.append(Cell(line, None))
+            cells += [Cell(line, None)] if text else []
             continue
         cells.extend(Cell(gone.text, gone.origin, gone.by) for gone in origin.gone_before)
         if origin.edit != _EMPTY:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.llm.schema import integer
-from textgrad_engine.optim.cells import Cell, Evidence, Origin, cells_of, text_of
+from textgrad_engine.optim.cells import Cell, Evidence, Origin, cells_of, lines_of, text_of
 from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.sentences import Place, led_as, places_of
 from textgrad_engine.optim.showing import left_over
@@ -98,6 +98,7 @@ def edits_from(
     for place, entry in enumerate(body["edits"], 1):
         numbers = tuple(dict.fromkeys(integer(n) for n in entry["feedback"] if 1 <= n <= feedback))
         edit = Edit(entry["op"], integer(entry["line"]), entry["text"].strip("\n"), entry["reason"].strip(), numbers)
+        edit = edit if text else of_no_line(edit)
         if problem := _problem_of(edit, len(places), touched, shown):
             problems.append(f"edit {place} {problem}")
             continue
@@ -175,12 +176,14 @@ def _problem_of(edit: Edit, lines: int, touched: Mapping[int, int], shown: Seque
     does = _DOES[edit.op]
     if edit.op == "add":
         if not 0 <= edit.line <= lines:
-            return f"adds a line behind line {edit.line}; the last line is {lines} (0 puts it first)"
+            last = f"the last line is {lines} (0 puts it first)" if lines else "the text is empty: 0 puts it first"
+            return f"adds a line behind line {edit.line}; {last}"
         if not edit.text.strip():
             return f"adds no text behind line {edit.line}"
     else:
         if not 1 <= edit.line <= lines:
-            return f"{does} line {edit.line}; the text has {f'lines 1 to {lines}' if lines > 1 else 'line 1 only'}"
+            has = f"has {f'lines 1 to {lines}' if lines > 1 else 'line 1 only'}" if lines else "is empty"
+            return f"{does} line {edit.line}; the text {has}"
         if edit.line in touched:
             return f"{does} line {edit.line}, which edit {touched[edit.line]} replaces or removes already"
         if edit.op == "replace" and not edit.text.strip():
@@ -188,6 +191,11 @@ def _problem_of(edit: Edit, lines: int, touched: Mapping[int, int], shown: Seque
     if edit.op != "remove" and (found := left_over(edit.text, shown)):
         return f"has a text with `{found}`, which is only how texts are shown; leave it out"
     return ""
+
+
+def of_no_line(edit: Edit) -> Edit:
+    """An edit of the empty text: what would replace its one line, which is empty, or stand behind it, comes first."""
+    return edit if edit.op == "remove" or edit.line > 1 else replace(edit, op="add", line=0)
 
 
 def stamped(edits: Sequence[Edit], step: int) -> list[Edit]:
@@ -212,7 +220,8 @@ def apply_patch(
     Args:
         text: the text.
         origins: one for each of its lines.
-        edits: at most one replace or remove for a line; adds behind one line are made in their order.
+        edits: at most one replace or remove for a line; adds behind one line are made in their order. The empty text
+            has no line that would stay beside what is added.
         evidence: what the edits' numbers of feedback speak of.
         step: the step of edits that have no id.
 
@@ -227,7 +236,8 @@ def apply_patch(
     taken: dict[int, str] = {}
     written: dict[int, list[Cell]] = {}
     # A replacement stands before lines that are added behind the line it replaces.
-    for edit in sorted(stamped(edits, step), key=lambda edit: edit.op == "add"):
+    made = stamped(edits if text else [of_no_line(edit) for edit in edits], step)
+    for edit in sorted(made, key=lambda edit: edit.op == "add"):
         if not (0 if edit.op == "add" else 1) <= edit.line <= lines:
             raise ValueError(f"there is no line {edit.line} to {edit.op}; the text has {lines}")
         if edit.op != "add":
@@ -246,7 +256,7 @@ def origins_of_rewrite(
 
     Each run of lines that differ is an edit of its own, numbered in order.
     """
-    old, new = before.split("\n"), after.split("\n")
+    old, new = lines_of(before), lines_of(after)
     taken: dict[int, str] = {}
     written: dict[int, list[Cell]] = {}
     number = 0

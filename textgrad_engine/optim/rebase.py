@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from textgrad_engine.data.casefold import folded
-from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, standing_for
+from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, lines_of, standing_for
 from textgrad_engine.optim.matching import matcher_of
-from textgrad_engine.optim.patch import Edit, as_one
+from textgrad_engine.optim.patch import Edit, as_one, of_no_line
 from textgrad_engine.optim.sentences import merged_line
 
 
@@ -91,19 +91,20 @@ def rebase(
         >>> [(edit.op, edit.line) for edit in rebased.edits]
         [('replace', 3), ('add', 2)]
     """
-    base, new = base_text.split("\n"), new_text.split("\n")
+    base, new = lines_of(base_text), new_text.split("\n")
+    last = len(lines_of(new_text))
     places = _places(base_text, new_text, base_origins, new_origins)
     since = _folded(new) - _folded(base)
     made: list[Edit] = []
     conflicts: list[Conflict] = []
     duplicates: list[Edit] = []
     merged: dict[int, int] = {}
-    for edit in edits:
+    for edit in edits if base else [of_no_line(edit) for edit in edits if edit.op != "remove"]:
         if edit.op == "add":
             if _is_among(edit, since):
                 duplicates.append(edit)
             else:
-                made.append(replace(edit, line=_behind(edit.line, places, len(new))))
+                made.append(replace(edit, line=_behind(edit.line, places, last)))
             continue
         now = places[edit.line - 1]
         if now.itself is not None:
@@ -129,7 +130,7 @@ def rebase(
         if [fold(line) for line in theirs] == [fold(line) for line in mine]:
             duplicates.append(edit)
         else:
-            instead = _instead(edit, now.standing, _behind(edit.line, places, len(new)))
+            instead = _instead(edit, now.standing, _behind(edit.line, places, last))
             conflicts.append(Conflict(edit, theirs, instead))
     return Rebased(tuple(made), tuple(conflicts), tuple(duplicates))
 
@@ -153,9 +154,11 @@ def merge_patches(base_text: str, first: Sequence[Edit], second: Sequence[Edit],
         >>> [(edit.op, edit.feedback) for edit in merged.edits], len(merged.conflicts)
         ([('replace', (1,)), ('add', (2,))], 1)
     """
-    base = base_text.split("\n")
+    base = lines_of(base_text)
     there = _folded(base)
     said = _folded(line for edit in first if edit.op != "remove" for line in edit.text.split("\n")) - there
+    if not base:
+        first, second = ([of_no_line(edit) for edit in patch] for patch in (first, second))
     touched = {edit.line: edit for edit in first if edit.op != "add"}
     made = list(first)
     conflicts: list[tuple[Edit, Edit]] = []
@@ -213,7 +216,7 @@ def _places(
         found = _places_by_writer(cells_of(base_text, base_origins), cells_of(new_text, new_origins))
         if found is not None:
             return found
-    return _places_by_text(base_text.split("\n"), new_text.split("\n"))
+    return _places_by_text(lines_of(base_text), new_text.split("\n"))
 
 
 def _places_by_writer(base: list[Cell], new: list[Cell]) -> list[_Place] | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from textgrad_engine.llm import tokens
+from textgrad_engine.optim.cells import lines_of
 from textgrad_engine.optim.matching import matcher_of
 
 LONG = 120
@@ -59,7 +60,7 @@ def places_of(text: str) -> list[Place]:
         ['Be brief. ', 'End.']
     """
     found: list[Place] = []
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(lines_of(text), 1):
         parts = _sentences(line) if tokens.count(line) > LONG else [line]
         found += [Place(number, part, goes_on=at > 0) for at, part in enumerate(parts)]
     return found

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
+from textgrad_engine.optim.cells import lines_of
 from textgrad_engine.optim.sentences import Place, led_as, places_of
 
 Unit: TypeAlias = tuple[int, ...]
@@ -23,7 +24,7 @@ def units_of(text: str) -> list[Unit]:
         >>> units_of("Sort.\n\n<examples-0a1b2c3d>\nOne\n</examples-0a1b2c3d>\nBe brief.")
         [(1, 2), (3, 4, 5), (6,)]
     """
-    lines = text.split("\n")
+    lines = lines_of(text)
     units: list[list[int]] = []
     closing = ""
     for number, line in enumerate(lines, 1):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from textgrad_engine.optim.cells import Evidence, Gone, Origin
+from textgrad_engine.optim.cells import Evidence, Gone, Origin, lines_of
 from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.sentences import by_sentences, excerpts
@@ -73,7 +73,7 @@ def diff_of(
         origins: of each line of the best text.
         steps: of the run; they say what removed a line.
     """
-    old, new = seed.split("\n"), best.split("\n")
+    old, new = lines_of(seed), lines_of(best)
     removals, arrivals = _removals(name, steps), Arrivals(name, seed, steps)
     lines: list[DiffLine] = []
     for tag, old_start, old_end, new_start, new_end in matcher_of(old, new).get_opcodes():

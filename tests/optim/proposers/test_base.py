@@ -15,7 +15,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.contracts import contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, propose
+from textgrad_engine.optim.proposers import Brief, Crossover, Patch, Proposal, Proposer, Rewrite, propose
 from textgrad_engine.optim.proposers.base import LateModel, second_parent
 from textgrad_engine.optim.proposers.unaided import Unaided
 from textgrad_engine.optim.search.by_scores import ByScores
@@ -257,6 +257,19 @@ def test_examples_are_shown_whole_and_fenced(proposer: Patch | Rewrite) -> None:
     shown = model.requests[0].messages[-1].text
     assert shown.count("<example-") == 2
     assert "\nYou grade.\n</example>\n</example-" in shown
+
+
+@pytest.mark.parametrize("proposer", [Patch(), Rewrite(), Crossover()])
+def test_a_text_that_is_empty_is_said_to_be(proposer: Patch | Rewrite | Crossover) -> None:
+    """Instead of tags with nothing, or the number of a line that is none, between them."""
+    edit = {"op": "replace", "line": 1, "text": "Sort.", "reason": "r", "feedback": []}
+    model = ScriptedModel([{"text": "Sort.", "reason": "r"} if isinstance(proposer, Rewrite) else {"edits": [edit]}])
+    brief = Brief("prompt", "", (None,), others=(("Be brief.", 0.5),), step=7)
+    found = asyncio.run(propose(proposer, brief, model))
+    assert (found.text, [each and each.edit for each in found.origins]) == ("Sort.", ["7.1"])
+    asked = model.requests[0].messages[-1].text
+    assert " empty so far" in asked.split("\n")[0]
+    assert "<text-" not in asked
 
 
 def test_edits_are_named_by_their_step() -> None:
