@@ -318,6 +318,47 @@ PROBLEMS = {
         GOOD + '[models.headers]\nx-gateway-key = {env = "sk-abcdefghijklmnopqrstu"}\n',
         r":31: models\.headers\.x-gateway-key\.env: a key does not belong",
     ),
+    "an endpoint of nobody": (
+        GOOD + "[models.endpoints.large]\n",
+        r":30: \[models\.endpoints\.large\] is no model of this config, which asks .*; take it out; that of a --model is "
+        "--base-url",
+    ),
+    "a wrong key of an endpoint": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini"]\nbase_uri = "http://localhost:1/v1"\n',
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\] has no key 'base_uri'; did you mean 'base_url'",
+    ),
+    "a wrong setting of an endpoint": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini".config]\ntemperature = "0"\n',
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\.config\] temperature = '0': should be a valid number",
+    ),
+    "a wrong key of an endpoint's settings": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini".config]\ntemprature = 0\n',
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\.config\] has no key 'temprature'; did you mean 'temperature'",
+    ),
+    "an address of an endpoint": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini"]\nbase_url = "localhost:1/v1"\n',
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\] base_url = 'localhost:1/v1' is no address such as",
+    ),
+    "a password of an endpoint": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini"]\nbase_url = "http://me:pass@localhost/v1"\n',
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\] base_url holds a key or password; .*api_key = {env = \"NAME\"}",
+    ),
+    "a header of an endpoint": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini".headers]\nhost = "me"\n',
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\.headers\] host says how a request is sent",
+    ),
+    "a secret header of an endpoint": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini".headers]\nx-api-key = "k-1"\n',
+        r":31: models\.endpoints\.openai/gpt-5-mini\.headers\.x-api-key: a key does not .* write {env = \"NAME\"} in its",
+    ),
+    "the key of an endpoint": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini"]\napi_key = "k-1"\n',
+        r":31: models\.endpoints\.openai/gpt-5-mini\.api_key: a key does not .*, or write {env = \"NAME\"} in its place",
+    ),
+    "a key that no variable holds": (
+        GOOD + '[models.endpoints."openai/gpt-5-mini"]\napi_key = {var = "NAME"}\n',
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\] api_key.*: should be {env = \"NAME\"}, for the key that",
+    ),
     "secret in a table that is no header": (
         change("temperature = 0", 'extra = {"api-key" = {env = "KEY"}}'),
         ":20: models.config.extra.api-key: .*OPENAI",

@@ -18,7 +18,7 @@ from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.optimizers import BaseSettings, settings_for
 from textgrad_engine.cli.parts import Schedule
-from textgrad_engine.cli.settings import Contracts, Metric, ModelPrice, OfPrompt, Sampling
+from textgrad_engine.cli.settings import Contracts, Endpoint, Metric, ModelPrice, OfPrompt, Sampling
 
 PAGE = (Path(__file__).parents[2] / "docs" / "config.md").read_text(encoding="utf-8")
 PARTS = dict(re.findall(r"^##+ ([^\n]*)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -63,12 +63,13 @@ def of_optimizer(name: str) -> dict[str, Any]:
 def tables() -> Iterator[tuple[str, dict[str, Any]]]:
     """What the code accepts, by the heading that it stands under."""
     sections = {name: field.annotation for name, field in Config.model_fields.items()}
-    inner = {"models": ("config", "prices", "headers")}
+    inner = {"models": ("config", "prices", "headers", "endpoints")}
     yield "Above the first table", fields_of(Config, *(set(sections) - {"seed", "prompts"}))
     for name, table in sections.items():
         if inspect.isclass(table) and issubclass(table, BaseModel):
             yield f"`[{name}]`", fields_of(table, *inner.get(name, ()))
     yield "`[metric]`, or several `[[metric]]`", fields_of(Metric)
+    yield "`[models.endpoints.NAME]`", fields_of(Endpoint, "config", "headers")
     yield "`[models.config]`", fields_of(Sampling)
     yield "`[models.prices.NAME]`", fields_of(ModelPrice)
     yield "`[optimizer]`", {"name": NAMES[0], **fields_of(BaseSettings, "contracts", "prompts")}

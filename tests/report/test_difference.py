@@ -143,7 +143,31 @@ def test_a_line_that_was_edited_again_names_all_who_asked_for_it(result: TrainRe
     assert [(each.step, each.reason, each.evidence) for each in line.earlier] == [(1, first.reason, first.evidence)]
     told = replace(result, seed={"p": "seed"}, best={"p": "two"}, origins={"p": [second]}, steps=steps)
     shown = " ".join(render(told).split())
-    assert "step 2: it was rude t7: Be kind. before that, step 1: kind 5 was wrong t5: It is junk." in shown
+    assert "step 2: it was rude t7: Be kind. before that, step 1: kind 5 was wrong (1 piece of feedback)" in shown
+    assert "--line N with `show` has all that was said of a line." in shown
+
+
+def test_a_line_that_was_replaced_stands_before_what_stands_in_its_place(result: TrainResult) -> None:
+    """What was said of both is told once: six lines that were each replaced are not read twice over."""
+    rude = Origin(1, "rude", (Evidence("Be kind.", ("t7",)),), "1.1")
+    long = replace(rude, reason="long", edit="1.2", gone=(Gone("c", None, "1.2"),))
+    new = [replace(rude, gone_before=(Gone("a", None, "1.1"),)), replace(rude, edit="1.3"), long]
+    edits = [Edit("replace", 1, "A", "rude", (1,), "1.1"), Edit("replace", 3, "C", "long", (1,), "1.2")]
+    edits += [Edit("remove", 2, "", "idle", (), "1.4"), Edit("add", 1, "x", "rude", (1,), "1.3")]
+    steps = [step(1, "a\nb\nc", "A\nx\nC", *edits)]
+    found = diff_of("p", "a\nb\nc", "A\nx\nC", new, steps)
+    assert [(line.op, line.text, line.replaced) for line in found] == [
+        ("removed", "a", True),
+        ("added", "A", False),
+        ("removed", "b", False),
+        ("added", "x", False),
+        ("removed", "c", True),
+        ("added", "C", False),
+    ]
+    told = replace(result, seed={"p": "a\nb\nc"}, best={"p": "A\nx\nC"}, origins={"p": new}, steps=steps)
+    shown = " ".join(render(told).split())
+    assert "- a + A step 1: rude t7: Be kind. - b step 1: idle (cites no feedback) + x step 1: rude" in shown
+    assert "- c + C step 1: long t7: Be kind." in shown
 
 
 def test_a_long_line_shows_the_sentences_that_differ() -> None:

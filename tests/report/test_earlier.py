@@ -14,7 +14,7 @@ from textgrad_engine.report.earlier import earlier_as_json, earlier_of, measured
 from textgrad_engine.train import Evaluation, TrainResult, compare
 
 IDS = tuple(f"e{number}" for number in range(20))
-OWN = {"forward": "small"}, None
+OWN = {"models": {"forward": "small"}, "base_url": None}
 
 
 def scored(*scores: float | None, ids: tuple[str, ...] = IDS, **fields: Any) -> Evaluation:
@@ -163,7 +163,7 @@ def test_the_run_itself_has_measured_its_test_split(told: Any) -> None:
         ("best", True, None),
         ("seed", True, None),
     ]
-    assert (best.models, best.base_url) == OWN
+    assert {"models": best.models, "base_url": best.base_url} == OWN
     assert best.comparison == compare(MIDDLE, HIGH)
     assert seed.comparison == compare(LOW, HIGH)
     assert told(tested=(MIDDLE, LOW), split="val") == ()

@@ -112,6 +112,23 @@ def test_judges_are_the_same_where_their_models_are(pair: Any) -> None:
     assert "prompts is not the same" in pair(LOW, HIGH, one, other).why
 
 
+def test_the_endpoint_that_counts_is_that_of_the_programs_model(pair: Any) -> None:
+    """Where the critic is asked decides no answer, and who judges is another judge at another endpoint."""
+    here, there = {"base_url": "http://here/v1"}, {"base_url": "http://there/v1"}
+    critics = {"forward": "small", "backward": "large", **here}
+    one, other = (with_config(models={**critics, "endpoints": {"large": each}}) for each in (here, there))
+    assert pair(LOW, HIGH, one, other).remarks == ()
+    same = with_config(models={"forward": "small", **there, "endpoints": {"small": {**here, "api": None}}})
+    assert pair(LOW, HIGH, one, same).remarks == ()
+    other = with_config(models={**critics, "endpoints": {"small": there}})
+    assert "models.base_url is not the same" in pair(LOW, HIGH, one, other).remarks[0]
+    judge = {"name": "judge", "instructions": "Is it kind?"}
+    judges = {"forward": "small", "judge": "large", **here}
+    one, other = (with_config(metric=judge, models={**judges, "endpoints": {"large": each}}) for each in (here, there))
+    assert pair(LOW, HIGH, one, one).comparison is not None
+    assert "models.judge is not the same" in pair(LOW, HIGH, one, other).why
+
+
 def test_scales_that_differ_are_not_compared(run_of: Any, changed: Any) -> None:
     """From 1 to 5 and from 0 to 1."""
     five = scored(*[3.0] * 4, scale=(1.0, 5.0))

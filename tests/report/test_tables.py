@@ -377,7 +377,7 @@ def test_many_examples_and_long_feedback_are_cut_and_counted(changed: Any) -> No
     many = tuple(Evidence(f"feedback {n} " + "long " * 100, tuple(f"t{k}" for k in range(n, n + 12))) for n in range(9))
     text = render(changed(origins={"system": [None, None, Origin(1, "r", many)]}))
     assert "t0, t1, t2, t3, t4, t5, t6, t7 and 4 more: feedback 0" in text
-    assert "and 5 more pieces of feedback" in text
+    assert "and 6 more pieces of feedback" in text
     assert "…" in text
 
 

@@ -107,7 +107,7 @@ class Config(OfProgram):
             ImportError: it is not there, or its module fails.
             TypeError: what is there is no model.
         """
-        if self.models.base_url is not None or not user_code.is_spec(name):
+        if self.models.endpoint(name).base_url is not None or not user_code.is_spec(name):
             return name
         try:
             found = self._imported(name)

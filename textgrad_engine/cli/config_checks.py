@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
+from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.metric_checks import check_metrics
 from textgrad_engine.cli.optimizers import OwnSettings, ParetoSearchSettings
+from textgrad_engine.cli.settings import Endpoint
+from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
@@ -139,45 +142,58 @@ def _check_files(config: Config) -> None:
         )
 
 
-def _check_endpoint(config: Config) -> None:
-    url = config.models.base_url
+def _endpoints(config: Config) -> Iterator[tuple[Keys, Endpoint]]:
+    """Each endpoint, with the keys that lead to its table."""
+    yield ("models",), config.models
+    for name, own in config.models.endpoints.items():
+        yield ("models", "endpoints", name), own
+
+
+def _check_endpoints(config: Config) -> None:
+    """Addresses and headers can be used; what comes from the environment is looked for when models are made."""
+    for keys, own in _endpoints(config):
+        _check_address(config, keys, own.base_url)
+        _check_headers(config, (*keys, "headers"), own.headers)
+
+
+def _check_address(config: Config, keys: Keys, url: str | None) -> None:
     if url is None:
         return
     try:
         checked_host(url)
     except ValueError as error:
-        config.fail(f"[models] {error}", "models", "base_url")
+        config.fail(f"{table_of(keys)} {error}", *keys, "base_url")
     parts = urlsplit(url)
     if parts.username or parts.password:
-        config.fail("[models] base_url holds a key or password; set OPENAI_API_KEY instead", "models", "base_url")
+        instead = 'set OPENAI_API_KEY, or write api_key = {env = "NAME"}'
+        config.fail(f"{table_of(keys)} base_url holds a key or password; {instead}", *keys, "base_url")
 
 
-def _check_prices(config: Config) -> None:
-    """A price is that of a model which is asked: a name that is misspelt would leave another price in force."""
-    names = list(config.models.roles().values())
-    for name in config.models.prices:
-        if name not in names:
-            asked = ", ".join(dict.fromkeys(names))
-            config.fail(
-                f"[models.prices.{toml_key(name)}] is no model of this config, which asks {asked}"
-                f"{suggest(name, names) or '; take it out; that of a --model is stated by --price'}",
-                "models",
-                "prices",
-                name,
-            )
-
-
-def _check_headers(config: Config) -> None:
-    """Headers can be sent; what comes from the environment is looked for when models are made."""
+def _check_headers(config: Config, keys: Keys, headers: Mapping[str, Any]) -> None:
     seen: dict[str, str] = {}
-    for name, value in config.models.headers.items():
+    for name, value in headers.items():
         problem = problem_of_name(name)
         if not problem and isinstance(value, str):
             problem = problem_of_value(value)
         if not problem and (other := seen.setdefault(name.lower(), name)) != name:
             problem = f"is there as {other} already; names of headers do not differ in case"
         if problem:
-            config.fail(f"[models.headers] {toml_key(name)} {problem}", "models", "headers", name)
+            config.fail(f"{table_of(keys)} {toml_key(name)} {problem}", *keys, name)
+
+
+def _check_names(config: Config) -> None:
+    """Prices and endpoints are those of models that are asked: where a name is misspelt, another one would count."""
+    names = list(config.models.roles().values())
+    tables = {"prices": "that of a --model is stated by --price", "endpoints": "that of a --model is --base-url"}
+    for table, otherwise in tables.items():
+        for name in getattr(config.models, table):
+            if name not in names:
+                keys, asked = ("models", table, name), ", ".join(dict.fromkeys(names))
+                config.fail(
+                    f"{table_of(keys)} is no model of this config, which asks {asked}"
+                    f"{suggest(name, names) or f'; take it out; {otherwise}'}",
+                    *keys,
+                )
 
 
 def _check_optimizer(config: Config) -> None:
@@ -292,9 +308,8 @@ def _check_critic(config: Config) -> None:
 
 
 CHECKS: tuple[Callable[[Config], None], ...] = (
-    _check_endpoint,
-    _check_prices,
-    _check_headers,
+    _check_endpoints,
+    _check_names,
     _check_files,
     check_metrics,
     _check_program,

@@ -141,7 +141,11 @@ class OfProgram(Section):
             self.fail(said, *keys)
         found = [as_function(tool) if isinstance(tool, dict) else tool for tool in found]
         for number, tool in enumerate(found, 1):
-            if why := "" if callable(tool) else description_problem(tool, flat=self.models.api == "responses"):
+            if (
+                why := ""
+                if callable(tool)
+                else description_problem(tool, flat=self.models.endpoint(self.models.forward).api == "responses")
+            ):
                 self.fail(f"[program] tools: description {number} {why}", *keys)
         return found
 

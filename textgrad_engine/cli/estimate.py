@@ -151,9 +151,9 @@ def _is_priced(model: Model) -> bool:
 
 def seconds_at(models: Models, result: Estimate) -> Range | None:
     """How long the limits per minute make a run take at least; None where the config states none."""
-    if not models.rates():
-        return None
     roles = models.roles()
+    if not any(models.endpoint(name).rates() for name in roles.values()):
+        return None
     ends = []
     for end in ("low", "high", "usual"):
         minutes = []
@@ -163,8 +163,9 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
             tokens = sum(
                 getattr(part[purpose], end) for purpose in mine for part in (result.input_tokens, result.output_tokens)
             )
-            minutes.append(calls / (models.requests_per_minute or math.inf))
-            minutes.append(tokens / (models.tokens_per_minute or math.inf))
+            own = models.endpoint(name)
+            minutes.append(calls / (own.requests_per_minute or math.inf))
+            minutes.append(tokens / (own.tokens_per_minute or math.inf))
         ends.append(60 * max(minutes))
     return Range(*ends)
 

@@ -171,8 +171,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
         "digest": run_data.digest_of(dataset),
         "prompt": subject.prompt,
         "text": digest(dict(subject.texts))[:16],
-        "models": config.models.roles(),
-        "base_url": config.models.base_url,
+        **config.models.on_record(),
         "seed": config.seed,
     }
     if asked.not_worse:
@@ -215,8 +214,7 @@ def _check_comparable(subject: Subject, about: Mapping[str, Any]) -> None:
     """
     if subject.run is None:
         raise RunError(f"{subject.path}: --not-worse is for runs, whose result it compares with; see --at-least")
-    own = subject.config.models
-    if why := incomparable(subject.run, about, (own.roles(), own.base_url)):
+    if why := incomparable(subject.run, about, subject.config.models.on_record()):
         raise RunError(f"{subject.path}: --not-worse compares with the run's own result, and {why}; see --at-least")
 
 
@@ -278,8 +276,7 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     earlier: tuple[Earlier, ...] = ()
     before = None
     if task.subject.run is not None and evaluation is not None and ended is None:
-        config = task.subject.config.models
-        own = config.roles(), config.base_url
+        own = task.subject.config.models.on_record()
         earlier = earlier_of(task.subject.run, task.about, evaluation, own)
         before = by_the_run(task.subject.run, task.about, own, evaluation.ids)
     slices = None

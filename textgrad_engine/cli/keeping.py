@@ -44,7 +44,7 @@ def keeping(
         missing: those of before are of one that came to its end and lacks answers.
         quiet: do not say that there are such.
     """
-    models = {"models": config.models.roles(), "base_url": config.models.base_url}
+    models = config.models.on_record()
     with contextlib.ExitStack() as stack:
         with checking():
             kept = stack.enter_context(kept_calls(run.path, what, {**about, **models}, missing=missing))

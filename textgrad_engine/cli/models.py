@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 from pydantic import SecretStr
 
+from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_errors import table_of
+from textgrad_engine.cli.settings import Endpoint
+from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.errors import ConfigError, ModelError
 from textgrad_engine.llm.headers import problem_of_value
 from textgrad_engine.llm.model import Model, innermost
@@ -34,11 +39,6 @@ def make_models(
         ConfigError: nothing answers to a name, its endpoint has no key, or it is no model that it names.
     """
     asked = config.models
-    policy = None if asked.call_deadline is None else RetryPolicy(call_deadline=asked.call_deadline)
-    limits = {**asked.rates(), "max_in_flight": asked.max_in_flight, "policy": policy, "context": asked.context}
-    settings = {**asked.config.given(), **limits}
-    sampling_seed = settings.pop("seed", None)  # of [models.config]: sent to any endpoint that it names
-    headers: dict[str, str | SecretStr] | None = None  # looked for where an endpoint is asked
     made: dict[str, Model] = {}
     roles: dict[str, Model] = {}
     options = {"judge": f"--judge {judge}"} if judge is not None else {}
@@ -46,35 +46,21 @@ def make_models(
         if option is not None and name == option:
             options.setdefault(role, f"--model {option}")
     for role, name in asked.roles().items():
+        own = asked.endpoint(name)
         if name not in made:
-            # The run's seed makes an embedded model; many endpoints refuse the setting, so nobody else is sent it.
-            embedded = name.startswith("simulated/") and asked.base_url is None
-            seed = config.seed if embedded and sampling_seed is None else sampling_seed
-            api = None if embedded else asked.api
-            price = asked.prices[name].given() if name in asked.prices else None
             try:
                 model = config.model(name)
             except (ImportError, TypeError) as error:
                 _fail(config, options.get(role), role, name, f": {error}")
-            of_endpoint = asked.headers and needs_key and isinstance(model, str) and not embedded
-            if of_endpoint and headers is None:
-                headers = _headers(config)
+            settings = _settings(config, name, isinstance(model, str) and needs_key)
             try:
-                made[name] = resolve(
-                    model,
-                    base_url=asked.base_url,
-                    api=api,
-                    seed=seed,
-                    price=price,
-                    headers=headers if of_endpoint else None,
-                    **settings,
-                )
+                made[name] = resolve(model, **settings)
             except (ModelError, TypeError, ValueError) as error:  # also a setting that the API lacks
                 _fail(config, options.get(role), role, name, f": {error}")
         roles[role] = made[name]
         inside = innermost(roles[role])
         official = isinstance(inside, OpenAIModel) and inside.base_url == DEFAULT_BASE_URL
-        if needs_key and official and not os.environ.get("OPENAI_API_KEY", "").strip():
+        if needs_key and official and own.api_key is None and not os.environ.get("OPENAI_API_KEY", "").strip():
             _fail(
                 config,
                 options.get(role),
@@ -86,27 +72,81 @@ def make_models(
     return roles
 
 
-def _headers(config: Config) -> dict[str, str | SecretStr]:
+def _settings(config: Config, name: str, sends: bool) -> dict[str, Any]:
+    """What `llm.resolve` is told of a model besides its name.
+
+    Args:
+        config: names it.
+        name: the name.
+        sends: whether requests go to an endpoint, with what is in the environment.
+
+    Raises:
+        ConfigError: a variable of the environment is not set, or what it holds cannot be sent.
+    """
+    own = config.models.endpoint(name)
+    where = ("models", "endpoints", name) if name in config.models.endpoints else ("models",)
+    embedded = name.startswith("simulated/") and own.base_url is None
+    settings = own.config.given()
+    if embedded:  # the run's seed makes it; many endpoints refuse the setting, so nobody else is sent it
+        settings.setdefault("seed", config.seed)
+    sends = sends and not embedded
+    price = config.models.prices.get(name)
+    return {
+        **settings,
+        **own.rates(),
+        "max_in_flight": own.max_in_flight,
+        "policy": None if own.call_deadline is None else RetryPolicy(call_deadline=own.call_deadline),
+        "context": own.context,
+        "base_url": own.base_url,
+        "api": None if embedded else own.api,
+        "price": None if price is None else price.given(),
+        "api_key": _key(config, own, where) if sends else None,
+        "headers": _headers(config, own, where) if sends and own.headers else None,
+    }
+
+
+def _key(config: Config, own: Endpoint, where: Keys) -> SecretStr | None:
+    """The key for an endpoint; None for `OPENAI_API_KEY`, which of several endpoints is only that of OpenAI's.
+
+    Raises:
+        ConfigError: the variable is not set, or what it holds cannot be sent.
+    """
+    if own.api_key is not None:
+        return _of_environment(config, own.api_key, (*where, "api_key"), "take it out where the endpoint needs no key")
+    asked = {name: config.models.endpoint(name).base_url for name in config.models.roles().values()}
+    inside = {name for name in asked if name.startswith("simulated/") or user_code.is_spec(name)}
+    several = len({address for name, address in asked.items() if address is not None or name not in inside}) > 1
+    return SecretStr("none") if several and own.base_url is not None else None
+
+
+def _headers(config: Config, own: Endpoint, where: Keys) -> dict[str, str | SecretStr]:
     """The headers of each request, with what the environment holds.
 
     Raises:
         ConfigError: a variable is not set, or what it holds cannot be sent.
     """
-    found: dict[str, str | SecretStr] = {}
-    for name, value in config.models.headers.items():
-        if isinstance(value, str):
-            found[name] = value
-            continue
-        found[name] = SecretStr(os.environ.get(value["env"], "").strip())
-        if problem := problem_of_value(found[name]):
-            config.fail(
-                f"[models.headers] {toml_key(name)} {problem}: it is what the environment variable {value['env']} "
-                "holds; set that, or take the header out",
-                "models",
-                "headers",
-                name,
-            )
-    return found
+    return {
+        name: value
+        if isinstance(value, str)
+        else _of_environment(config, value, (*where, "headers", name), "take the header out")
+        for name, value in own.headers.items()
+    }
+
+
+def _of_environment(config: Config, value: Mapping[str, str], keys: Keys, instead: str) -> SecretStr:
+    """What a variable of the environment holds that the config names.
+
+    Raises:
+        ConfigError: it is not set, or what it holds cannot be sent.
+    """
+    held = SecretStr(os.environ.get(value["env"], "").strip())
+    if problem := problem_of_value(held):
+        config.fail(
+            f"{table_of(keys[:-1])} {toml_key(str(keys[-1]))} {problem}: it is what the environment variable "
+            f"{value['env']} holds; set that, or {instead}",
+            *keys,
+        )
+    return held
 
 
 def check_prices(config: Config, roles: dict[str, Model], option: float | None, model: str | None) -> None:

@@ -136,7 +136,10 @@ def with_limits(run: Run, config: Config) -> dict[str, Any]:
     values = dict(kept["config"])
     values["budget"] = config.budget.model_dump(mode="json")
     models = config.models.model_dump(mode="json")
-    values["models"] = {**values["models"], **{key: models[key] for key in ("base_url", "headers", "prices")}}
+    values["models"] = {
+        **values["models"],
+        **{key: models[key] for key in ("base_url", "api_key", "headers", "prices", "endpoints")},
+    }
     return {**kept, "config": values}
 
 

@@ -28,27 +28,28 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
     items: Any = (
         values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
     )
+    of_models = keys[:1] == ("models",)
     for key, value in items:
         here = (*keys, key)
         looks = isinstance(value, str) and (
             re.fullmatch(r"sk-[\w-]{16,}", value.strip())
             or without_keys(value.strip()) == HIDDEN
-            or (keys[:1] == ("models",) and HIDDEN in re.split("[/:]", without_keys(value.strip())))  # openai/KEY
+            or (of_models and HIDDEN in re.split("[/:]", without_keys(value.strip())))  # openai/KEY
         )
-        header = keys[:2] == ("models", "headers")
+        header = keys == ("models", "headers") or (keys[:2] == ("models", "endpoints") and keys[3:] == ("headers",))
         if header:
             named = isinstance(value, str) and is_secret_header(str(key), value)
-        elif keys[:2] in _SCHEMAS:  # names of fields that answers have
-            named = False
+        elif keys[:2] in _SCHEMAS or (of_models and key == "api_key" and isinstance(value, Mapping)):
+            named = False  # names of fields that answers have, and api_key = {env = "NAME"}
         else:
             named = isinstance(key, str) and _is_secret(key)
         if looks or named:
             dotted = ".".join(map(str, here))
-            instead = (
-                'write {env = "NAME"} in its place, and set the environment variable NAME'
-                if header
-                else "take it out, and set the environment variable OPENAI_API_KEY"
-            )
+            instead = "take it out, and set the environment variable OPENAI_API_KEY"
+            if header:
+                instead = 'write {env = "NAME"} in its place, and set the environment variable NAME'
+            elif of_models and key == "api_key":
+                instead += ', or write {env = "NAME"} in its place for the variable NAME'
             raise ConfigError(
                 f"{place(path, line_of(lines, here), lines)}{dotted}: a key does not belong in a config file, "
                 f"which gets shared; {instead}"

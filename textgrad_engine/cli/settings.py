@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -244,33 +244,35 @@ class ModelPrice(Section):
         return ", ".join(f"{name} ${value:g}" for name, value in self.model_dump(exclude_none=True).items())
 
 
-def _header(value: object) -> object:
-    if isinstance(value, str):
-        return value
+def _is_of_environment(value: object) -> bool:
     named = value.get("env") if isinstance(value, dict) and len(value) == 1 else None
-    if not isinstance(named, str) or not re.fullmatch(r"[^\W\d]\w*", named):
+    return isinstance(named, str) and re.fullmatch(r"[^\W\d]\w*", named) is not None
+
+
+def _header(value: object) -> object:
+    if not isinstance(value, str) and not _is_of_environment(value):
         raise ValueError('should be a text, or {env = "NAME"} for what the environment variable NAME holds')
     return value
 
 
-class Models(Section):
-    """Which model does what; a role that is not named falls back to `forward`.
+def _key(value: object) -> object:
+    if value is not None and not _is_of_environment(value):
+        raise ValueError('should be {env = "NAME"}, for the key that the environment variable NAME holds')
+    return value
 
-    A name is that of an endpoint's model, or ``"module:name"`` for a model object of the user's own.
+
+class Endpoint(Section):
+    """Where and how models are asked.
 
     What may pass in a minute is per name: roles of one name share one limit, another name has its own. `api` says which
-    of OpenAI's two APIs the endpoint is asked by. `context` is how many tokens these models read and write at most in
+    of OpenAI's two APIs the endpoint is asked by. `context` is how many tokens the models read and write at most in
     one call, where that is not known by their names: what a critic is shown is fitted to it. `max_in_flight` calls are
-    asked at once, per name. A call may take `call_deadline` seconds, see `llm.Deadline`. `prices` are by name.
-    `headers` are sent with each request: texts, or ``{env = "NAME"}`` for what is in the environment, and written down
-    nowhere.
+    asked at once, per name. A call may take `call_deadline` seconds, see `llm.Deadline`. `headers` are sent with each
+    request: texts, or ``{env = "NAME"}`` for what is in the environment, and written down nowhere; so is `api_key`.
     """
 
-    forward: str = Field(min_length=1)
-    backward: str | None = Field(default=None, min_length=1)
-    optimizer: str | None = Field(default=None, min_length=1)
-    judge: str | None = Field(default=None, min_length=1)
     base_url: str | None = None
+    api_key: Annotated[Any, AfterValidator(_key)] = None
     api: Literal["chat", "responses"] | None = None
     requests_per_minute: float | None = Field(default=None, ge=1)
     tokens_per_minute: float | None = Field(default=None, ge=1)
@@ -278,8 +280,32 @@ class Models(Section):
     call_deadline: float | None = Field(default=None, gt=0)
     context: int | None = Field(default=None, ge=1)
     config: Sampling = Sampling()
-    prices: dict[str, ModelPrice] = {}
     headers: dict[str, Annotated[Any, AfterValidator(_header)]] = {}
+
+    def at(self, base_url: str) -> Self:
+        """The same elsewhere: key and headers are for the endpoint of now, and another one gets none of them."""
+        same = self.base_url is not None and base_url.rstrip("/") == self.base_url.rstrip("/")
+        return self.model_copy(update={"base_url": base_url} | ({} if same else {"api_key": None, "headers": {}}))
+
+    def rates(self) -> dict[str, float]:
+        """The limits per minute that are given, as keyword arguments of `llm.resolve`."""
+        rates = {"requests_per_minute": self.requests_per_minute, "tokens_per_minute": self.tokens_per_minute}
+        return {name: rate for name, rate in rates.items() if rate is not None}
+
+
+class Models(Endpoint):
+    """Which model does what, and where; a role that is not named falls back to `forward`.
+
+    A name is that of an endpoint's model, or ``"module:name"`` for a model object of the user's own. `prices` and
+    `endpoints` are by name; of a model that has one of its own, nothing counts of what is said here of all.
+    """
+
+    forward: str = Field(min_length=1)
+    backward: str | None = Field(default=None, min_length=1)
+    optimizer: str | None = Field(default=None, min_length=1)
+    judge: str | None = Field(default=None, min_length=1)
+    prices: dict[str, ModelPrice] = {}
+    endpoints: dict[str, Endpoint] = {}
 
     def changed(
         self,
@@ -294,7 +320,7 @@ class Models(Section):
         Args:
             model: does every role. What the endpoint is and takes stays, a context belongs to the models of now.
             judge: does that role, whatever does the others.
-            base_url: the endpoint; headers belong to that of now, and another one gets none of them.
+            base_url: the endpoint of all of them, see `at`.
             price: of those whose price is neither known nor stated; where there are none, of each instead of that.
         """
         new: dict[str, Any] = {}
@@ -303,13 +329,16 @@ class Models(Section):
             new["forward"] = model
         if judge is not None:
             new["judge"] = judge
-        if base_url is not None:
-            same = self.base_url is not None and base_url.rstrip("/") == self.base_url.rstrip("/")
-            new |= {"base_url": base_url, "headers": self.headers if same else {}}
         made = self.model_copy(update=new)
+        if base_url is not None:
+            elsewhere = {name: own.at(base_url) for name, own in self.endpoints.items()}
+            made = made.at(base_url).model_copy(update={"endpoints": elsewhere})
         if model is not None or judge is not None:
             asked = made.roles().values()
-            made = made.model_copy(update={"prices": {n: own for n, own in self.prices.items() if n in asked}})
+            kept = ("prices", "endpoints")
+            made = made.model_copy(
+                update={table: {n: own for n, own in getattr(made, table).items() if n in asked} for table in kept}
+            )
         if price is None:
             return made
         names = set(made.roles().values())
@@ -321,10 +350,14 @@ class Models(Section):
         names = {"forward": self.forward, "backward": self.backward, "optimizer": self.optimizer, "judge": self.judge}
         return {role: name for role, name in names.items() if name is not None}
 
-    def rates(self) -> dict[str, float]:
-        """The limits per minute that are given, as keyword arguments of `llm.resolve`."""
-        rates = {"requests_per_minute": self.requests_per_minute, "tokens_per_minute": self.tokens_per_minute}
-        return {name: rate for name, rate in rates.items() if rate is not None}
+    def endpoint(self, name: str) -> Endpoint:
+        """Where and how the model of that name is asked."""
+        return self.endpoints.get(name, self)
+
+    def on_record(self) -> dict[str, Any]:
+        """What is written down of who was asked, and where: the program's model, and who judges where that differs."""
+        here, judge = (self.endpoint(name).base_url for name in (self.forward, self.judge or self.forward))
+        return {"models": self.roles(), "base_url": here} | ({} if judge == here else {"judge_url": judge})
 
 
 class Contracts(Section):

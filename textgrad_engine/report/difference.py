@@ -45,6 +45,7 @@ class DiffLine:
         excerpt: of a long line that is replaced, or replaces one, it with an ellipsis for the sentences that both have.
         earlier: of an added line, who asked for those that stood in its place before, the latest first: edits of the
             sentences of a long line are one after the other in it.
+        replaced: of a removed line, whether the next added one stands in its place, and tells what was said of both.
     """
 
     op: Op
@@ -54,6 +55,7 @@ class DiffLine:
     evidence: tuple[Evidence, ...] = ()
     excerpt: str | None = None
     earlier: tuple[Asked, ...] = ()
+    replaced: bool = False
 
     @property
     def shown(self) -> str:
@@ -65,6 +67,8 @@ def diff_of(
     name: str, seed: str, best: str, origins: Sequence[Origin | None], steps: Sequence[StepEnded]
 ) -> tuple[DiffLine, ...]:
     """The difference between the seed and the best text of a parameter.
+
+    A line that was replaced stands before the one that stands in its place, as far as edits tell which that is.
 
     Args:
         name: the parameter's name.
@@ -80,18 +84,47 @@ def diff_of(
         if tag == "equal":
             lines += [DiffLine("same", text) for text in old[old_start:old_end]]
             continue
+        removed: list[DiffLine] = []
         for text in old[old_start:old_end]:
             found = removals.get(text)
             why = found.pop(0) if found else None
-            lines.append(_line("removed", text, why, None if why is None else why.step))
+            removed.append(_line("removed", text, why, None if why is None else why.step))
+        added: list[tuple[DiffLine, tuple[Gone, ...]]] = []
         for position in range(new_start, new_end):
             origin = origins[position] if position < len(origins) else None
             by = None if origin is None else arrivals.step_of(new[position], origin)
             line = _line("added", new[position], origin, None if by is None else by.step)
-            if origin is not None:
-                line = replace(line, earlier=tuple(dict.fromkeys(_earlier(replaced_by(origins, origin), arrivals))))
-            lines.append(line)
+            gone = () if origin is None else replaced_by(origins, origin)
+            added.append((replace(line, earlier=tuple(dict.fromkeys(_earlier(gone, arrivals)))), gone))
+        lines += _side_by_side(removed, added)
     return tuple(with_excerpts(lines))
+
+
+def _side_by_side(
+    removed: Sequence[DiffLine], added: Sequence[tuple[DiffLine, tuple[Gone, ...]]]
+) -> Iterator[DiffLine]:
+    """Removed and added lines in their orders, each added one right behind those of the seed text that it replaced.
+
+    Args:
+        removed: those that are gone.
+        added: those that came, each with the lines that its edit took out, and these in their time.
+    """
+    last: dict[int, int] = {}  # of a removed line, the added one that it stands before
+    free = dict.fromkeys(range(len(removed)))
+    for place, (_, gone) in enumerate(added):
+        for each in gone:
+            at = next((at for at in free if each.origin is None and removed[at].text == each.text), None)
+            if at is not None:
+                del free[at]
+                last[at] = place
+    waiting = list(enumerate(removed))
+    for place, (line, _) in enumerate(added):
+        behind = max((at for at, stands in last.items() if stands == place), default=-1)
+        while waiting and (waiting[0][0] <= behind or (behind < 0 and waiting[0][0] not in last)):
+            at, gone_line = waiting.pop(0)
+            yield replace(gone_line, replaced=at in last and last[at] == place)
+        yield line
+    yield from (line for _, line in waiting)
 
 
 def with_excerpts(lines: Sequence[DiffLine]) -> list[DiffLine]:

@@ -31,7 +31,8 @@ class Earlier:
         current: whether the run has these texts still; not, say, where it has found better ones since. Of the files
             that are evaluated now, whether they held these texts.
         models: by role.
-        base_url: the endpoint, where the config or a command named one.
+        base_url: the endpoint of the program's model, where the config or a command named one.
+        judge_url: that of who judges, likewise.
         time: when it ended, as ISO 8601; None for what the run itself measured.
         mean: of its scores.
         comparison: the evaluation of now against it, pair by pair; None where another judge gave those scores.
@@ -41,6 +42,7 @@ class Earlier:
     current: bool
     models: Mapping[str, str]
     base_url: str | None
+    judge_url: str | None
     time: str | None
     mean: float
     comparison: Comparison | None
@@ -75,7 +77,7 @@ def measured(evaluation: Evaluation | None) -> dict[str, Any]:
 
 
 def earlier_of(
-    run: Run, about: Mapping[str, Any], evaluation: Evaluation, own: tuple[Mapping[str, str], str | None]
+    run: Run, about: Mapping[str, Any], evaluation: Evaluation, own: Mapping[str, Any]
 ) -> tuple[Earlier, ...]:
     """What the examples of an evaluation gave before, with the same metric: first in the run, then what came last.
 
@@ -85,7 +87,7 @@ def earlier_of(
         run: whose prompt is evaluated.
         about: what ``evals.jsonl`` says of the evaluation beforehand.
         evaluation: what came of it.
-        own: the models of the run by role, and its endpoint.
+        own: what it would say of the run's own models and endpoints.
     """
     by_run = [_found(each, evaluation, own) for each in _of_the_run(run, about)]
     since: dict[str, Earlier | None] = {}
@@ -97,39 +99,35 @@ def earlier_of(
     found = (*filter(None, by_run), *[each for each in since.values() if each is not None][-_MOST:])
     if not is_judged(run):
         return found
-    asked = _judge(about["models"], about["base_url"])
-    return tuple(
-        each if _judge(each.models, each.base_url) == asked else replace(each, comparison=None) for each in found
-    )
+    asked = _judge(about)
+    return tuple(each if _judge(vars(each)) == asked else replace(each, comparison=None) for each in found)
 
 
-def incomparable(run: Run, about: Mapping[str, Any], own: tuple[Mapping[str, str], str | None]) -> str:
+def incomparable(run: Run, about: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """Why an evaluation will not be compared with what the run itself measured, in words; "" where it will be.
 
     Args:
         run: whose prompt is evaluated.
         about: what ``evals.jsonl`` says of the evaluation beforehand.
-        own: the models of the run by role, and its endpoint.
+        own: what it would say of the run's own models and endpoints.
     """
     if about["split"] != "test":
         return "the run has measured its test split, and these are other examples"
     found = next(_of_the_run(run, about), None)
     if found is None or (found[0] == "seed" and run.best != run.seed):
         return "the run has no result of its best prompt on its test split"
-    if is_judged(run) and _judge(about["models"], about["base_url"]) != _judge(*own):
+    if is_judged(run) and _judge(about) != _judge(own):
         return "the run's scores are those of another judge; --judge names it"
     return ""
 
 
-def by_the_run(
-    run: Run, about: Mapping[str, Any], own: tuple[Mapping[str, str], str | None], ids: Sequence[str]
-) -> Evaluation | None:
+def by_the_run(run: Run, about: Mapping[str, Any], own: Mapping[str, Any], ids: Sequence[str]) -> Evaluation | None:
     """What the run itself measured of its best prompt on these examples; None where that cannot be compared with.
 
     Args:
         run: whose prompt is evaluated.
         about: what ``evals.jsonl`` says of the evaluation beforehand.
-        own: the models of the run by role, and its endpoint.
+        own: what it would say of the run's own models and endpoints.
         ids: of the examples.
     """
     if incomparable(run, about, own):
@@ -164,7 +162,7 @@ def earlier_as_json(found: tuple[Earlier, ...]) -> list[dict[str, Any]]:
     return [finite(asdict(each)) for each in found]
 
 
-_SETTING = ("prompt", "text", "base_url")
+_SETTING = ("prompt", "text", "base_url", "judge_url")
 """What tells evaluations of the same examples apart beside the models, by its key in ``evals.jsonl``."""
 
 
@@ -187,15 +185,13 @@ def _of_the_run(run: Run, about: Mapping[str, Any]) -> Iterator[tuple[str, Evalu
                 yield prompt, found
 
 
-def _found(
-    each: tuple[str, Evaluation], evaluation: Evaluation, own: tuple[Mapping[str, str], str | None]
-) -> Earlier | None:
+def _found(each: tuple[str, Evaluation], evaluation: Evaluation, own: Mapping[str, Any]) -> Earlier | None:
     prompt, before = each
     there = set(evaluation.ids)
     both = [name for name in before.ids if name in there]  # of a large set the run may have drawn a part
     if not both:
         return None
-    return _beside(prompt, True, *own, None, replace(only(before, both), clusters=()), only(evaluation, both))
+    return _beside(prompt, True, own, None, replace(only(before, both), clusters=()), only(evaluation, both))
 
 
 def _read_back(run: Run, entry: Mapping[str, Any], about: Mapping[str, Any], evaluation: Evaluation) -> Earlier | None:
@@ -209,7 +205,7 @@ def _read_back(run: Run, entry: Mapping[str, Any], about: Mapping[str, Any], eva
         current = entry["prompt"] != about["prompt"] or entry.get("text") == about["text"]
     else:
         current = entry.get("text") == digest(_texts(run, entry["prompt"]))[:16]
-    return _beside(entry["prompt"], current, entry["models"], entry.get("base_url"), entry["time"], before, evaluation)
+    return _beside(entry["prompt"], current, entry, entry["time"], before, evaluation)
 
 
 def _is_whole(entry: Mapping[str, Any]) -> bool:
@@ -223,7 +219,7 @@ def _is_whole(entry: Mapping[str, Any]) -> bool:
         all(score is None or (isinstance(score, int | float) and math.isfinite(score)) for score in scores)
         and isinstance(models, dict)
         and all(isinstance(each, str) for each in (entry.get("prompt"), entry.get("time"), *models.values()))
-        and isinstance(entry.get("base_url"), str | None)
+        and all(isinstance(entry.get(key), str | None) for key in ("base_url", "judge_url"))
     )
 
 
@@ -236,8 +232,7 @@ def _texts(run: Run, prompt: str) -> Mapping[str, str] | None:
 def _beside(
     prompt: str,
     current: bool,
-    models: Mapping[str, str],
-    base_url: str | None,
+    asked: Mapping[str, Any],
     time: str | None,
     before: Evaluation,
     now: Evaluation,
@@ -246,7 +241,8 @@ def _beside(
         comparison = compare(before, now)
     except ValueError:  # no example has a score in both
         return None
-    return Earlier(prompt, current, models, base_url, time, before.mean, comparison)
+    models, (_, judge_url) = asked["models"], _judge(asked)
+    return Earlier(prompt, current, models, asked.get("base_url"), judge_url, time, before.mean, comparison)
 
 
 def _mean(row: Sequence[float | None]) -> float | None:
@@ -254,5 +250,7 @@ def _mean(row: Sequence[float | None]) -> float | None:
     return item_means([there])[0] if there else None
 
 
-def _judge(models: Mapping[str, str], base_url: str | None) -> tuple[str | None, str | None]:
-    return models.get("judge", models.get("forward")), base_url
+def _judge(asked: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Who judges, and where; an evaluation of before endpoints were each model's own says that of all models."""
+    models = asked["models"]
+    return models.get("judge", models.get("forward")), asked.get("judge_url", asked.get("base_url"))

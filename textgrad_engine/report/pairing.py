@@ -196,8 +196,21 @@ def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> li
     """The settings in which two runs differ; what is not set is the same as what is null."""
     if first.config is None or second.config is None:
         return []
-    values = {each: [_without_nulls(setting(run, "config", *each)) for run in (first, second)] for each in keys}
+    values = {each: [_without_nulls(_said(run, each)) for run in (first, second)] for each in keys}
     return [".".join(each) for each, (one, other) in values.items() if one != other]
+
+
+def _said(run: Run, keys: tuple[str, ...]) -> Any:
+    """What a run's config says at these keys; of its endpoint, what it says of that of the program's model."""
+    table, key = keys[0], keys[-1]
+    return _of_endpoint(run, key) if table == "models" and key != "forward" else setting(run, "config", *keys)
+
+
+def _of_endpoint(run: Run, key: str, role: str = "forward") -> Any:
+    """What a run's config says of the endpoint of the model in a role: that of its own, else that of all models."""
+    models = setting(run, "config", "models")
+    own = setting_in(models, "endpoints", setting_in(models, role) or setting_in(models, "forward"))
+    return setting_in(models if own is None else own, key)
 
 
 def _metrics(run: Run) -> list[Mapping[str, Any]]:
@@ -256,7 +269,10 @@ def _other_scores(first: Run, second: Run) -> str:
     differing = _differing_metrics(first, second) + _differing(first, second, (("data", "target"),))
     if first.config is not None and second.config is not None and is_judged(first):
         judges = [
-            setting(run, "config", "models", "judge") or setting(run, "config", "models", "forward")
+            (
+                setting(run, "config", "models", "judge") or setting(run, "config", "models", "forward"),
+                _of_endpoint(run, "base_url", "judge"),
+            )
             for run in (first, second)
         ]
         differing += ["models.judge"] if judges[0] != judges[1] else []

@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 CONTEXT = 2
 """Lines that stayed are shown up to so far from a changed one."""
 
-SHOWN_ITEMS = 4
+SHOWN_ITEMS = 3
+"""So many pieces of feedback are shown of a line, and so many edits that stood in its place before."""
+
+SHOWN_FEEDBACK = 200
+"""Characters of a piece of feedback that are shown: large critics write so much that nobody would read all of it."""
+
 SHOWN_CHARACTERS = 320
 
 SHOWN_TOOLS = 10
@@ -308,6 +313,20 @@ def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
         yield from _diff_line(line, told_behind=behind is not None and _story(line) == _story(behind))
     if skipped:
         yield indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
+    if any(_is_cut(line) for line in parameter.lines):
+        yield ""
+        yield indented("--line N with `show` has all that was said of a line.", 2, "dim")
+
+
+def _is_cut(line: DiffLine) -> bool:
+    """Whether not all is shown that was said of an added line."""
+    items = merged(line.evidence)
+    left = len(items) > SHOWN_ITEMS or any(len(item.text) > SHOWN_FEEDBACK for item in items)
+    return line.op == "added" and (left or any(asked.evidence for asked in line.earlier))
+
+
+def _own(line: DiffLine) -> Asked:
+    return Asked(line.step, line.reason, line.evidence)
 
 
 def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
@@ -325,21 +344,20 @@ def _diff_line(line: DiffLine, *, told_behind: bool) -> Iterator[RenderableType]
     """A line, and who asked for it, where that is not told behind the next one."""
     mark, style = {"same": (" ", ""), "added": ("+", "green"), "removed": ("-", "red")}[line.op]
     yield hanging(f"  {mark} ", "", line.shown, style)
-    if line.op == "same" or told_behind:
+    if line.op == "same" or line.replaced or told_behind:
         return
     if line.step is not None or line.reason or line.evidence:
-        yield from _asked(Asked(line.step, line.reason, line.evidence))
+        yield from _asked(_own(line))
     for asked in line.earlier[:SHOWN_ITEMS]:
-        yield from _asked(asked, "before that, ")
+        heard = len(merged(asked.evidence))
+        yield _step_and_reason(asked, "before that, ", f" ({plural(heard, 'piece')} of feedback)" if heard else "")
     if (more := len(line.earlier) - SHOWN_ITEMS) > 0:
         yield indented(f"and {plural(more, 'earlier edit')} of it", 6, "dim")
 
 
-def _asked(asked: Asked, when: str = "") -> Iterator[RenderableType]:
+def _asked(asked: Asked) -> Iterator[RenderableType]:
     """A step, its reason and the feedback that it answers."""
-    by = "a step of an earlier run" if asked.step is None else f"step {asked.step}"
-    reason = (asked.reason or "no reason given") + ("" if asked.evidence else " (cites no feedback)")
-    yield hanging(" " * 6, " " * 2, f"{when}{by}: {reason}", "dim")
+    yield _step_and_reason(asked, "", "" if asked.evidence else " (cites no feedback)")
     items = merged(asked.evidence)
     for item in items[:SHOWN_ITEMS]:
         yield hanging(" " * 6, " " * 2, f"{in_words(item.examples)}: {_shortened(item.text)}", "dim")
@@ -347,5 +365,10 @@ def _asked(asked: Asked, when: str = "") -> Iterator[RenderableType]:
         yield indented(f"and {plural(more, 'more piece')} of feedback", 6, "dim")
 
 
+def _step_and_reason(asked: Asked, when: str, behind: str) -> RenderableType:
+    by = "a step of an earlier run" if asked.step is None else f"step {asked.step}"
+    return hanging(" " * 6, " " * 2, f"{when}{by}: {asked.reason or 'no reason given'}{behind}", "dim")
+
+
 def _shortened(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "…"
+    return text if len(text) <= SHOWN_FEEDBACK else text[: SHOWN_FEEDBACK - 1].rstrip() + "…"
