@@ -128,8 +128,8 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
         example = _EXAMPLES[".".join([*loc[:2], key] if loc[:2] in _NAMED else loc)]
         return f"{what} is missing; add {example}"
     if error["type"] == "extra_forbidden":
-        table = loc[:-1] if loc[:2] not in _NAMED else loc[:2] if len(loc) < 5 else [loc[0], *loc[3:-1]]
-        known = names.get(".".join(table), [])  # a table in one of an endpoint is as that of all models
+        head = loc[:-1] if loc[:2] not in _NAMED else loc[:2] if len(loc) < 5 else [loc[0], *loc[3:-1]]
+        known = names.get(".".join(head), [])  # a table in one of an endpoint is as that of all models
         what = f"{section} has no key {key!r}" if section else f"there is no key or table {key!r}"
         if loc[:2] in _NAMED and isinstance(error["input"], dict):
             return f'{what}; a name with dots stands in quotes: [{".".join(loc[:2])}."{".".join(loc[2:])}"]'
