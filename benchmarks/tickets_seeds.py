@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import textgrad_engine as tg
@@ -44,7 +45,7 @@ def run(seed: int, name: str, *, feedback: bool, critic: bool) -> tg.TrainResult
         return trainer.fit(program, nn.ExactMatch(), optimizer, train, val, test)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="how many")
@@ -53,7 +54,7 @@ def main() -> None:
     )
     parser.add_argument("--optimizer", choices=["TGD", "PatchSearch"], default="TGD")
     parser.add_argument("--no-critic", action="store_true", help="the optimizer reads the wrong answers themselves")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     critic = not options.no_critic
     seeds = options.seeds
     names = ("seed prompt", "best prompt", "verdict", "no feedback", "calls", "tokens", "seconds")
@@ -63,7 +64,7 @@ def main() -> None:
         with_feedback = run(seed, options.optimizer, feedback=True, critic=critic)
         control = None
         if options.optimizer == "TGD":
-            control = run(seed, options.optimizer, feedback=False, critic=critic).best_test
+            control = run(seed, options.optimizer, feedback=False, critic=True).best_test  # which it never asks
         before, after = with_feedback.seed_test, with_feedback.best_test
         assert before is not None
         assert after is not None

@@ -51,7 +51,7 @@ def test_the_config_of_the_readme_is_one(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(config, encoding="utf-8")
     found = load_config(tmp_path)
     assert make_guards(found, read_data(found)[1]) is not None
-    assert make_optimizer(found, make_program(found)).param_groups[0]["max_edits"] == 4
+    assert make_optimizer(found, make_program(found)).param_groups[0]["max_edits"] == 12
     assert len(config.splitlines()) <= 10
 
 

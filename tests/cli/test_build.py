@@ -23,7 +23,7 @@ def test_a_plain_program_trains_its_system_prompt(small: Any) -> None:
 
 def test_the_optimizer_gets_its_settings(small: Any) -> None:
     """Nothing in the file is accepted and ignored."""
-    config = load_config(small(("max_edits = 4", 'max_edits = 2\nmode = "patch"\nmomentum = 3\nmax_tokens = 99')))
+    config = load_config(small(("max_edits = 12", 'max_edits = 2\nmode = "patch"\nmomentum = 3\nmax_tokens = 99')))
     optimizer = build.make_optimizer(config, build.make_program(config), feedback=False)
     group = optimizer.param_groups[0]
     assert {key: group[key] for key in ("max_edits", "mode", "momentum", "max_tokens", "use_feedback")} == {

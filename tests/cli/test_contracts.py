@@ -34,7 +34,7 @@ LINE = "Answer with the name of the queue and nothing else."
 @pytest.fixture
 def with_contracts(small: Any) -> Any:
     """Makes a config with such a table; its first key is on line 34."""
-    return lambda table: load_config(small(("max_edits = 4", ASKED + table)))
+    return lambda table: load_config(small(("max_edits = 12", ASKED + table)))
 
 
 def contracts_of(config: Config) -> list[Contract | str]:

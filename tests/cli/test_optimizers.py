@@ -18,7 +18,7 @@ from textgrad_engine.cli.optimizers import BaseSettings, settings_for
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.proposers import Demonstrations, Patch, Unaided
 
-NAMED = 'name = "TGD"\nmax_edits = 4'
+NAMED = 'name = "TGD"\nmax_edits = 12'
 """What the config of the tickets says of its optimizer."""
 
 TRAIN = "max_epochs = 1\nbatch_size = 6\n"

@@ -14,7 +14,7 @@ from textgrad_engine.cli.parts import transforms_of
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.transforms import cap, chain, cluster, dedupe, newest_first, summarise, worst_first
 
-NAMED = 'name = "TGD"\nmax_edits = 4'
+NAMED = 'name = "TGD"\nmax_edits = 12'
 OF_STEPS = "max_epochs = 1\nbatch_size = 6\n"
 
 

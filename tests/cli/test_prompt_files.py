@@ -205,7 +205,7 @@ def test_a_prompt_that_the_config_does_not_go_with_is_refused(cli: Any, small: A
     text = tmp_path / "short.txt"
     text.write_text("Sort.\n", encoding="utf-8")
     folder = small(
-        ("max_edits = 4", 'max_edits = 4\ncontracts = { frozen = ["- billing: payments, invoices and refunds"] }')
+        ("max_edits = 12", 'max_edits = 4\ncontracts = { frozen = ["- billing: payments, invoices and refunds"] }')
     )
     done = cli("train", folder, "--prompt", text)
     assert done.exit_code == 2

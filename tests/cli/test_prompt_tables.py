@@ -41,7 +41,7 @@ def two(small: Any) -> Any:
     def make(table: str) -> Config:
         path: Path = small() / "config.toml"
         (path.parent / "program.py").write_text(PROGRAM, encoding="utf-8")
-        text = path.read_text(encoding="utf-8").replace('name = "TGD"\nmax_edits = 4', table)
+        text = path.read_text(encoding="utf-8").replace('name = "TGD"\nmax_edits = 12', table)
         start, end = text.index("[program]"), text.index("[data]")
         text = text[:start] + '[program]\nclass = "program:Sorter"\n\n' + text[end:]
         path.write_text(text if "TGD" in table else text.replace(OF_STEPS, ""), encoding="utf-8")

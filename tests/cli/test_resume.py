@@ -59,7 +59,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 SEARCH = (
-    ('name = "TGD"\nmax_edits = 4', 'name = "PatchSearch"\nlanes = 4\n'),
+    ('name = "TGD"\nmax_edits = 12', 'name = "PatchSearch"\nlanes = 4\n'),
     ("max_epochs = 1\n", "max_steps = 8\n"),
     ("batch_size = 6\n", ""),
 )

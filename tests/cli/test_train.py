@@ -22,7 +22,7 @@ TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
 
 PROBLEMS = {
     "no config": (None, "there is no such file"),
-    "unknown key": (("max_edits = 4", "max_edit = 4"), "config.toml:30: [optimizer] has no key 'max_edit'"),
+    "unknown key": (("max_edits = 12", "max_edit = 4"), "config.toml:30: [optimizer] has no key 'max_edit'"),
     "no data": (('val = "val.jsonl"', 'val = "vall.jsonl"'), "[data] val = 'vall.jsonl'"),
     "no column": (('target = "queue"', 'target = "quue"'), "there is no column 'quue'"),
     "no such model": (
@@ -130,7 +130,7 @@ def test_limits_are_read_as_messages_print_them(cli: Any, small: Any, tmp_path: 
 
 def test_the_debug_variable_shows_the_traceback(cli: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever wants to know where an error came from can see it."""
-    folder = small(("max_edits = 4", "max_edit = 4"))
+    folder = small(("max_edits = 12", "max_edit = 4"))
     monkeypatch.setenv("TEXTGRAD_DEBUG", "1")
     with pytest.raises(ValueError, match="max_edit"):
         cli("train", folder)

@@ -658,7 +658,7 @@ def test_what_a_notebook_shows_of_it_are_the_groups_and_their_settings() -> None
     assert (lines[0], lines[1], lines[-1]) == ("TGD (", "Parameter Group 0", ")")
     other = lines.index("Parameter Group 1")
     assert {"    params: ['first']", "    max_edits: 2", "    momentum: 3"} <= set(lines[:other])
-    assert {"    params: ['second']", "    max_edits: 4", "    momentum: 3"} <= set(lines[other:])
+    assert {"    params: ['second']", "    max_edits: 12", "    momentum: 3"} <= set(lines[other:])
     assert max(map(len, lines)) < 120
     many = TGD([parameter(role=f"prompt of part {number}") for number in range(9)])
     assert repr(many).splitlines()[2].endswith("…")

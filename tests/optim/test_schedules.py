@@ -136,7 +136,7 @@ def test_what_a_schedule_of_ones_own_reads_is_set_before_the_base_class_is_made(
     words = r"Warmup\.edits reads self\.most, .* set it before `super\(\).__init__\(optimizer\)`"
     with pytest.raises(AttributeError, match=words):
         Warmup(optimizer, 3)
-    assert optimizer.param_groups[0]["max_edits"] == 4
+    assert optimizer.param_groups[0]["max_edits"] == 12
 
 
 def test_another_mistake_in_a_schedule_of_ones_own_is_told_as_it_is() -> None:

@@ -46,7 +46,7 @@ def task() -> SimulatedTask:
 def start_of(task: SimulatedTask) -> Callable[[], Any]:
     def start() -> Any:
         made = task.program()
-        return made, optim.TGD(made.parameters())
+        return made, optim.TGD(made.parameters(), max_edits=4)
 
     return start
 

@@ -156,7 +156,7 @@ def test_a_run_that_may_stop_early_may_cost_little() -> None:
     program, loss, optimizer = parts()
     found = estimate(tg.Trainer(3, batch_size=8, patience=2), program, loss, optimizer, ROWS, ROWS)
     assert found.calls["forward"].low == 20
-    looked = 16 + 4 * (16 + 18) + 20  # each step of four edits, and without each of them, twice; and raced again
+    looked = 16 + 12 * (16 + 18) + 20  # each step of twelve edits, and without each of them, twice; and raced again
     assert found.calls["forward"].high == 60 + 20 + 9 * (20 + looked) + 8  # eight are run twice to measure the noise
 
 
@@ -305,7 +305,7 @@ def test_what_is_usual_of_steps_is_of_the_right_size(settings: Any, options: Any
     usual = sum(each.usual or 0 for each in found.calls.values())
     assert usual / 2 < result.total.calls < usual * 2
     usual = sum(each.usual or 0 for each in found.input_tokens.values())
-    assert usual / 3 < result.total.input_tokens < usual * 2
+    assert usual / 3.5 < result.total.input_tokens < usual * 2
 
 
 def test_an_answer_in_a_chain_may_be_a_word_or_as_long_as_the_example() -> None:

@@ -34,7 +34,7 @@ def test_each_group_tells_of_itself() -> None:
     """So that a group that is set otherwise is named."""
     groups = [{"params": [Parameter("x")], "max_edits": 1}, {"params": [Parameter("y")], "proposer": Rewrite()}]
     found = settings(TGD(groups))
-    assert (found["param_groups[0].max_edits"], found["param_groups[1].max_edits"]) == (1, 4)
+    assert (found["param_groups[0].max_edits"], found["param_groups[1].max_edits"]) == (1, 12)
     assert "param_groups[1].proposer" not in found
     assert "TGD.max_edits" not in found
 

@@ -189,7 +189,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
             ),
             *(_judged(task) if task.is_judged else _metrics(answers)),
             *_table("models", _MODELS, {"forward": model, "base_url": base_url}),
-            *_table("optimizer", _OPTIMIZER, {"name": "TGD", "max_edits": 4}),
+            *_table("optimizer", _OPTIMIZER, {"name": "TGD", "max_edits": 12}),
             *_table("train", "", {"max_epochs": 3, "batch_size": 32}),
             *_table("budget", _BUDGET, {"dollars": 2.0} if costs else {"calls": 5000}),
             "",

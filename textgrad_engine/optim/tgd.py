@@ -72,9 +72,9 @@ class TGD(Optimizer):
             it, and a loop of your own by `record_outcome`. One that went on without some of its edits, as they did harm
             or guards refused them, counts twice.
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
-        max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time. In a
-            Trainer, which takes out the edits that do harm, larger steps go further (12, say); a loop of your own keeps
-            what the step wrote.
+        max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time. With
+            few, a large model packs several lessons into a line and leaves others out. A Trainer takes out the edits
+            that do harm; a loop of your own keeps what the step wrote, so give it fewer for steps that change little.
         max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
             longest of its group has in the beginning where that is more.
         max_feedback_tokens: at most so many tokens of feedback are shown, and no more than the model's context has room
@@ -116,7 +116,7 @@ class TGD(Optimizer):
         momentum: int = 0,
         *,
         mode: Mode = "patch",
-        max_edits: int = 4,
+        max_edits: int = 12,
         max_tokens: int | None = None,
         max_feedback_tokens: int = 8000,
         use_feedback: bool = True,

@@ -63,9 +63,10 @@ LINE_TOKENS = 20
 SHOWN_ANSWER = 100
 """Tokens of an answer that the optimizer is shown beside the feedback on it."""
 
-USUALLY_WRONG, USUALLY_ASKED, USUALLY_RACED, USUAL_GROWTH = 0.25, 0.75, 0.8, 0.2
+USUALLY_WRONG, USUALLY_ASKED, USUALLY_RACED, USUAL_GROWTH, USUAL_EDITS = 0.25, 0.75, 0.8, 0.2, 4
 """What is usual, by runs on simulated tasks: the share of training examples that are wrong, on the average over a run;
-of steps that have something to ask; of the validation set that is run for a step; and of the most that prompts grow."""
+of steps that have something to ask; of the validation set that is run for a step; of the most that prompts grow with so
+many edits a step; and these, where more are allowed."""
 
 USUAL_PATIENCE = 3
 """A run with patience usually ends after so many times that number of steps."""
@@ -108,7 +109,7 @@ def estimate(
         >>> optimizer = optim.TGD(program.parameters())
         >>> found = estimate(Trainer(batch_size=20), program, nn.ExactMatch(), optimizer, rows, rows[:10])
         >>> found.steps, found.calls["forward"]
-        (2, Range(low=10.0, high=278.0))
+        (2, Range(low=10.0, high=598.0))
     """
     check_parts(program, loss, optimizer, call="estimate")
     loader, val, test = sets_of(trainer, train, val, test, call="estimate")
@@ -279,7 +280,8 @@ def _drift(purpose: str, optimizer: Optimizer, plan: _Plan, target: float, criti
         now += texts
         room = max(0, limit - texts)
         growth += min(steps * edits * LINE_TOKENS, room) / 2
-        usual += USUAL_GROWTH * min(plan.steps.usual * edits * LINE_TOKENS, room) / 2
+        few = min(edits, USUAL_EDITS * len(group["params"]))
+        usual += USUAL_GROWTH * min(plan.steps.usual * few * LINE_TOKENS, room) / 2
         if group.get("use_feedback", True):
             limit = group.get("max_feedback_tokens", 8000)
             shown = min(limit, plan.batch * (_FEEDBACK + SHOWN_ANSWER)) if critic else limit
