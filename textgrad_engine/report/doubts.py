@@ -29,8 +29,8 @@ def note_of(result: TrainResult) -> Iterator[str]:
     named = " and ".join([f"{count(number)} {name}" for number, name in of_sets if number])
     yield (
         f"No prompt was right on {named} {'example' if len(found) == 1 else 'examples'}, and most led to the same "
-        f"other answer there: either a rule is missing, or what is expected is wrong. --doubtful {len(found)} with "
-        "`show` prints them."
+        "other answer there: a rule is missing, the model is too weak for it, or what is expected is wrong. "
+        f"--doubtful {len(found)} with `show` prints them."
     )
 
 
@@ -82,8 +82,8 @@ def doubts_in_words(
         )
         return
     yield indented(
-        f"No prompt was right on {plural(len(found), 'example')}, and most led to the same other answer there: either "
-        "a rule is missing, or what is expected is wrong.",
+        f"No prompt was right on {plural(len(found), 'example')}, and most led to the same other answer there: a "
+        "rule is missing, the model is too weak for it, or what is expected is wrong.",
         2,
     )
     for each in found[:most]:
