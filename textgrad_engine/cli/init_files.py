@@ -189,7 +189,7 @@ def config_of(task: Task, parts: Sequence[str], model: str, base_url: str | None
             ),
             *(_judged(task) if task.is_judged else _metrics(answers)),
             *_table("models", _MODELS, {"forward": model, "base_url": base_url}),
-            *_table("optimizer", _OPTIMIZER, {"name": "TGD", "max_edits": 12}),
+            *_table("optimizer", _OPTIMIZER, {"name": "TGD", "max_edits": 12, "momentum": 4}),
             *_table("train", "", {"max_epochs": 3, "batch_size": 32}),
             *_table("budget", _BUDGET, {"dollars": 2.0} if costs else {"calls": 5000}),
             "",
@@ -211,8 +211,8 @@ _EACH = (
 )
 _JUDGED = "# How the judge is to score; it is shown the chat, the right answer (data.target) and the model's."
 _ELSE = '# name = "judge" with instructions = "...", or function = "metric:score" with purpose = "...".'
-_MODELS = '# Critic and optimizer may be others: backward = "...", optimizer = "...".'
-_OPTIMIZER = '# Or name = "PatchSearch", which works on several patches at a time; then leave out what is in [train].'
+_MODELS = '# Critic and optimizer may be others: backward = "...", optimizer = "..."; elsewhere: [models.endpoints."..."].'
+_OPTIMIZER = '# Or name = "PatchSearch", several patches at a time; then leave out the rest here, and what is in [train].'
 _BUDGET = "# A run ends before it takes more; dollars, calls and tokens can be limited."
 
 
