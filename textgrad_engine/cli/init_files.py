@@ -211,8 +211,8 @@ _EACH = (
 )
 _JUDGED = "# How the judge is to score; it is shown the chat, the right answer (data.target) and the model's."
 _ELSE = '# name = "judge" with instructions = "...", or function = "metric:score" with purpose = "...".'
-_MODELS = '# Critic and optimizer may be others: backward = "...", optimizer = "..."; elsewhere: [models.endpoints."..."].'
-_OPTIMIZER = '# Or name = "PatchSearch", several patches at a time; then leave out the rest here, and what is in [train].'
+_MODELS = '# Critic and optimizer, if others: backward = "...", optimizer = "..."; elsewhere: [models.endpoints."..."].'
+_OPTIMIZER = '# Or name = "PatchSearch", several patches at a time; then leave out the rest here and all in [train].'
 _BUDGET = "# A run ends before it takes more; dollars, calls and tokens can be limited."
 
 
