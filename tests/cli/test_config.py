@@ -18,8 +18,9 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_checks import idle_keys
 from textgrad_engine.cli.config_data import check_columns, read_data
 from textgrad_engine.cli.config_file import load_config
+from textgrad_engine.cli.model_tables import ModelPrice, Sampling
 from textgrad_engine.cli.optimizer_names import NAMES
-from textgrad_engine.cli.settings import Budget, ModelPrice, Sampling
+from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.toml_lines import key_lines
 from textgrad_engine.cli.user_code import path_restored
 from textgrad_engine.data import Dataset
@@ -332,7 +333,7 @@ PROBLEMS = {
     ),
     "a wrong key of an endpoint's settings": (
         GOOD + '[models.endpoints."openai/gpt-5-mini".config]\ntemprature = 0\n',
-        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\.config\] has no key 'temprature'; did you mean 'temp",
+        r":31: \[models\.endpoints\.\"openai/gpt-5-mini\"\.config\] .*'temprature'; did you mean 'temperature'",
     ),
     "an address of an endpoint": (
         GOOD + '[models.endpoints."openai/gpt-5-mini"]\nbase_url = "localhost:1/v1"\n',

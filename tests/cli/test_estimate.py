@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from textgrad_engine.cli.estimate import seconds_at
-from textgrad_engine.cli.settings import Models
+from textgrad_engine.cli.model_tables import Models
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.train.estimated import Estimate
 

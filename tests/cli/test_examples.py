@@ -14,6 +14,7 @@ def test_what_a_run_made_worse_comes_first(cli: Any, trained: tuple[Path, Any]) 
     """Of the validation examples: nobody is led to choose by test examples."""
     found = json.loads(cli("show", trained[0], "--examples", "3", "--json").stdout)
     assert (found["run"], found["split"], found["without_best"], found["worse"]) == (str(trained[0]), "val", 5, 4)
+    assert [each["worse"] for each in found["examples"]] == [True] * 3
     worst = found["examples"][0]
     rows = [json.loads(line) for line in (TICKETS / "val.jsonl").read_text(encoding="utf-8").splitlines()]
     row = next(row for row in rows if row["id"] == worst["id"])

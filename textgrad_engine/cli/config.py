@@ -17,18 +17,11 @@ from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config_checks import CHECKS, idle_keys
 from textgrad_engine.cli.config_errors import problems_of, table_of
 from textgrad_engine.cli.config_program import OfProgram
+from textgrad_engine.cli.model_tables import ModelPrice
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.optimizers import AnyOptimizer, BaseSettings, TGDSettings, settings_for
 from textgrad_engine.cli.secrets_in import refuse_secrets
-from textgrad_engine.cli.settings import (
-    AnyMetric,
-    Budget,
-    Data,
-    Guards,
-    Metric,
-    ModelPrice,
-    Train,
-)
+from textgrad_engine.cli.settings import AnyMetric, Budget, Data, Guards, Metric, Train
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import ConfigError

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.metric_checks import check_metrics
+from textgrad_engine.cli.model_tables import Endpoint
 from textgrad_engine.cli.optimizers import OwnSettings, ParetoSearchSettings
-from textgrad_engine.cli.settings import Endpoint
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file

@@ -13,7 +13,8 @@ from pydantic import PrivateAttr, ValidationError
 from textgrad_engine.callables import name_of
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config_errors import table_of
-from textgrad_engine.cli.settings import Models, Program, Section
+from textgrad_engine.cli.model_tables import Models
+from textgrad_engine.cli.settings import Program, Section
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file

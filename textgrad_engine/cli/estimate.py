@@ -16,6 +16,7 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import check_shown, parts_for
 from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds, shared_with_controls
+from textgrad_engine.cli.model_tables import Models
 from textgrad_engine.cli.models import make_models
 from textgrad_engine.cli.options import (
     BaseUrl,
@@ -35,7 +36,7 @@ from textgrad_engine.cli.options import (
 )
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.prompt_files import begun_with
-from textgrad_engine.cli.settings import Budget, Models
+from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.model import Model

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_errors import table_of
-from textgrad_engine.cli.settings import Endpoint
+from textgrad_engine.cli.model_tables import Endpoint
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.errors import ConfigError, ModelError
 from textgrad_engine.llm.headers import problem_of_value

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_checks import idle_keys
+from textgrad_engine.cli.model_tables import ModelPrice
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
-from textgrad_engine.cli.settings import Budget, ModelPrice
+from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.nn import Module

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from textgrad_engine.cli.settings import Budget, ModelPrice
+from textgrad_engine.cli.model_tables import ModelPrice
+from textgrad_engine.cli.settings import Budget
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.response import MOST_PRICE
 

@@ -98,7 +98,7 @@ def edits_from(
     for place, entry in enumerate(body["edits"], 1):
         numbers = tuple(dict.fromkeys(integer(n) for n in entry["feedback"] if 1 <= n <= feedback))
         edit = Edit(entry["op"], integer(entry["line"]), entry["text"].strip("\n"), entry["reason"].strip(), numbers)
-        edit = edit if text else of_no_line(edit)
+        (edit,) = meant([edit], text) or [edit]  # one that changes nothing is told so
         if problem := _problem_of(edit, len(places), touched, shown):
             problems.append(f"edit {place} {problem}")
             continue
@@ -193,9 +193,16 @@ def _problem_of(edit: Edit, lines: int, touched: Mapping[int, int], shown: Seque
     return ""
 
 
-def of_no_line(edit: Edit) -> Edit:
-    """An edit of the empty text: what would replace its one line, which is empty, or stand behind it, comes first."""
-    return edit if edit.op == "remove" or edit.line > 1 else replace(edit, op="add", line=0)
+def meant(edits: Sequence[Edit], text: str) -> list[Edit]:
+    """Edits as they are meant where their text is empty, and as they are where it is not.
+
+    As a string the empty text is one empty line, and as a prompt it has none: what would replace that line, or stand
+    behind it, comes first, and to remove it changes nothing.
+    """
+    if text:
+        return list(edits)
+    kept = (edit for edit in edits if edit.op != "remove" or edit.line > 1)
+    return [edit if edit.line > 1 else replace(edit, op="add", line=0) for edit in kept]
 
 
 def stamped(edits: Sequence[Edit], step: int) -> list[Edit]:
@@ -236,8 +243,7 @@ def apply_patch(
     taken: dict[int, str] = {}
     written: dict[int, list[Cell]] = {}
     # A replacement stands before lines that are added behind the line it replaces.
-    made = stamped(edits if text else [of_no_line(edit) for edit in edits], step)
-    for edit in sorted(made, key=lambda edit: edit.op == "add"):
+    for edit in sorted(meant(stamped(edits, step), text), key=lambda edit: edit.op == "add"):
         if not (0 if edit.op == "add" else 1) <= edit.line <= lines:
             raise ValueError(f"there is no line {edit.line} to {edit.op}; the text has {lines}")
         if edit.op != "add":

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.cells import Cell, Origin, cells_of, keys_of, lines_of, standing_for
 from textgrad_engine.optim.matching import matcher_of
-from textgrad_engine.optim.patch import Edit, as_one, of_no_line
+from textgrad_engine.optim.patch import Edit, as_one, meant
 from textgrad_engine.optim.sentences import merged_line
 
 
@@ -99,7 +99,7 @@ def rebase(
     conflicts: list[Conflict] = []
     duplicates: list[Edit] = []
     merged: dict[int, int] = {}
-    for edit in edits if base else [of_no_line(edit) for edit in edits if edit.op != "remove"]:
+    for edit in meant(edits, base_text):
         if edit.op == "add":
             if _is_among(edit, since):
                 duplicates.append(edit)
@@ -157,8 +157,7 @@ def merge_patches(base_text: str, first: Sequence[Edit], second: Sequence[Edit],
     base = lines_of(base_text)
     there = _folded(base)
     said = _folded(line for edit in first if edit.op != "remove" for line in edit.text.split("\n")) - there
-    if not base:
-        first, second = ([of_no_line(edit) for edit in patch] for patch in (first, second))
+    first, second = meant(first, base_text), meant(second, base_text)
     touched = {edit.line: edit for edit in first if edit.op != "add"}
     made = list(first)
     conflicts: list[tuple[Edit, Edit]] = []
