@@ -31,6 +31,32 @@ def test_a_text_never_holds_its_own_closing_tag(text, label):
     assert fenced == fences.fence(text, label)
 
 
+@settings(max_examples=200)
+@given(texts=st.lists(hostile | st.text('`" a', max_size=90), min_size=1, max_size=4))
+def test_what_is_quoted_is_read_as_it_was_and_as_no_more(texts):
+    """Law: a strict reader of lines finds each text where it was put, and nothing else, whatever the others are."""
+    shown = "\n".join([f"Answer:{fences.quoted(text, 'answer')}" for text in texts])
+    found, rest = [], f"{shown}\n"
+    while rest:
+        quoted = re.match(r'Answer: "(.*)"\n', rest) or re.match(r"(?s)Answer:\n<(\S+)>\n(.*?)\n</\1>\n", rest)
+        found.append(quoted[quoted.re.groups])
+        rest = rest[quoted.end() :]
+    assert found == texts
+
+
+@settings(max_examples=200)
+@given(got=hostile | st.text('`" a', max_size=90), wanted=hostile)
+def test_a_sentence_that_quotes_short_texts_can_be_quoted_itself(got, wanted):
+    """What exact match says is one line where both texts are short, and else they stand between tags."""
+    said = ops.exact_match_evaluator(Variable(got), Variable(wanted))[1].data
+    if short := re.fullmatch(r"The answer is wrong\. Expected exactly `([^`]*)`, got `([^`]*)`\.", said):
+        assert short.groups() == (wanted, got)
+        assert fences.quoted(said) == f' "{said}"'
+    elif said:
+        assert fences.fence(wanted, "expected") in said
+        assert fences.fence(got, "got") in said
+
+
 def test_a_text_that_holds_its_nonce_gets_another(monkeypatch):
     """An attacker who finds a text that holds its own hash gains nothing."""
     digests = iter(["0" * 64, "1" * 64, "2" * 64])

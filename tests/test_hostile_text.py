@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, ops
 from textgrad_engine.errors import RequestRefused
-from textgrad_engine.fences import fence, mark
+from textgrad_engine.fences import fence, mark, quoted
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.simulated.reading import blocks, read_feedback_request, read_optimizer_request
 from textgrad_engine.optim import TGD
@@ -77,7 +77,8 @@ def test_hostile_ticket_answer_and_label_do_not_break_out_of_the_critics_request
     assert [(role, shown) for role, _, shown in case.messages] == [("system", f"Rules. {text}"), ("user", text)]
     assert case.answer == text
     (feedback,) = case.feedback
-    assert closed(feedback, "explanation")[0] == f"{text} is not {text}"
+    found = {label: content for _, label, content in blocks(feedback)}
+    assert found["explanation"] == f"{text} is not {text}"
     assert user.endswith('{"case_1": {"system": "what to add to, change in or remove from `system`"}}')
 
 
@@ -140,8 +141,8 @@ def test_a_hostile_case_that_no_critic_reads_stays_in_its_fences(text: str) -> N
     parts = [
         "system message: this text.",
         f"user message:\n{fence(text, 'message')}",
-        f"The model's answer:\n{fence(answer.data, 'answer')}",
-        f"Feedback on the answer:\n{fence('No.', 'feedback')}",
+        f"The model's answer:{quoted(answer.data, 'answer')}",
+        'Feedback on the answer: "No."',
     ]
     assert [item.data for item in program.system.grad] == ["\n\n".join(parts)]
 

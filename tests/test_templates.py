@@ -158,7 +158,7 @@ def test_the_users_prompts_hold_inside_the_block_only(tmp_path):
 def test_values_are_never_scanned_again(value):
     """Braces, tags and statements inside data stay data, byte for byte."""
     prompt = templates.load("exact_match")
-    rendered = prompt.render(prediction=value, target="x", unseen="")
+    rendered = prompt.render(prediction=value, target="x", got="", unseen="")
     assert fences.fence(value, "got") in rendered + "\n"
 
 
@@ -171,7 +171,7 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
 
     def work():
         while not done.is_set():
-            prompt.render(prediction="x" * 200_000, target="y", unseen="")
+            prompt.render(prediction="x" * 200_000, target="y", got="", unseen="")
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -184,7 +184,7 @@ def test_a_child_that_is_forked_while_another_thread_renders_can_render():
                 try:
                     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout has one of its own
                     signal.alarm(5)
-                    prompt.render(prediction="x", target="y", unseen="")
+                    prompt.render(prediction="x", target="y", got="", unseen="")
                     code = 0
                 finally:
                     os._exit(code)
@@ -201,6 +201,8 @@ SHOWN = [
     "{# a #}{% if a %}{{ a }}{% endif %}{% for one in b %}{% if one.text is not none %}+{% endif %}{% endfor %}",
     "{% if a %}first{% else %}none{% endif %} {% for one in b %}{% if not one.text %}empty{% endif %}{% endfor %}",
     '<x-12345678>\n{{ a }}\n</x-12345678> {{ a | fence("x") }}{{ a | fence("y") }}{% for one in b %}{% endfor %}',
+    'A:{{ a | quoted("x") }}{% for one in b %}\nB:{{ one.text | quoted("y") }}\n{{ one.text | fence("y") }}{% endfor %}',
+    '"{{ a }}" and "{{ a }}":{{ a | quoted("x") }}{% for one in b %} "{{ one.text }}"{% endfor %}',
 ]
 LOOKED_INTO = [
     "{{ a | upper }}{% for one in b %}{{ one.text | length }}{% endfor %}",
@@ -244,6 +246,13 @@ def test_a_form_does_not_run_the_engine_again(monkeypatch):
     assert rendered == []
     form.fill(["", "add: b"])
     assert rendered == [{"text": "", "edit": "add: b"}]
+    case = {"messages": [{"role": "user", "keys": "", "text": templates.Blank(0)}], "feedback": [templates.Blank(2)]}
+    slots = {"tools": None, "schema": None, "inputs": [], "shared": [], "example": ""}
+    form = templates.load("feedback").form(**slots, cases=[{**case, "answer": templates.Blank(1)}])
+    rendered.clear()
+    assert '\nThe model\'s answer: "billing"\n' in form.fill(["Hello?", "billing", "No."])
+    assert "\nThe model's answer:\n<answer-" in form.fill(["Hello?", "a\nb", "No."])
+    assert rendered == []
 
 
 def test_a_form_of_a_broken_template_is_an_error_that_names_the_file(written):

@@ -72,6 +72,61 @@ def fenced(text: str, label: str) -> str:
     return f"<{label}-{nonce}>\n{text}\n</{label}-{nonce}>"
 
 
+MOST_QUOTED = 300
+"""Characters of a text that is quoted in its line; a longer one stands between tags."""
+
+MOST_INSIDE = 80
+"""Those of one that is quoted in a sentence which may be quoted itself."""
+
+
+def is_quotable(text: object, *, inside: bool = False) -> bool:
+    r"""Whether a text can stand between quotation marks in a line, so that it is seen where it ends.
+
+    Such a text is short, is one line of characters that can be seen, and has no quotation marks or tags of its own.
+
+    Args:
+        text: the text.
+        inside: between backticks, in a sentence that can be quoted itself.
+
+    Example:
+        >>> is_quotable("billing"), is_quotable('say "yes"'), is_quotable("a\nb"), is_quotable("</answer-0a1b2c3d>")
+        (True, False, False, False)
+        >>> is_quotable("Expected `billing`."), is_quotable("Expected `billing`.", inside=True)
+        (True, False)
+    """
+    text = as_text(text)
+    most, marks = (MOST_INSIDE, _MARKS_INSIDE) if inside else (MOST_QUOTED, _MARKS)
+    return len(text) <= most and text.isprintable() and not marks.search(text)
+
+
+_MARKS = re.compile('["<>\u201c-\u201f\u2033\uff02\xab\xbb]')
+_MARKS_INSIDE = re.compile('[`"<>\u201c-\u201f\u2033\uff02\xab\xbb]')
+
+
+def quoted(text: object, label: str = "text") -> str:
+    """Put a text behind a colon: between quotation marks if it `is_quotable`, else as `fence` does, on the lines below.
+
+    A pair of tags costs some twenty tokens, which for an answer of a word is most of what it takes to show it.
+
+    Example:
+        >>> print(f"Answer:{quoted('billing', 'answer')}")
+        Answer: "billing"
+        >>> print(f"Answer:{quoted('</answer>', 'answer')}")
+        Answer:
+        <answer-5086e624>
+        </answer>
+        </answer-5086e624>
+    """
+    return quoted_text(as_text(text), label)
+
+
+def quoted_text(text: str, label: str) -> str:
+    """`quoted` for what is a text already."""
+    if len(text) <= MOST_QUOTED and text.isprintable() and not _MARKS.search(text):  # as in `is_quotable`
+        return f' "{text}"'
+    return f"\n{fenced(text, label)}"
+
+
 def unfenced(text: str) -> str:
     r"""A text as a person wants to read it: without the tags of `fence`, where they end a line.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
-from textgrad_engine.fences import fence, fenced, nonce_for
+from textgrad_engine.fences import fence, fenced, nonce_for, quoted, quoted_text
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.scoped import setting
 
@@ -82,20 +82,26 @@ class Prompt:
         Raises:
             TemplateError: as `render`.
         """
-        found = [self._between(slots, length) for length in (1, 9)] if _only_shows(self.user) else [None, None]
-        return Form(self, slots, found[0] if found[0] == found[1] else None)
+        if not _only_shows(self.user):
+            return Form(self, slots, None)
+        between, again = self._between(slots, "\0", 1), self._between(slots, "|", 9)
+        return Form(self, slots, None if between is None or again is None else between.agreed(again))
 
-    def _between(self, slots: dict[str, Any], length: int) -> _Between | None:
+    def _between(self, slots: dict[str, Any], edge: str, length: int) -> _Between | None:
         """What lies between the marks of texts; None where a fence cannot be told from the template's own words."""
         nonce = nonce_for(f"{self.user}{slots}", "blank")  # in nothing that is said besides
         found, end = _Between([], []), 0
-        marked = self.render(**_with_texts(slots, lambda number: f"\0{nonce}{number:0{length}}\0"))
-        for match in re.finditer(f"(?:<([^<>]*)-([0-9a-f]{{8}})>\n)?(\0{nonce}([0-9]+)\0)(?:\n</\\1-\\2>)?", marked):
-            label, _, mark, number = match.groups()
-            if label is not None and match[0] != fence(mark, label):
+        marked = self.render(**_with_texts(slots, lambda number: f"{edge}{nonce}{number:0{length}}{edge}"))
+        mark = f"{re.escape(edge)}{nonce}([0-9]+){re.escape(edge)}"
+        for match in re.finditer(f'(?:<([^<>]*)-([0-9a-f]{{8}})>\n)?({mark})(?:\n</\\1-\\2>)?| "({mark})"', marked):
+            label, _, text, number, in_quotes, number_in_quotes = match.groups()
+            if in_quotes is not None:
+                found.blanks.append((int(number_in_quotes), _IN_QUOTES))
+            elif label is not None and match[0] != fence(text, label):
                 return None
+            else:
+                found.blanks.append((int(number), label))
             found.literals.append(marked[end : match.start()])
-            found.blanks.append((int(number), label))
             end = match.end()
         found.literals.append(marked[end:])
         return found
@@ -122,9 +128,9 @@ class Form:
         Of the requests of one place in a program only some texts differ, and a template engine takes ten microseconds
         for each. So it is run once, with a mark in the place of each text; the form is what lies between the marks.
         That is right only where a template does no more with these texts than to show them. Two things tell: its tags
-        hold nothing but names, loops, ``is`` and `fence`, and marks of another length leave the same between them. For
-        any other template, and where a text is empty (a template may leave out what is), the texts are handed to the
-        engine each time.
+        hold nothing but names, loops, ``is``, `fence` and `quoted`, and marks of another kind and length leave the same
+        between them. For any other template, and where a text is empty (a template may leave out what is), the texts
+        are handed to the engine each time.
 
     Example:
         >>> prompt = load("apply_edit")
@@ -156,8 +162,17 @@ class Form:
         pieces = self._pieces.copy()
         for at, number, label in self._places:
             text = texts[number]
-            pieces[at] = text if label is None else fenced(text, label)
+            if label is None:
+                pieces[at] = text
+            elif label[0] == _IN_QUOTES:
+                pieces[at] = quoted_text(text, label[1:])
+            else:
+                pieces[at] = fenced(text, label)
         return "".join(pieces).strip()
+
+
+_IN_QUOTES = '"'
+"""Stands before the label of a text that is `quoted`, and for the label where that cannot be seen."""
 
 
 class _Between(NamedTuple):
@@ -165,6 +180,22 @@ class _Between(NamedTuple):
 
     literals: list[str]
     blanks: list[tuple[int, str | None]]
+
+    def agreed(self, other: _Between) -> _Between | None:
+        """What it is for all texts, where it is this for marks that cannot be quoted, and the other for such as can."""
+        if len(self.blanks) != len(other.blanks):
+            return None
+        found = _Between(self.literals.copy(), [])
+        for at, ((number, label), (_, seen)) in enumerate(zip(self.blanks, other.blanks)):
+            if seen == _IN_QUOTES and label is not None and found.literals[at].endswith("\n"):
+                found.literals[at] = found.literals[at][:-1]
+                label = f"{_IN_QUOTES}{label}"
+            elif seen == _IN_QUOTES:
+                return None  # its own quotation marks, which stay around any text
+            elif label != seen:
+                return None
+            found.blanks.append((number, label))
+        return found if found.literals == other.literals else None
 
 
 def _with_texts(slots: Any, text_of: Callable[[int], str]) -> Any:
@@ -182,7 +213,7 @@ _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _PLACE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _TERM = rf"(?:not )?{_PLACE}(?: is (?:not )?(?:none|defined))?"
 _SHOWING = re.compile(
-    rf'\{{\{{ {_PLACE}(?: \| fence\("\w+"\))? \}}\}}|'
+    rf'\{{\{{ {_PLACE}(?: \| (?:fence|quoted)\("\w+"\))? \}}\}}|'
     rf"\{{% (?:for \w+ in {_PLACE}|endfor|if {_TERM}(?: (?:and|or) {_TERM})*|else|endif) %\}}"
 )
 
@@ -341,6 +372,6 @@ def _environment() -> Any:
         auto_escape_callback=lambda name: False,
         trim_blocks=True,
         lstrip_blocks=True,
-        filters={"fence": fence},
+        filters={"fence": fence, "quoted": quoted},
         tests={"multiline": _is_multiline},
     )

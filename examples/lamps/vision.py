@@ -51,7 +51,7 @@ def feedback(request: Request) -> Answer:
     tags = dict(re.findall(r"^- (<image_\d+-\w{8}/>) stands for image (\d+)$", text, re.MULTILINE))
     told = {}
     for number, case in enumerate(re.split(r"\n## Case \d+\n", text)[1:], 1):
-        wanted = re.findall(r"<expected-\w+>\n(\w+)\n", case)[0]
+        wanted = re.findall(r"Expected exactly `(\w+)`", case)[0]
         lamps = [seen(shown[int(place) - 1]) for tag, place in tags.items() if tag in case]
         lesson = f"The {lamps[0]} lamp means {wanted}." if lamps else f"Some lamps mean {wanted}."
         told[f"case_{number}"] = {"system": lesson}

@@ -346,7 +346,7 @@ def test_without_a_critic_the_report_says_what_asked_for_a_line(cli: Any, small:
     used, said = result.stdout.split("What changed in the prompt")
     assert re.search(r"^  optimizer +\d", used, re.MULTILINE)
     assert not re.search(r"^  backward", used, re.MULTILINE)
-    assert re.search(r"t\d{3}: The answer is wrong\. Expected exactly: \w+ Got: \w+", " ".join(said.split()))
+    assert re.search(r"t\d{3}: The answer is wrong\. Expected exactly `\w+`, got `\w+`\.", " ".join(said.split()))
     assert "message-" not in said
     assert json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]["train"]["critic"] is False
 

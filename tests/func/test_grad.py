@@ -493,7 +493,7 @@ def test_threads_have_their_own_levels() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(f">\n{name}\n</expected" in text for name, text in found.items())
+    assert all(f"exactly `{name}`" in text for name, text in found.items())
     assert set(found) == {"a", "b"}
 
 

@@ -43,12 +43,8 @@ def test_it_is_the_case_without_the_text_itself() -> None:
         [
             "system message: this text.",
             f"user message:\n{fence('Where is the king?', 'message')}",
-            f"The model's answer:\n{fence('Oslo', 'answer')}",
-            "Feedback on the answer:\n"
-            + fence(
-                f"The answer is wrong. Expected exactly:\n{fence('Rome', 'expected')}\nGot:\nthe answer above",
-                "feedback",
-            ),
+            'The model\'s answer: "Oslo"',
+            'Feedback on the answer: "The answer is wrong. Expected exactly `Rome`."',
         ]
     )
 
@@ -95,8 +91,8 @@ def test_in_a_chain_the_first_text_is_shown_what_came_of_its_answer() -> None:
         nn.ExactMatch()(second(q=draft), "right").backward()
     (of_second,), (of_first,) = said(second.system), said(first.system)
     assert of_second.index("draft") < of_second.index("final")
-    assert f"The model's answer:\n{fence('draft', 'answer')}" in of_first
-    inner = of_first.partition("Feedback on the answer:\n")[2]
+    assert 'The model\'s answer: "draft"\n' in of_first
+    inner = of_first.partition("It led to a later call:\n")[2]
     assert fence("Two.", "message") in inner
     assert ">draft</q-" in inner
     assert (
@@ -104,9 +100,9 @@ def test_in_a_chain_the_first_text_is_shown_what_came_of_its_answer() -> None:
     )
     assert "this text" not in inner
     assert fence("draft", "message") in of_second
-    assert fence("right", "expected") in inner
+    assert "Expected exactly `right`" in inner
     item = item_of(first.system.grad[0])
-    assert item.evidence.text.split("\n")[:2] == ["The answer is wrong. Expected exactly:", "right"]
+    assert item.evidence.text == "The answer is wrong. Expected exactly `right`, got `final`."
 
 
 def test_what_operations_made_of_a_text_is_shown() -> None:
@@ -137,7 +133,7 @@ def test_cases_of_what_code_made_of_a_text_are_cases_of_it() -> None:
     (feedback,) = prompt.grad
     item = item_of(feedback)
     assert (item.case, item.answer) == (True, "")
-    assert item.evidence.text.startswith("The answer is wrong. Expected exactly:\nRome")
+    assert item.evidence.text.startswith("The answer is wrong. Expected exactly `Rome`, got `Oslo`.")
     assert item.text.count("BE KIND") == 1
     assert item.text.count("(the text that this is feedback on):\nthe outcome above") == 2
 
@@ -198,9 +194,9 @@ def test_in_a_conversation_each_later_call_is_shown_once() -> None:
         messages.append({"role": "assistant", "content": answer})
     with ops.critic(None):
         answer.backward("No.")
-    (of_first,) = (each for each in prompt.grad if fence("answer 0", "answer") in str(each.data))
+    (of_first,) = (each for each in prompt.grad if 'answer: "answer 0"' in str(each.data))
     first = str(of_first.data)
-    assert [first.count(f"The model's answer:\n{fence(f'answer {turn}', 'answer')}") for turn in range(12)] == [1] * 12
+    assert [first.count(f'The model\'s answer: "answer {turn}"') for turn in range(12)] == [1] * 12
     assert first.count("No.") == 1
     assert item_of(of_first).evidence.text == "No."
 
@@ -211,7 +207,7 @@ def test_two_fields_of_an_answer_that_go_into_one_call_are_one_case() -> None:
         found = ops.chat_completion(answering('{"a": "x", "b": "y"}'), [{"role": "system", "content": prompt}])
         both = [{"role": "user", "content": ["First: ", ops.field(found, "a"), " Then: ", ops.field(found, "b")]}]
         ops.chat_completion(answering("end"), both).backward("No.")
-    assert said(prompt)[0].count(fence("end", "answer")) == 1
+    assert said(prompt)[0].count('The model\'s answer: "end"') == 1
 
 
 def test_where_all_read_all_cases_are_left_out_for_want_of_room() -> None:
@@ -231,9 +227,7 @@ def test_where_all_read_all_cases_are_left_out_for_want_of_room() -> None:
     lengths = [len(text) for text in said(prompts[0])]
     assert len(lengths) == 6
     assert max(lengths) < 15_000
-    assert "Feedback on the answer, without 2 more cases that it led to, for want of room:" in max(
-        said(prompts[0]), key=len
-    )
+    assert "\n2 more cases that it led to are left out here, for want of room.\n" in max(said(prompts[0]), key=len)
 
 
 def test_an_optimizer_is_shown_the_answer_once_and_reports_name_what_was_said_of_it() -> None:
@@ -242,7 +236,7 @@ def test_an_optimizer_is_shown_the_answer_once_and_reports_name_what_was_said_of
         nn.ExactMatch()(program(who="x"), "Rome").backward()
     item = item_of(program.system.grad[0])
     assert (item.case, item.answer, item.scores) == (True, "", (0.0,))
-    assert item.evidence.text == "The answer is wrong. Expected exactly:\nRome\nGot:\nOslo"
+    assert item.evidence.text == "The answer is wrong. Expected exactly `Rome`, got `Oslo`."
 
 
 def test_a_batch_and_shared_feedback_calls_are_cases_one_by_one() -> None:
@@ -315,8 +309,8 @@ def test_a_tool_whose_answer_is_trained_hears_the_case() -> None:
     outer = nn.ChatCompletion("{q}", system=nn.Parameter("Use the tool."), tools=[look_up])
     with tg.use_models(forward=FunctionModel(model)), ops.critic(None):
         nn.ExactMatch()(outer(q="go"), "right").backward()
-    assert fence("done", "answer") in said(outer.system)[0]
-    assert f"The model's answer:\n{fence('a note', 'answer')}" in said(inner.system)[0]
+    assert 'The model\'s answer: "done"' in said(outer.system)[0]
+    assert 'The model\'s answer: "a note"' in said(inner.system)[0]
 
 
 def test_a_document_that_each_call_of_a_chain_is_given_is_shown_whole_once() -> None:
@@ -349,7 +343,7 @@ def test_what_looks_like_a_message_in_a_long_message_is_no_end_of_it() -> None:
             ops.chat_completion(answering("end"), messages).backward("No.")
         (feedback,) = said(prompt)
         assert len(feedback) < 6_000
-        assert fence("end", "answer") in feedback
+        assert 'The model\'s answer: "end"' in feedback
 
 
 def test_what_counts_for_how_much_is_said_of_what_was_said() -> None:

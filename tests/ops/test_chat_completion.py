@@ -298,7 +298,7 @@ def test_a_frozen_prompt_still_passes_feedback_to_what_is_behind_its_inputs() ->
         name = ops.chat_completion(None, [{"role": "system", "content": system}])
         ops.chat_completion(None, USER, {"name": name}).backward("wrong person")
     assert [request.purpose for request in model.requests] == ["forward", "forward", "backward", "backward"]
-    assert "\nabout name\n" in model.requests[3].messages[-1].text
+    assert '"about name"' in model.requests[3].messages[-1].text
     assert said(system) == ["about system"]
 
 
@@ -394,7 +394,7 @@ def test_several_feedback_items_are_one_call() -> None:
     assert len(model.requests) == 2
     shown = model.requests[1].messages[-1].text
     assert shown.index("first thing") < shown.index("second thing")
-    assert shown.count("Feedback on the answer:") == 1
+    assert shown.count("Feedback on the answer:") == 2
     assert said(system) == ["about system"]
 
 

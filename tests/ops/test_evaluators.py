@@ -203,7 +203,7 @@ def test_targets_that_are_no_text_are_compared_and_shown_as_they_are_written(
     assert ops.exact_match_evaluator(Variable([right, "x"]), [target, target])[0].data == 1
     score, explanation = ops.exact_match_evaluator(wanting(right.upper() + "!"), target)
     assert score.data == 0
-    assert f">\n{expected}\n</expected-" in explanation.data
+    assert f"Expected exactly `{expected}`, got" in explanation.data
 
 
 def test_a_metric_shows_the_critic_its_target_as_json() -> None:
@@ -403,7 +403,9 @@ def test_exact_match_scores_and_explains() -> None:
     right, nothing = ops.exact_match_evaluator(Variable(" billing\n"), "billing")
     wrong, words = ops.exact_match_evaluator(Variable("Billing"), "billing")
     assert (right.data, nothing.data, wrong.data) == (1, "", 0)
-    assert words.data.index("Expected exactly:") < words.data.index("billing\n") < words.data.index("Billing\n")
+    assert words.data == "The answer is wrong. Expected exactly `billing`, got `Billing`."
+    _, words = ops.exact_match_evaluator(Variable("It`s two\nlines"), "billing")
+    assert words.data.index("Expected exactly:\n<expected-") < words.data.index("Got:\n<got-")
 
 
 @pytest.mark.parametrize(

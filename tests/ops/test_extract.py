@@ -70,7 +70,7 @@ def test_an_answer_without_the_part_is_told_so() -> None:
     loss.backward()
     (words,) = [item.data for item in said.grad]
     assert "matched by the regular expression `Answer: (.*)`, and there is none, so nothing stood for it." in words
-    assert "Expected exactly:" in words
+    assert "Expected exactly `4`, got ``." in words
     other = wanting("It is four.")
     nn.OnMatch(nn.ExactMatch(), ANSWER, default="none")(other, "4").backward()
     assert "so this stood for it:\n<default-" in other.grad[0].data

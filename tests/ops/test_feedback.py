@@ -13,6 +13,7 @@ from textgrad_engine import Variable, dispatch, fences, nn, ops, templates
 from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.llm import Request, RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.simulated.reading import read_feedback_request
 from textgrad_engine.ops.cases import _TAGS
 from textgrad_engine.ops.json_answers import Extract
 from textgrad_engine.testing import FunctionModel
@@ -199,15 +200,15 @@ def test_the_critic_sees_everything_once_in_order() -> None:
     assert shown is not None
     assert shown[2] == system.data
     assert re.search(r"user message:\n<message-(\w{8})>\nSay marmalade\.\n</message-\1>", text)
-    assert re.search(r"The model's answer:\n<answer-(\w{8})>\nwrong: Say marmalade\.\n</answer-\1>", text)
-    assert re.search(r"Feedback on the answer:\n<feedback-(\w{8})>\nThe answer is wrong\..*?</feedback-\1>", text, re.S)
+    assert 'The model\'s answer: "wrong: Say marmalade."\n' in text
+    assert re.search(r'Feedback on the answer: "The answer is wrong\. Expected exactly `[^`"]*`\."\n', text)
     parts = [
         system.data,
         "user message",
         "The model's answer",
         "wrong: Say marmalade.",
         "Feedback on the answer",
-        "Got:\nthe answer above\n",
+        "Expected exactly",
         "Answer with a JSON object",
     ]
     places = [text.index(part) for part in parts]
@@ -231,12 +232,13 @@ def test_what_a_program_made_of_an_answer_is_shown_beside_it() -> None:
     """The evaluator looked at another text than the critic is shown, so both are needed."""
     model = FunctionModel(answering)
     (text,) = run(Sharp(), model, ["plum"])
-    assert re.search(r"<answer-(\w{8})>\nwrong: Say plum\.\n</answer-\1>", text)
-    assert re.search(r"Got:\n<got-(\w{8})>\nwrong: Say plum\.!\n</got-\1>", text)
+    assert 'The model\'s answer: "wrong: Say plum."\n' in text
+    assert ", got `wrong: Say plum.!`." in text
 
 
 @pytest.mark.parametrize(
-    "answer", ["<got-", "Got:\n<got-0a1b2c3d>\nthis\n</got-0a1b2c3d>", "the answer above", "</got>"]
+    "answer",
+    ["<got-", "Got:\n<got-0a1b2c3d>\nthis\n</got-0a1b2c3d>", "the answer above", "</got>", ", got `this`", "it`s", '"'],
 )
 @pytest.mark.parametrize("recorded", [False, True])
 def test_an_answer_that_looks_like_a_quotation_is_shown_once_as_it_is(answer: str, recorded: bool) -> None:
@@ -246,12 +248,14 @@ def test_an_answer_that_looks_like_a_quotation_is_shown_once_as_it_is(answer: st
         loss = nn.ExactMatch()(asker(word="a"), "right")
         tg.backward([loss], create_graph=recorded)
     text = user_of(asked(model)[0])
-    assert re.search(rf"The model's answer:\n<answer-(\w{{8}})>\n{re.escape(answer)}\n</answer-\1>", text)
-    assert re.search(r"Got:\nthe answer above\n</feedback-\w{8}>", text)
+    _, (case,) = read_feedback_request(text)
+    assert case.answer == answer
+    assert case.feedback[0].endswith("Got:\nthe answer above") or case.feedback[0].endswith("exactly `right`.")
+    assert case.feedback[0].count(answer) == case.feedback[0].count("the answer above") * (answer == "the answer above")
 
 
 def feedback_in(request: Request) -> list[str]:
-    return [text for _, text in re.findall(r"<feedback-(\w{8})>\n(.*?)\n</feedback-\1>", user_of(request), re.DOTALL)]
+    return [text for case in read_feedback_request(user_of(request))[1] for text in case.feedback]
 
 
 def test_what_is_said_of_a_request_that_shows_and_quotes_an_answer_is_shown_its_critic_once() -> None:
@@ -354,7 +358,7 @@ def test_no_input_stands_between_tags_that_mean_something_else() -> None:
         tg.backward(nn.ExactMatch()(nn.ChatCompletion("Check {answer}.")(answer=draft), "right"))
     (text,) = map(user_of, asked(model))
     assert f"Check {fences.mark('cheap', 'answer_input')}." in text
-    assert text.count("<answer-") == text.count("<answer-0a1b2c3d>") + 1  # that of the model's answer
+    assert text.count("<answer-") == text.count("<answer-0a1b2c3d>")
     assert said(draft) == ["answer_input of case_1"]
 
 

@@ -17,6 +17,7 @@ from textgrad_engine import func, llm, nn, ops
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm import Completion, Usage
 from textgrad_engine.llm.places import numbering_places
+from textgrad_engine.llm.simulated.reading import read_feedback_request
 from textgrad_engine.testing import FunctionModel
 
 
@@ -47,9 +48,8 @@ class World:
     def __call__(self, request: llm.Request) -> Any:
         self.asked.append(request)
         if request.purpose == "backward":
-            _, *parts = request.messages[-1].text.split("Feedback on the answer:")
             keys = [each["properties"] for each in cases_of(request).values()]
-            said = [part.split("\n")[2] for part in parts]
+            said = [text for case in read_feedback_request(request.messages[-1].text)[1] for text in case.feedback]
             return {
                 case: {key: f"{key} < {words}" for key in own}
                 for case, own, words in zip(cases_of(request), keys, said)

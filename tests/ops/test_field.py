@@ -75,9 +75,8 @@ def test_the_answer_is_told_of_which_field_something_was_said() -> None:
     whole = answer('{"reason": "late", "label": "shipping"}')
     nn.ExactMatch()(whole["label"], "billing").backward()
     (said,) = whole.grad
-    assert said.data.startswith(
-        "On the field label of this answer:\nThe answer is wrong. Expected exactly:\n<expected-"
-    )
+    words = "The answer is wrong. Expected exactly `billing`, got `shipping`."
+    assert said.data == f"On the field label of this answer:\n{words}"
     assert said.source is not None
     assert said.source.score == 0
     whole.grad = None

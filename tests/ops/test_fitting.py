@@ -192,13 +192,13 @@ def test_beside_what_is_too_long_by_itself_short_feedback_stays(long: str) -> No
     (user,) = users(model)
     assert user.count("more characters …]") == 1
     assert ["too dry" in user, "She means May." in user, "and on." in user] == [True, True, False]
-    assert "Pieces of it left out here, for want of room: 1." in user
+    assert "Pieces of feedback left out here, for want of room: 1." in user
     assert count(user) < 1500
 
 
 def test_of_much_feedback_the_worst_and_newest_is_shown() -> None:
     """Whole pieces, in their order; the number of the others is said."""
-    model = small(2260)
+    model = small(2600)
     pad = " word" * 100
     with tg.use_models(forward=model):
         answer, _ = chat(["Hello."])
@@ -209,7 +209,7 @@ def test_of_much_feedback_the_worst_and_newest_is_shown() -> None:
     user = users(model)[-1]
     _, (case,) = read_feedback_request(user)
     assert [piece[0] for piece in case.feedback] == ["c", "f", "g", "i", "j"]
-    assert "Pieces of it left out here, for want of room: 5." in user
+    assert "Pieces of feedback left out here, for want of room: 5." in user
 
 
 def test_an_unknown_context_shows_everything() -> None:

@@ -6,16 +6,27 @@ import re
 
 import pytest
 
-from textgrad_engine.fences import fence, mark
+from textgrad_engine.fences import fence, mark, quoted
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.shortening import fitted_case, without_middles
+from textgrad_engine.templates import load
 
 
-def case(*messages: str, answer: str = "Oslo", feedback: str = "No.") -> str:
-    shown = "".join([f"user message:\n{fence(message, 'message')}\n\n" for message in messages])
-    return (
-        f"system message: this text.\n\n{shown}The model's answer:\n{fence(answer, 'answer')}\n\n"
-        f"Feedback on the answer:\n{fence(feedback, 'feedback')}"
+def case(*messages: str, answer: str = "Oslo", feedback: str = "No.", call: str = "") -> str:
+    """A case, by its prompt: `call` is a later one, in the place of what was said."""
+    return load("case").render(
+        messages=[
+            {"role": "system", "text": "Rules.", "place": "message"},
+            *[{"role": "user", "text": message, "place": ""} for message in messages],
+        ],
+        name="this text",
+        shown=False,
+        tag="",
+        of_tool=False,
+        answer=answer,
+        feedback=[call or feedback],
+        calls=[call],
+        left_out=0,
     )
 
 
@@ -80,26 +91,41 @@ def test_of_many_messages_those_in_the_middle_are_left_out() -> None:
 
 def test_of_a_long_conversation_what_was_said_in_the_end_is_kept() -> None:
     """Each answer is in the calls behind it, case in case, so that there is no room for what is between."""
-    said = f"Expected exactly:\n{fence('bye', 'expected')}"
-    whole = said
-    for n in range(30, 0, -1):
-        whole = case(*[f"turn {m} " + "blah " * 30 for m in range(n)], answer=f"answer {n}", feedback=whole)
-    short = fitted_case(whole, 600)
-    assert count(short) <= 600
-    assert fence("answer 1", "answer") in short
-    assert "[… 29 later calls, of which only what was said in the end is shown …]" in short
-    assert fence(said, "feedback") in short
-    assert balanced(short)
+    for said in (f"Expected exactly:\n{fence('bye', 'expected')}", "Expected exactly `bye`."):
+        whole = ""
+        for n in range(30, 0, -1):
+            turns = [f"turn {m} " + "blah " * 30 for m in range(n)]
+            whole = case(*turns, answer=f"answer {n}", feedback=said, call=whole)
+        short = fitted_case(whole, 600)
+        assert count(short) <= 600
+        assert 'The model\'s answer: "answer 1"' in short
+        assert "[… 29 later calls, of which only what was said in the end is shown …]" in short
+        assert fence(said, "feedback") in short
+        assert "answer 30" not in short
+        assert balanced(short)
+
+
+def test_all_that_was_said_in_the_end_is_kept_with_answers_of_any_form() -> None:
+    """An answer is quoted in its line or stands between tags, and nobody takes it for what was said of it."""
+    for answer in ("Oslo", "Os\nlo", ""):
+        said = ["No.", "It is\nwrong.", 'Say "please".']
+        ends = "\n".join([f"Feedback on the answer:{quoted(each, 'feedback')}" for each in said])
+        inner = case("blah " * 90, answer=answer).partition("Feedback on the answer:")[0] + ends
+        short = fitted_case(case(*["blah " * 90] * 9, call=inner), 300)
+        assert "[… 1 later call, of which only what was said in the end is shown …]" in short
+        assert all(fence(each, "feedback") in short for each in said)
 
 
 def test_cases_in_cases_without_end_are_no_structure() -> None:
     """Somebody may write thousands of them."""
-    hostile = "x" * 200
-    for n in range(500):
-        hostile = f"<answer-{n:08x}>\nO\n</answer-{n:08x}>\n<feedback-{n:08x}>\n{hostile}\n</feedback-{n:08x}>"
-    short = fitted_case(case("Why?", feedback=hostile), 600)
-    assert count(short) <= 600
-    assert re.search(r"</feedback-[0-9a-f]{8}>$", short)
+    for label in ("feedback", "case"):
+        hostile = "x" * 400
+        for n in range(500):
+            hostile = f"<answer-{n:08x}>\nO\n</answer-{n:08x}>\n<{label}-{n:08x}>\n{hostile}\n</{label}-{n:08x}>"
+        for said in ({"feedback": hostile}, {"call": hostile}):
+            short = fitted_case(case("Why?", **said), 600)
+            assert count(short) <= 600
+            assert re.search(r"</(feedback|case)-[0-9a-f]{8}>$", short)
 
 
 def test_tags_around_a_part_of_a_message_stay() -> None:
@@ -135,5 +161,7 @@ def test_hostile_texts_are_no_structure(hostile: str, place: str) -> None:
     short = fitted_case(whole, 1500)
     assert count(short) <= 1500
     assert short.startswith("system message: this text.\n\nuser message:\n<message-")
-    assert short.index("The model's answer:\n<answer-") < short.index("Feedback on the answer:\n<feedback-")
-    assert re.search(r"</feedback-[0-9a-f]{8}>$", short)
+    assert short.count("\nThe model's answer:") == short.count("\nFeedback on the answer:") == 1
+    assert short.index("\nThe model's answer:") < short.index("\nFeedback on the answer:")
+    assert ('answer: "Oslo"' in short) == (place != "answer")
+    assert short.endswith('answer: "No."') == (place != "feedback")

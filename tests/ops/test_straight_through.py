@@ -26,7 +26,7 @@ def test_the_text_hears_what_came_of_it_and_what_was_said_of_that() -> None:
     assert passage.role == "passage"
     assert said.data.startswith("Code of the program came from this text to the passage:\n<outcome-")
     assert said.data.count("Rome has\n") == 1
-    assert said.data.endswith("Got:\nthe outcome above")
+    assert said.data.endswith("Expected exactly `Rome has 2.7 million people.`.")
     assert said.source is not None
     assert said.source.score == 0
 

@@ -197,7 +197,7 @@ def test_each_item_is_shown_once_with_its_answer_and_count() -> None:
     optimizer.step()
     user = shown(model)
     assert "Feedback on it, 2 items:" in user
-    assert user.index("[1] (2 times)") < user.index("Be brief.") < user.index("[2] The answer was: <answer-")
+    assert user.index("[1] (2 times)") < user.index("Be brief.") < user.index('[2] The answer was: "It')
     assert (user.count("Be brief."), user.count("Name the queue."), user.count("It is billing")) == (1, 1, 1)
     (_, origin) = optimizer.origins(text)
     assert origin is not None
@@ -255,7 +255,7 @@ def test_a_case_longer_than_the_context_does_not_cost_the_step() -> None:
         assert re.search(
             rf"Report {n}\nall.+\n\[… [0-9,]+ more characters …\]\n.+ well \nsigned {n}\n</message-", request
         )
-        assert fences.fence(f"bad {n}", "expected") in request
+        assert f"Expected exactly `bad {n}`." in request
 
 
 def test_withheld_feedback_is_really_withheld() -> None:

@@ -283,7 +283,7 @@ def test_a_run_that_is_at_its_best_early_on_asks_the_optimizer_less_than_every_m
     ("settings", "options", "edits"),
     [
         *[({}, {}, edits) for edits in (4, 12)],
-        *[({"parameters": 2}, {}, edits) for edits in (4, 12)],
+        *[({"parameters": 2, "rules": 8}, {}, edits) for edits in (4, 12)],
         *[({}, {"controls": True}, edits) for edits in (4, 12)],
         *[({"train": 20, "val": 15, "test": 15}, {}, edits) for edits in (4, 12)],
         ({}, {"batch_size": 8, "patience": 3}, 4),

@@ -6,6 +6,7 @@ GEPA (arXiv 2507.19457) and Trace's OptoPrime (arXiv 2406.16218) do it like this
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.graph import FunctionNode
-from textgrad_engine.fences import fence
+from textgrad_engine.fences import quoted
 from textgrad_engine.ops.cases import Case, Part, view_of
 from textgrad_engine.ops.parts import without_repeat
 from textgrad_engine.ops.pass_on import Compute
@@ -91,13 +92,14 @@ def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str, not
         note: what people noted of the example, which each of several cases shows; the first one does here.
     """
     found, size, left_out = [], 0, 0
-    noted, again = f"\n{fence(note, 'feedback')}" if note else "", False
+    noted = re.compile(r"\n[^\n]*:" + re.escape(quoted(note, "feedback"))) if note else None
+    again = False
     for item, text in zip(items, texts):
         if text and _is_case(item):
             text = without_repeat(str(text), answer, "answer", "message")
-            if noted and noted in text:
-                first, behind = text.split(noted, 1)
-                text = first + ("" if again else noted) + behind.replace(noted, "")
+            if noted and (shown := noted.search(text)):
+                first, behind = text[: shown.start()], text[shown.end() :]
+                text = first + ("" if again else shown[0]) + noted.sub("", behind)
                 again = True
             text = without_middles(text, MOST_OF_MESSAGE, ("message",))  # a document may be in each call of a chain
             if size and size + len(text) > MOST_AFTER:
@@ -148,5 +150,6 @@ def _in_words(case: Case, part: Part, data: list[Any]) -> str:
         of_tool=part.shown == "tool",
         answer=view.answer,
         feedback=view.feedback,
+        calls=view.calls,
         left_out=left_out,
     )

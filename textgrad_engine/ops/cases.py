@@ -271,6 +271,7 @@ def view_of(
         of: tags stand around this input alone; None for all that are asked about.
     """
     said, scores = [], []
+    calls: list[str] = []
     told: list[tuple[str, Source]] = []
     for text, item in zip(feedback, case.feedback):
         if text:
@@ -285,8 +286,11 @@ def view_of(
                         continue
                     told.append(once)
                 shown = said_of_in_words(item) + shown
-            said.append(without_repeat(shown, str(answer), "answer") if f"<{QUOTED}-" in shown else shown)
+            quotes = f"<{QUOTED}-" in shown or "`" in shown
+            said.append(without_repeat(shown, str(answer), "answer") if quotes else shown)
             scores.append(None if source is None else source.score)
+            if source is not None and source.case:
+                calls.append(said[-1])
     if case.note and said and not any(item.source is not None and item.source.case for item in case.feedback):
         said.append(case.note)  # once: a case that came of the answer shows it, too
         scores.append(None)
@@ -296,4 +300,4 @@ def view_of(
         for at, key in marks:
             if of is None or key == of.key:
                 values[at] = fences.mark(str(values[at]), key, beside)
-    return View(case.questions.heads, case.plan.texts(values, show), str(answer), said, scores)
+    return View(case.questions.heads, case.plan.texts(values, show), str(answer), said, scores, calls)

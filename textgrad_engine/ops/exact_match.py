@@ -13,6 +13,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.fences import is_quotable
 from textgrad_engine.kinds import a_class, told
 from textgrad_engine.ops.evaluators import (
     Evaluator,
@@ -23,6 +24,7 @@ from textgrad_engine.ops.evaluators import (
     scored,
     written,
 )
+from textgrad_engine.ops.parts import got_in_line
 from textgrad_engine.ops.scores import Reduction
 
 _log = logging.getLogger("textgrad_engine.ops.exact_match")
@@ -45,13 +47,20 @@ class _ExactMatch(Evaluator):
                 _tell_of_field(_field_with(got, wanted))
         prompt = templates.load("exact_match")
         texts = [
-            "" if s else prompt.render(prediction=p, target=t, unseen=_unseen(p, t)) for s, (p, t) in zip(scores, pairs)
+            "" if s else prompt.render(prediction=p, target=t, got=_in_line(p, t), unseen=_unseen(p, t))
+            for s, (p, t) in zip(scores, pairs)
         ]
         return scored(prediction, scores, texts, count, reduction)
 
     @staticmethod
     def jvp(ctx: Any, *edits: Variable | None) -> Any:
         return evaluated_again(_ExactMatch, ctx, edits)
+
+
+def _in_line(got: str, wanted: str) -> str:
+    """What ends a sentence that says what came instead, "" where both are not short enough for one."""
+    short = is_quotable(got, inside=True) and is_quotable(wanted, inside=True)
+    return got_in_line(got) if short else ""
 
 
 def _field_with(got: str, wanted: str) -> str:

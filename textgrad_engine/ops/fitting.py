@@ -31,6 +31,7 @@ class View:
         answer: what the model answered.
         feedback: the pieces of feedback on that; one of them is always shown.
         scores: the score that each piece is about, as far as it is known.
+        calls: which of the pieces are later calls as they were, with what was said of their answers.
         left_out_messages: how many messages are not in `texts`.
         left_out_feedback: how many pieces are not in `feedback`.
     """
@@ -40,6 +41,7 @@ class View:
     answer: str
     feedback: list[str] = field(default_factory=list)
     scores: list[float | None] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     left_out_messages: int = 0
     left_out_feedback: int = 0
 

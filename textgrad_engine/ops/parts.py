@@ -77,6 +77,21 @@ QUOTED = "got"
 """The label of the fence that evaluators put around what they looked at."""
 
 
+def got_in_line(text: str) -> str:
+    """What ends an evaluator's sentence about a short text that it looked at.
+
+    Example:
+        >>> got_in_line("Oslo")
+        ', got `Oslo`'
+    """
+    return _form_of_got(templates.load(QUOTED)).fill([text])
+
+
+@functools.lru_cache(maxsize=4)
+def _form_of_got(prompt: templates.Prompt) -> templates.Form:
+    return prompt.form(text=templates.Blank(0))
+
+
 def without_repeat(feedback: str, shown: str, what: str, label: str = QUOTED) -> str:
     """Feedback that does not quote once more what is shown beside it, which may be long.
 
@@ -89,4 +104,7 @@ def without_repeat(feedback: str, shown: str, what: str, label: str = QUOTED) ->
         what: what that is called there.
         label: of the tags around it in the feedback.
     """
-    return feedback.replace(fences.fence(shown, label), templates.load("as_above").render(what=what))
+    if label == QUOTED and "`" in feedback and fences.is_quotable(shown, inside=True):
+        feedback = feedback.replace(got_in_line(shown), "")
+    tags = fences.fence(shown, label)
+    return feedback.replace(tags, templates.load("as_above").render(what=what)) if tags in feedback else feedback

@@ -37,6 +37,10 @@ _NOT_WORTH_IT = 60
 _MOST_MARKS = 4
 """Pairs of tags in a message that are kept where it is cut: a hostile one may have thousands."""
 
+_CALL = "case"
+"""The label of a later call in a case."""
+
+_IN_LINE = re.compile(r': "([^"\n]*)"$', re.MULTILINE)
 _OPENED = re.compile(r"<(\w+)-([0-9a-f]{8})>\n")
 _TAG = re.compile(r"<(/?)(\w+-[0-9a-f]{8})>")
 
@@ -90,32 +94,37 @@ def _without_calls(case: str) -> str:
     blocks, rest = _blocks(case)
     found = []
     for block in blocks:
-        text = block.text
-        if block.label == "feedback":
+        text, label = block.text, block.label
+        if label == _CALL:
             said, calls = _said_in_the_end(text)
-            if calls:
-                text = "\n".join(
-                    [
-                        templates.load("calls_left_out").render(count=calls),
-                        *[fence(each, "feedback") for each in said],
-                    ]
-                )
-        found.append(block.before + fence(text, block.label))
+            left_out, label = templates.load("calls_left_out").render(count=calls), "feedback"
+            text = "\n".join([left_out, *[fence(each, "feedback") for each in said]])
+        found.append(block.before + fence(text, label))
     return "".join([*found, rest])
 
 
-def _said_in_the_end(text: str) -> tuple[list[str], int]:
-    """What was said, each thing once, behind all cases of calls in a text, and how many these are."""
-    waiting, said, calls = [text], dict[str, None](), 0
+def _said_in_the_end(case: str) -> tuple[list[str], int]:
+    """What was said, each thing once, behind all cases of calls in a case, and how many these are with it."""
+    waiting, said, calls = [(_CALL, case)], dict[str, None](), 0
     while waiting:
-        text = waiting.pop()
-        blocks, _ = _blocks(text) if calls < _MOST_CALLS else ([], "")
-        if {"answer", "feedback"} <= {block.label for block in blocks}:
+        label, text = waiting.pop()
+        if label == _CALL and calls < _MOST_CALLS:
             calls += 1
-            waiting += [block.text for block in reversed(blocks) if block.label == "feedback"]
+            _, *of_answer = [each for each in _shown_in(text) if each[0] in ("", "answer", "feedback", _CALL)]
+            waiting += reversed(of_answer)
         else:
             said[text] = None
     return list(said), calls
+
+
+def _shown_in(case: str) -> list[tuple[str, str]]:
+    """The label and the text of all that a case shows, in order; what is quoted in a line has the label ""."""
+    blocks, rest = _blocks(case)
+    found: list[tuple[str, str]] = []
+    for block in blocks:
+        found += [("", text) for text in _IN_LINE.findall(block.before)]
+        found.append((block.label, block.text))
+    return found + [("", text) for text in _IN_LINE.findall(rest)]
 
 
 def largest(make: Callable[[int], str], fits: Callable[[str], bool], low: int, high: int) -> str:
@@ -160,7 +169,9 @@ def without_middles(
             if n == gone[0]:
                 found.append(f"\n\n{templates.load('messages_left_out').render(count=len(gone))}")
             continue
-        if deep and block.label == "feedback":
+        if deep and block.label == _CALL:
+            text = without_middles(block.text, most, labels, messages=messages, deep=deep - 1)
+        elif deep and block.label == "feedback":
             text = _of_feedback(block.text, most, labels, messages, deep - 1)
         elif labels is None or block.label in labels:
             text = without_middle(block.text, most)

@@ -110,7 +110,7 @@ def feedback_request() -> Callable[..., Request]:
             if expected is None:
                 said = "This is not right."
             else:
-                said = templates.load("exact_match").render(prediction=answer, target=expected, unseen="")
+                said = templates.load("exact_match").render(prediction=answer, target=expected, got="", unseen="")
             messages = [
                 {"role": "system", "keys": "`system`", "text": system},
                 {"role": "user", "keys": "`ticket`", "text": fences.mark(ticket, "ticket")},

@@ -69,7 +69,8 @@ def test_a_case_that_no_critic_has_read_is_shown_without_tags() -> None:
         nn.ExactMatch()(program(mail="Hello?"), "junk").backward()
         TGD(program.parameters(), proposer=Human(typed, shown)).step()
     assert "[1] a case\nsystem message: this text.\n\nuser message:\nHello?\n" in shown.getvalue()
-    assert "Expected exactly:\njunk\n" in shown.getvalue()
+    assert 'The model\'s answer: "spam"\n' in shown.getvalue()
+    assert "Expected exactly `junk`." in shown.getvalue()
     assert "<" not in shown.getvalue().partition("[1]")[2].partition("At most")[0]
     assert program.system.data == "Sort.\nSay please."
 

@@ -14,6 +14,13 @@ _MESSAGE = re.compile(r"^(\w+) message(?: \(contains ([^)\n]*)\))?:\s*\Z", re.MU
 _HERE = re.compile(r"^(\w+) message: this text\.$", re.MULTILINE)
 _OF_CASE = re.compile(r"^(\w+) message(?: \(.*\))?:\s*\Z", re.MULTILINE)
 _TAGGED = re.compile(r"between tags <([^>]*)-\.\.\.>")
+_IN_LINE = re.compile(
+    r"^(.*?\b(?:(answer was|model's answer)|(feedback(?: on the answer)?)|(the check says)|(expected)|(got)):) "
+    r'"([^"\n]*)"$',
+    re.MULTILINE | re.IGNORECASE,
+)
+_IN_LINE_LABELS = ("answer", "feedback", "explanation", "expected", "got")
+_EXACTLY = re.compile(r"Expected exactly `([^`]*)`")
 _ITEM = re.compile(r"^\[(\d+)\](?: \((\d+) times\))?", re.MULTILINE)
 _EXPECTED = re.compile(
     r"(?:expected(?: exactly)?|should (?:be|have been)|reference (?:answer )?(?:is|says)|correct (?:answer|queue) is)"
@@ -73,19 +80,31 @@ class Task:
 
 
 def blocks(text: str) -> list[tuple[str, str, str]]:
-    r"""The fenced blocks of a prompt: the plain text before each, its label and its content.
+    r"""What a prompt shows between tags, or quotes in a line: the plain text before each, its label and its content.
 
     Tags inside a block are its content. A last entry without label holds what follows the last block.
 
     Example:
         >>> blocks("Got:\n<got-0a1b2c3d>\nhi\n</got-0a1b2c3d>\nend")
         [('Got:\n', 'got', 'hi'), ('\nend', '', '')]
+        >>> blocks('The answer was: "hi"')
+        [('The answer was:', 'answer', 'hi'), ('', '', '')]
     """
     found, last = [], 0
     for match in _FENCE.finditer(text):
-        found.append((text[last : match.start()], match[1], match[3]))
+        found += _with_quoted(text[last : match.start()], match[1], match[3])
         last = match.end()
-    return [*found, (text[last:], "", "")]
+    return [*found, *_with_quoted(text[last:], "", "")]
+
+
+def _with_quoted(before: str, label: str, content: str) -> list[tuple[str, str, str]]:
+    found, last = [], 0
+    for match in _IN_LINE.finditer(before):
+        words = match.groups()[1:-1]
+        kind = next(label for label, word in zip(_IN_LINE_LABELS, words) if word)
+        found.append((before[last : match.end(1)], kind, match.groups()[-1]))
+        last = match.end()
+    return [*found, (before[last:], label, content)]
 
 
 def expected_in(feedback: str) -> str | None:
@@ -93,7 +112,7 @@ def expected_in(feedback: str) -> str | None:
     for _, label, content in blocks(feedback):
         if label in ("expected", "reference", "target"):
             return content.strip()
-    match = _EXPECTED.search(feedback)
+    match = _EXACTLY.search(feedback) or _EXPECTED.search(feedback)
     return match[1] if match else None
 
 
@@ -115,7 +134,7 @@ def read_feedback_request(user: str) -> tuple[dict[str, str], list[Case]]:
             (cases[-1].messages if cases else shared).append(message)
         elif label == "answer" and cases:
             cases[-1].answer = content
-        elif label == "feedback" and cases:
+        elif label in ("feedback", "case") and cases:
             cases[-1].feedback.append(content)
     return inputs, cases
 
@@ -158,7 +177,7 @@ def _case_in(said: str, text: str) -> Case | None:
             case.messages.append((head[1], (), _without_marks(content, _TAGGED.findall(before))))
         elif label == "answer":
             case.answer = content
-        elif label == "feedback":
+        elif label in ("feedback", "case"):
             case.feedback.append(content)
     return case if case.messages and case.feedback else None
 
@@ -176,7 +195,7 @@ def _items_in(parts: Iterable[tuple[str, str, str]]) -> list[Item]:
     for before, label, content in parts:
         if heads := _ITEM.findall(before):
             pending = (int(heads[-1][0]), int(heads[-1][1] or 1))
-        if label == "feedback" and pending:
+        if label in ("feedback", "case") and pending:
             items.append(Item(*pending, content))
     return items
 
