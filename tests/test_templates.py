@@ -201,7 +201,7 @@ SHOWN = [
     "{# a #}{% if a %}{{ a }}{% endif %}{% for one in b %}{% if one.text is not none %}+{% endif %}{% endfor %}",
     "{% if a %}first{% else %}none{% endif %} {% for one in b %}{% if not one.text %}empty{% endif %}{% endfor %}",
     '<x-12345678>\n{{ a }}\n</x-12345678> {{ a | fence("x") }}{{ a | fence("y") }}{% for one in b %}{% endfor %}',
-    'A:{{ a | quoted("x") }}{% for one in b %}\nB:{{ one.text | quoted("y") }}\n{{ one.text | fence("y") }}{% endfor %}',
+    'A:{{ a | quoted("x") }}{% for one in b %}\n{{ one.text | quoted("y") }}\n{{ one.text | fence("y") }}{% endfor %}',
     '"{{ a }}" and "{{ a }}":{{ a | quoted("x") }}{% for one in b %} "{{ one.text }}"{% endfor %}',
 ]
 LOOKED_INTO = [
