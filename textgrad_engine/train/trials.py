@@ -61,6 +61,7 @@ class Trials:
         self._rows, self._named, self._known = rows, named, known
         self._concurrency, self._timed = concurrency, timed
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
+        self._own = [value for _, value in (*program.named_parameters(), *program.named_buffers())]
 
     def begin(
         self, keys: Sequence[Key], on_score: Callable[[int], None] | None = None, *, noted: bool = False
@@ -147,7 +148,7 @@ class Trials:
             if len(candidates) == 1 or not same_shape(rows, by_field=self._by_field) or not same_slots(candidates):
                 continue
             leaves = [leaves_of(self._named, texts) for texts in candidates]
-            asking = Asking([tuple(each.values()) for each in leaves]) if noted else None
+            asking = Asking([tuple(each.values()) for each in leaves], self._own) if noted else None
             with no_grad(), sampling(index), self._known.phase_of(candidates[0]), asking or contextlib.nullcontext():
                 grid = run_grid(self._program, self._score, leaves, rows)
             for texts, every in zip(candidates, grid):
@@ -172,7 +173,7 @@ class Trials:
         """
         name, fields, wanted = row
         watch = Stopwatch() if self._timed else None
-        asking = None if noted is None else Asking([tuple(noted.values())])
+        asking = None if noted is None else Asking([tuple(noted.values())], [*self._own, *values.values()])
 
         def program(**given: Any) -> Any:
             with asking or contextlib.nullcontext():  # not the loss, which may ask a judge
