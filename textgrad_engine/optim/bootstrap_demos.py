@@ -191,7 +191,7 @@ class BootstrapDemos(PopulationSearcher):
         draft = self._shown(kind, number, self._chosen(objective, place))
         seed = self.population.candidates[0]
         if draft.candidate.texts == seed.texts:
-            return (Outcome(draft, draft.dropped or "there is nothing to show"),)
+            return (Outcome(draft, draft.dropped or f"there is nothing to show: {self._lacking(objective, place)}"),)
         if self.population.number_of(draft.candidate.texts) is not None:
             return (Outcome(draft, "it was tried before"),)
         arm = self.population.add(draft.candidate)
@@ -204,6 +204,19 @@ class BootstrapDemos(PopulationSearcher):
         if self.population.lead(arm, self._best) > 0:
             return (Outcome(draft, f"the best on validation ({mean:.3f})", arm, race),)
         return (Outcome(draft, f"not the best on validation ({mean:.3f})", None, race),)
+
+    def _lacking(self, objective: Objective, place: int) -> str:
+        """Why a set is empty, in words."""
+        if place > 1:
+            solved = f"no example that scored {self.least:g} or more has a call that can be shown"
+            return solved if self._right else f"no training example scored {self.least:g} or more"
+        if self.labelled == 0:
+            return "labelled is 0"
+        if all(demo is None for demo in objective.demos(range(len(objective.train)))):
+            return "the training examples have no target that is a whole answer"
+        return (
+            "no call that uses a trained prompt gives the targets as they are, such as where they are a field of JSON"
+        )
 
     def _chosen(self, objective: Objective, place: int) -> dict[int, dict[int, Demo]]:
         """The demonstrations of a set: for each prompt that shows it those of it, by the position of their example."""

@@ -22,7 +22,7 @@ def none_kept(result: TrainResult) -> str:
     if not result.steps:
         return "nothing better could be shown" if result.idle else "the run ended before its first step"
     if not refused:
-        if silent := _without_feedback(result) or _without_proposals(result):
+        if silent := _without_feedback(result) or _without_proposals(result) or _untried(result):
             return silent
         higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
         return "no change did clearly better" if higher else "no change did better"
@@ -58,6 +58,14 @@ def _without_proposals(result: TrainResult) -> str:
     if unusable == len(asked):
         return f"none of {_some(unusable, 'proposal')} could be used"
     return f"{unusable} of {len(asked)} proposals could not be used, and the others changed nothing"
+
+
+def _untried(result: TrainResult) -> str:
+    """Why a search had nothing to try at all, in its own words; "" where it tried something."""
+    steps = result.steps
+    if any(step.changes or step.race is not None or step.problems or not (step.kind and step.why) for step in steps):
+        return ""
+    return f"nothing was tried, as {'; '.join(dict.fromkeys([step.why for step in steps]))}"
 
 
 def _some(number: int, word: str) -> str:
