@@ -22,7 +22,7 @@ from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, sa
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.leaves import frozen_beside, leaves_of
-from textgrad_engine.train.targets import refusing_batches
+from textgrad_engine.train.targets import counting_entries
 
 Begun: TypeAlias = tuple[Ran, Stopwatch | None, tuple[Call, ...] | None]
 """The program on an example, what times it, and what the program asked, where that is noted."""
@@ -56,7 +56,7 @@ class Trials:
         timed: bool,
     ) -> None:
         self._program, self._loss, self._score = program, loss, with_fields(loss)
-        self._refuse = refusing_batches(loss)
+        self._entries = counting_entries(loss)
         self._by_field = isinstance(loss, Weighted) and loss.targets is not None
         self._rows, self._named, self._known = rows, named, known
         self._concurrency, self._timed = concurrency, timed
@@ -116,7 +116,7 @@ class Trials:
             ModelError: the models cannot be asked at all.
         """
         name, _, wanted = self._rows[split][position]
-        found = scored(ran, watch, functools.partial(self._refuse, name, ran.prediction, wanted))
+        found = scored(ran, watch, functools.partial(self._entries, name, ran.prediction, wanted))
         return found if calls is None or found.score is None else found._replace(calls=calls)
 
     def _begin_alone(self, keys: Sequence[Key], on_score: Callable[[int], None] | None, noted: bool) -> list[Begun]:
