@@ -57,7 +57,7 @@ def test_examples_without_answers_leave_nothing_to_show() -> None:
         decided = [found for _ in range(3) if (found := optimizer.step(objective))]
     assert [each.why for each in decided] == [
         "there is nothing to show: the training examples have no target that is a whole answer",
-        *["there is nothing to show: no training example scored 1 or more"] * 2,
+        *["there is nothing to show: no training example had the best score"] * 2,
     ]
     assert program.system.data == "Repeat."
 
@@ -80,8 +80,27 @@ def test_targets_that_are_a_field_of_json_are_told_to_be_no_answers_to_show(read
     with use_models(forward=FunctionModel(lambda request: '{"why": "It is loud.", "said": "no"}')):
         told = str(Trainer(max_steps=2).fit(program, loss, optimizer, TRAIN, TRAIN[:2]))
     assert f"nothing was tried, as there is nothing to show: {why}" in told
-    assert "; there is nothing to show: no training example scored 1 or more; " in told
+    assert "; there is nothing to show: no training example had the best score; " in told
     assert "no change did better" not in told
+
+
+@pytest.mark.parametrize(("scale", "least", "solved"), [
+    ((1, 5), None, ["fox"]),
+    ((-5, 0), None, ["fox"]),
+    (None, None, ["fox"]),
+    ((1, 5), 2, ["ant", "bee", "cat", "dog"]),
+])  # fmt: skip
+def test_what_counts_as_solved_goes_by_the_scale_of_the_loss(scale: Any, least: Any, solved: list[str]) -> None:
+    """A judge that gives 1 to 5 gives the worst answer 1, and it was shown as right; of -5 to 0 none was."""
+    low, high = scale or (2, 7)
+    marks = nn.Metric(lambda said, wanted: high if said == wanted else low + (least is not None), "marks", scale=scale)
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=1, labelled=0, least=least)
+    with use_models(forward=FunctionModel(answer)):
+        objective = Objective(program, marks, TRAIN, VAL)
+        decided = [optimizer.step(objective) for _ in range(2)]
+    assert decided[1] is not None
+    assert [word for word, _ in shown(decided[1].changes[0].after)] == solved
 
 
 def test_a_contract_against_copying_leaves_no_set_to_try() -> None:

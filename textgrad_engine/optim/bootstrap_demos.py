@@ -71,7 +71,8 @@ class BootstrapDemos(PopulationSearcher):
         sets: so many random sets are tried.
         bootstrapped: at most so many demonstrations that the program solved itself in a set, for each prompt.
         labelled: a set is filled up with labelled examples to so many in all; 0 for none.
-        least: the score from which an example counts as solved.
+        least: the score from which an example counts as solved. None stands for the best one that there can be, or, of
+            a loss that names no scale, for 1 where all scores are between 0 and 1, else the best that was seen.
         proposer: what of a set is shown: ``Demonstrations(4, "label")`` shows about as many examples of each label,
             ``Demonstrations(4, "nearest")`` those nearest to training examples that the teacher gets wrong. None shows
             the whole set. With a large `bootstrapped`, the second step chooses from all that was solved.
@@ -115,7 +116,7 @@ class BootstrapDemos(PopulationSearcher):
         sets: int = 16,
         bootstrapped: int = 4,
         labelled: int = 16,
-        least: float = 1.0,
+        least: float | None = None,
         proposer: Proposer | None = None,
         constraints: Iterable[Contract | str] = (),
         max_tokens: int | None = None,
@@ -208,8 +209,8 @@ class BootstrapDemos(PopulationSearcher):
     def _lacking(self, objective: Objective, place: int) -> str:
         """Why a set is empty, in words."""
         if place > 1:
-            solved = f"no example that scored {self.least:g} or more has a call that can be shown"
-            return solved if self._right else f"no training example scored {self.least:g} or more"
+            most = "had the best score" if self.least is None else f"scored {self.least:g} or more"
+            return f"no example that {most} has a call to show" if self._right else f"no training example {most}"
         if self.labelled == 0:
             return "labelled is 0"
         if all(demo is None for demo in objective.demos(range(len(objective.train)))):
@@ -292,7 +293,8 @@ class BootstrapDemos(PopulationSearcher):
             self._runs = {}
             return
         self._runs = {n: run for n, run in runs if run is not None and scores[n] is not None}
-        self._right = frozenset([n for n, score in scores.items() if score is not None and score >= self.least])
+        least = self.population.top(scores.values()) if self.least is None else self.least
+        self._right = frozenset([n for n, score in scores.items() if score is not None and score >= least])
 
     @property
     def _program(self) -> Steps:
