@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
 
 
+_ABOVE_ONE = (
+    "all training answers scored 1 or more, which is right where a metric names no scale, so there was nothing to "
+    "learn; nn.Metric(..., scale=(0, 100)), or scale in [metric], says what full marks are"
+)
+
+
 def none_kept(result: TrainResult) -> str:
     """Why the seed prompt is still the best one, in words."""
     # A search may have its own rule for what does better, and not run what guards refuse any further.
@@ -39,9 +45,11 @@ def _without_feedback(result: TrainResult) -> str:
     if critic:
         return f"the critic was asked {_some(critic, 'time')} and found nothing to change"
     val = result.seed_val
-    if val is None or val.limits is None:
+    if val is None:
         return ""
     known = [step.train_mean for step in result.steps if step.train_mean is not None] or [val.mean]
+    if val.limits is None:
+        return _ABOVE_ONE if min(known) >= 1 else ""
     return "all training answers were right, so there was nothing to learn" if min(known) >= val.limits[1] else ""
 
 
