@@ -187,6 +187,13 @@ def test_a_run_in_which_nothing_was_proposed_says_why(
     assert one_line(same).endswith(f"; {said}")
 
 
+def test_a_search_that_had_nothing_to_try_names_two_reasons_at_most(result: TrainResult, changed: Any) -> None:
+    """ "No change did better" would be about changes that there were none of; twenty reasons are for `show --step`."""
+    step = replace(result.steps[0], kept=False, val_mean=None, race=None, changes=(), feedback=1, kind="patch")
+    steps = tuple(replace(step, why=f"reason {number // 2}") for number in range(10))
+    assert one_line(changed(best=result.seed, steps=steps)).endswith("; nothing was tried, as reason 0; reason 1")
+
+
 def test_a_metric_whose_scores_are_all_above_1_is_told_to_name_its_scale(result: TrainResult, changed: Any) -> None:
     """Of 0 to 100 without scale=, 40 counts as right: nobody is asked for feedback, and nothing said why."""
     quiet = replace(result.steps[0], kept=False, val_mean=None, feedback=0, changes=(), train_mean=40.0)

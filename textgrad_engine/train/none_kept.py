@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
 
 
+_MOST_WHYS = 2
+"""Reasons that are named: of answers that were not to be had each may be another one."""
+
 _ABOVE_ONE = (
     "all training answers scored 1 or more, which is right where a metric names no scale, so there was nothing to "
     "learn; nn.Metric(..., scale=(0, 100)), or scale in [metric], says what full marks are"
@@ -73,7 +76,8 @@ def _untried(result: TrainResult) -> str:
     steps = result.steps
     if any(step.changes or step.race is not None or step.problems or not (step.kind and step.why) for step in steps):
         return ""
-    return f"nothing was tried, as {'; '.join(dict.fromkeys([step.why for step in steps]))}"
+    whys = list(dict.fromkeys([step.why for step in steps]))
+    return f"nothing was tried, as {'; '.join(whys[:_MOST_WHYS])}"
 
 
 def _some(number: int, word: str) -> str:
