@@ -64,7 +64,7 @@ def test_examples_without_answers_leave_nothing_to_show() -> None:
 
 @pytest.mark.parametrize(("read", "why"), [
     ("by the loss", "the training examples have no target that is a whole answer"),
-    ("by the program", "no call that uses a trained prompt gives the targets as they are, such as where they are a f"),
+    ("by the program", "no prompt's call is given fields of the example and answers with the target"),
 ])  # fmt: skip
 def test_targets_that_are_a_field_of_json_are_told_to_be_no_answers_to_show(read: str, why: str) -> None:
     """A program that reasons before it answers shows no labelled examples: a run says so, and tried no change."""
@@ -353,7 +353,7 @@ def test_a_program_of_which_one_prompt_is_trained_shows_it_what_it_does() -> Non
     here = Answers()
     here.program.reader.system.requires_grad_(False)
     decided = here.steps(optim.BootstrapDemos([here.program.writer.system], sets=1))
-    assert decided[0].why.startswith("there is nothing to show: no call that uses a trained prompt gives the targets")
+    assert decided[0].why.startswith("there is nothing to show: no prompt's call is given fields of the example")
     assert here.texts()[0].count("Right answer:") == 4
     assert "river" not in here.texts()[0]
 

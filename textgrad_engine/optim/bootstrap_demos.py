@@ -215,9 +215,7 @@ class BootstrapDemos(PopulationSearcher):
             return "labelled is 0"
         if all(demo is None for demo in objective.demos(range(len(objective.train)))):
             return "the training examples have no target that is a whole answer"
-        return (
-            "no call that uses a trained prompt gives the targets as they are, such as where they are a field of JSON"
-        )
+        return "no prompt's call is given fields of the example and answers with the target itself (no field of JSON)"
 
     def _chosen(self, objective: Objective, place: int) -> dict[int, dict[int, Demo]]:
         """The demonstrations of a set: for each prompt that shows it those of it, by the position of their example."""
