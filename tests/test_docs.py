@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import optim
+from textgrad_engine import nn, optim
 from textgrad_engine.missing import ELSEWHERE
 
 from .pages import Reader, reading
@@ -163,6 +163,20 @@ def test_the_error_about_another_library_s_name_says_what_the_page_says(name: st
         name = "BootstrapFewShot"  # "and its like"
     rows = [row for row in ROWS if re.search(rf"(?<!\w){name}(?!\w)", row[0])]
     assert any(re.search(rf"`{re.escape(here)}\b", row[1]) for row in rows), rows
+
+
+METHODS = sorted(
+    {found for row in ROWS for found in re.findall(r"`(module|program|optimizer|variable)\.(\w+)\(", row[0])}
+)
+
+
+@pytest.mark.parametrize(("of", "name"), METHODS)
+def test_a_method_of_another_library_that_is_not_here_says_what_is(of: str, name: str) -> None:
+    """`program.save(path)` is what ported code calls long after its names are found; the page promises it a hint."""
+    prompt = nn.Parameter("Sort.", role="prompt")
+    value = {"optimizer": optim.TGD([prompt]), "variable": prompt}.get(of, nn.ChatCompletion("{text}", system=prompt))
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; \S"):
+        getattr(value, name)
 
 
 PARTS = sorted({name for _, name, _ in pkgutil.iter_modules(tg.__path__)})

@@ -132,6 +132,7 @@ def test_a_name_of_a_part_says_where_it_is(here: str) -> None:
         ("TGDOptimizer", "from textgrad_engine.optim import TGD"),
         ("Tensor", "from textgrad_engine import Variable"),
         ("grad", "from textgrad_engine.autograd import grad"),
+        ("save", "from textgrad_engine.nn import Module"),
     ],
 )
 def test_importing_a_name_of_another_library_says_what_it_is_called_here(name: str, line: str) -> None:

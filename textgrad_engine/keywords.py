@@ -41,11 +41,15 @@ _OURS = {
     "response_format": ("output_schema", "response_model", "schema"),
     "max_turns": ("max_iters", "max_steps"),
     "concurrency": ("num_threads", "num_workers", "max_workers"),
+    "batch_size": ("reflection_minibatch_size", "train_batch_size"),
     "max_epochs": ("epochs", "num_epochs"),
     "patience": ("early_stopping", "early_stopping_patience"),
     "run_dir": ("output_dir", "log_dir", "ckpt_path", "default_root_dir"),
     "proposals": ("num_candidates", "num_trials"),
     "frontier": ("frontier_type",),
+    "beam": ("beam_size", "beam_width"),
+    "sets": ("num_candidate_programs",),
+    "least": ("metric_threshold",),
     "bootstrapped": ("max_bootstrapped_demos", "bootstrap_shots"),
     "labelled": ("max_labeled_demos", "raw_shots", "k"),
     "seed": ("random_state", "generator", "manual_seed"),
@@ -74,6 +78,15 @@ _IN_WORDS = {
         ("accumulate_grad_batches", "gradient_accumulation_steps"),
         "a larger batch_size does the same, as a step answers all feedback there is",
     ),
+    **dict.fromkeys(
+        ("num_retries", "max_retries"),
+        "llm.resolve(..., policy=llm.RetryPolicy(max_attempts=...)) says how often a call is tried",
+    ),
+    **dict.fromkeys(
+        ("timeout", "request_timeout"),
+        "llm.resolve(..., policy=llm.RetryPolicy(call_deadline=...)) says how long a call may take",
+    ),
+    "rollout_id": "`with llm.repeat(index)` around it tells equal questions apart",
     "set_to_none": "leave it out, as no feedback is the empty list in any case",
     **dict.fromkeys(("num_workers", "num_threads", "pin_memory"), "leave it out, as calls go on side by side anyway"),
 }
@@ -144,7 +157,7 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     called = function.__qualname__.rpartition("<locals>.")[2]
     owner, is_made = called.removesuffix(".__init__"), called.endswith(".__init__")
     return f"{owner}() has no argument {name!r}" + (
-        which_is_meant(name, known) or (_of_method(name, args[0]) if is_made else "") or _other(name, known)
+        which_is_meant(name, known) or (_of_method(name, args[0]) if is_made else "") or _listed(known)
     )
 
 
@@ -179,7 +192,9 @@ def which_is_meant(name: str, known: list[str]) -> str:
         ("; here it is 'role'", "; did you mean 'role'?")
     """
     found = next((each for each in known if name in _OURS.get(each, ())), "")
-    return f"; here it is {found!r}" if found else nearest(name, known)
+    if found:
+        return f"; here it is {found!r}"
+    return f"; {_IN_WORDS[name]}" if name in _IN_WORDS else nearest(name, known)
 
 
 def _of_method(name: str, made: Any) -> str:
@@ -192,8 +207,6 @@ def _of_method(name: str, made: Any) -> str:
     return ""
 
 
-def _other(name: str, known: list[str]) -> str:
-    if name in _IN_WORDS:
-        return f"; {_IN_WORDS[name]}"
+def _listed(known: list[str]) -> str:
     shown = ", ".join(known[:_MOST]) + (", ..." if len(known) > _MOST else "")
     return f"; it takes {shown}" if known else "; it takes none"

@@ -71,7 +71,7 @@ ELSEWHERE = {
     "ReAct": "nn.ChatCompletion",
     "Refine": "ops.straight_through",
     "Retrieve": "ops.straight_through",
-    "save": "nn.Module",
+    "save": "nn.Module.state_dict",
     "set_backward_engine": "set_models",
     "set_backward_model_client": "set_models",
     "SGD": "optim.TGD",
@@ -117,7 +117,8 @@ def missing(package: str, name: str, known: Collection[str], *, imported: bool) 
     here = ELSEWHERE.get(name) or next((f"{part}.{name}" for part in _PARTS if name in _names(part)), "")
     if not here:
         return AttributeError(f"module {package!r} has no attribute {name!r}{nearest(name, known, 0.7)}", name=name)
-    part, _, inner = here.rpartition(".")
+    *part_of, inner = here.split(".")[:2]  # of a method its class is imported
+    part = "".join(part_of)
     shown = here if part or package == _ROOT else f"{_ROOT}.{here}"
     if imported:
         line = f"from {'.'.join(filter(None, (_ROOT, part)))} import {inner}"

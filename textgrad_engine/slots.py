@@ -92,6 +92,24 @@ def not_slots(template: str, names: Iterable[str]) -> list[str]:
     ]
 
 
+def doubled(template: str, names: Collection[str] = ()) -> str:
+    """What is said of a name that stands in two pairs of braces, as slots of Jinja do; "" where none does.
+
+    Args:
+        template: a user's template.
+        names: those that are looked for; all where there are none.
+
+    Example:
+        >>> doubled("Sort {{ ticket }}.", ["ticket"]), doubled("Sort {ticket} by {{rules}}.", ["ticket"])
+        ('{{ ticket }} is text in it, as a slot has one pair of braces: {ticket}', '')
+    """
+    for match in re.finditer(r"\{\{\s*(\w+)\s*\}\}", template):
+        name = composed(match[1])
+        if name.isidentifier() and (not names or name in names):
+            return f"{match[0]} is text in it, as a slot has one pair of braces: {{{name}}}"
+    return ""
+
+
 def fill(template: str, values: dict[str, str]) -> str:
     """Fill the ``{slot}`` placeholders of a user's template in one pass.
 

@@ -403,7 +403,10 @@ PROBLEMS = {
         change('"{ticket}"', '"Von {e-mail}"'),
         r":5: \[program\] user has no {slot} .*; {e-mail} is text, as a slot's name is letters, digits and _",
     ),
-    "no slot": (change('"{ticket}"', '"ticket {{ticket}}"'), r":5: \[program\] user has no {slot}"),
+    "no slot": (
+        change('"{ticket}"', '"ticket {{ticket}}"'),
+        r":5: \[program\] user has no {slot} .*; {{ticket}} is text in it, as .*: {ticket}",
+    ),
     "the answer is shown": (
         change('"{ticket}"', '"{ticket} {queue}"'),
         r":5: \[program\] user shows the model {queue}",

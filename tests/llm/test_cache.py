@@ -277,6 +277,21 @@ def test_that_a_model_that_costs_is_not_cached_is_told_once(tmp_path, ask, caplo
     assert all("Give it an attribute cache_key" in each for each in caplog.messages)
 
 
+def test_a_free_model_of_ones_own_is_cached_where_it_says_how_its_answers_are_told_apart(tmp_path, ask):
+    """A model on the user's own machine costs no money, but hours; `cache_key` was accepted and ignored."""
+    model = paid(lambda request: "x", cache_key="weights 3f2a")
+    model.free = True
+
+    async def main():
+        with caching(tmp_path) as cache:
+            await resolve(model).complete(ask())
+            await resolve(model).complete(ask())
+        return len(cache)
+
+    assert asyncio.run(main()) == 1
+    assert len(model.requests) == 1
+
+
 def test_a_request_that_has_no_json_is_refused(tmp_path, ask):
     """Silently uncached would be an option accepted and ignored."""
     request = ask(config=GenerateConfig(extra={"odd": object()}))

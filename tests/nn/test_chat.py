@@ -39,6 +39,13 @@ def test_a_name_in_braces_that_no_slot_can_have_is_explained() -> None:
         nn.ChatCompletion("{my text}", model=ScriptedModel([]))(**{"my text": "a"})
 
 
+def test_a_template_of_jinja_is_told_to_have_its_braces_once() -> None:
+    """Prompts of AdalFlow, promptfoo and others have {{ ticket }}, which is no slot here."""
+    why = r"the user template has none: '\{\{ ticket \}\}'; \{\{ ticket \}\} is text in it, .*: \{ticket\}$"
+    with pytest.raises(TypeError, match=why):
+        nn.ChatCompletion("{{ ticket }}", model=ScriptedModel([]))(ticket="a")
+
+
 def test_an_empty_field_of_a_table_is_not_sent_as_a_word() -> None:
     """Nobody means the text "None" or "nan"; numbers are sent as they are."""
     model = ScriptedModel(["ok"])

@@ -50,9 +50,11 @@ def test_an_unknown_attribute_is_named() -> None:
         ("register_full_backward_hook", "result.register_hook"),
         ("apply", "for part in module.modules()"),
         ("get_submodule", "dict(module.named_modules())"),
+        ("load", "module.load_state_dict(json.loads(text))"),
+        ("named_predictors", "module.named_parameters()"),
     ],
 )
-def test_a_method_of_pytorchs_modules_is_told_what_stands_for_it(name: str, instead: str) -> None:
+def test_a_method_of_other_libraries_modules_is_told_what_stands_for_it(name: str, instead: str) -> None:
     """The names that are not here."""
     with pytest.raises(AttributeError, match=re.escape(instead)):
         getattr(Leaf(), name)

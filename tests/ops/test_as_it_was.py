@@ -201,6 +201,45 @@ def test_in_a_conversation_each_later_call_is_shown_once() -> None:
     assert item_of(of_first).evidence.text == "No."
 
 
+def test_in_a_chain_with_python_between_each_later_call_is_shown_once() -> None:
+    """A search in several hops: what was found with a query is in all later calls, and twice as long each hop."""
+    prompts, passages = [wanting(f"Hop {hop}.") for hop in range(8)], [Variable("Nothing yet.")]
+    for hop, prompt in enumerate(prompts):
+        messages = [
+            {"role": "system", "content": prompt},
+            {"role": "user", "content": [ops.join(passages, "\n")]},
+        ]
+        answer = ops.chat_completion(answering(f"query {hop}"), messages)
+        passages.append(ops.straight_through(f"passage {hop}", answer, role="passage"))
+    with ops.critic(None):
+        answer.backward("No.")
+    (first,) = said(prompts[0])
+    assert [first.count(f"The model's answer:\n{fence(f'query {hop}', 'answer')}") for hop in range(8)] == [1] * 8
+    assert first.count("No.") == 1
+
+
+def test_what_python_made_of_answers_that_all_read_is_left_out_for_want_of_room() -> None:
+    """As the answers themselves are."""
+    prompts = [wanting(f"Agent {n}.") for n in range(3)]
+    answers: list[Any] = ["Begin."]
+    for number in range(6):
+        answers = [
+            ops.straight_through(str(found), found)
+            for found in [
+                ops.chat_completion(
+                    answering(f"{prompt.data} says {number}"),
+                    [{"role": "system", "content": prompt}, {"role": "user", "content": ["All said: ", *answers]}],
+                )
+                for prompt in prompts
+            ]
+        ]
+    with ops.critic(None):
+        ops.chat_completion(answering(), [{"role": "user", "content": ["Vote: ", *answers]}]).backward("No.")
+    lengths = [len(text) for text in said(prompts[0])]
+    assert len(lengths) == 6
+    assert max(lengths) < 15_000
+
+
 def test_two_fields_of_an_answer_that_go_into_one_call_are_one_case() -> None:
     prompt = wanting("Rules.")
     with ops.critic(None):

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import math
+import re
 import sys
 import threading
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, dispatch, ops
-from textgrad_engine.errors import AutogradError, MalformedResponse
+from textgrad_engine.errors import AutogradError, MalformedResponse, ScoreError
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.ops import exact_match
@@ -99,6 +100,28 @@ def test_a_metric_that_gives_no_number_is_an_error(outcome: Any) -> None:
         _ = score.data
     assert caught.value.__notes__[0] == "in the metric 'likeness': the prediction 'a' and the target 'b'"
     assert ("Several scores" in str(caught.value)) is isinstance(outcome, tuple | list | dict)
+
+
+class Judged(Scalar):
+    """What metrics of DSPy give: score and words in one object, which by itself is the score."""
+
+    def __init__(self, score: float, **words: str) -> None:
+        super().__init__(score)
+        self.score = score
+        vars(self).update(words)
+
+
+@pytest.mark.parametrize(("outcome", "repair"), [
+    (Judged(0.5, feedback="Too long."), "(it.score, it.feedback)"),
+    ({"score": 0.5, "feedback": "Too long."}, '(it["score"], it["feedback"])'),
+])  # fmt: skip
+def test_words_beside_a_score_in_one_object_are_not_lost(outcome: Any, repair: str) -> None:
+    """Who brings a metric of GEPA along would train without its feedback, and nothing would say so."""
+    score, _ = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted: outcome, "likeness")
+    with pytest.raises(ScoreError, match=re.escape(f". Of such an object return {repair}")):
+        _ = score.data
+    score, _ = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted: Judged(0.5), "likeness")
+    assert score.data == 0.5  # there are no words
 
 
 def test_an_exception_of_a_metric_is_raised_where_it_is_read() -> None:

@@ -55,8 +55,52 @@ def test_examples_without_answers_leave_nothing_to_show() -> None:
     objective = Objective(program, loss, rows)
     with use_models(forward=FunctionModel(answer)):
         decided = [found for _ in range(3) if (found := optimizer.step(objective))]
-    assert [each.why for each in decided] == ["there is nothing to show"] * 3
+    assert [each.why for each in decided] == [
+        "there is nothing to show: the training examples have no target that is a whole answer",
+        *["there is nothing to show: no training example had the best score"] * 2,
+    ]
     assert program.system.data == "Repeat."
+
+
+@pytest.mark.parametrize(("read", "why"), [
+    ("by the loss", "the training examples have no target that is a whole answer"),
+    ("by the program", "no prompt's call is given fields of the example and answers with the target"),
+])  # fmt: skip
+def test_targets_that_are_a_field_of_json_are_told_to_be_no_answers_to_show(read: str, why: str) -> None:
+    """A program that reasons before it answers shows no labelled examples: a run says so, and tried no change."""
+
+    class Said(nn.ChatCompletion):
+        def forward(self, word: str) -> Any:
+            return super().forward(word=word)["said"]
+
+    kind = nn.ChatCompletion if read == "by the loss" else Said
+    loss = nn.OnField(nn.ExactMatch(), "said") if read == "by the loss" else nn.ExactMatch()
+    program = kind("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=1, labelled=3)
+    with use_models(forward=FunctionModel(lambda request: '{"why": "It is loud.", "said": "no"}')):
+        told = str(Trainer(max_steps=2).fit(program, loss, optimizer, TRAIN, TRAIN[:2]))
+    assert f"nothing was tried, as there is nothing to show: {why}" in told
+    assert "; there is nothing to show: no training example had the best score; " in told
+    assert "no change did better" not in told
+
+
+@pytest.mark.parametrize(("scale", "least", "solved"), [
+    ((1, 5), None, ["fox"]),
+    ((-5, 0), None, ["fox"]),
+    (None, None, ["fox"]),
+    ((1, 5), 2, ["ant", "bee", "cat", "dog"]),
+])  # fmt: skip
+def test_what_counts_as_solved_goes_by_the_scale_of_the_loss(scale: Any, least: Any, solved: list[str]) -> None:
+    """A judge that gives 1 to 5 gives the worst answer 1, and it was shown as right; of -5 to 0 none was."""
+    low, high = scale or (2, 7)
+    marks = nn.Metric(lambda said, wanted: high if said == wanted else low + (least is not None), "marks", scale=scale)
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=1, labelled=0, least=least)
+    with use_models(forward=FunctionModel(answer)):
+        objective = Objective(program, marks, TRAIN, VAL)
+        decided = [optimizer.step(objective) for _ in range(2)]
+    assert decided[1] is not None
+    assert [word for word, _ in shown(decided[1].changes[0].after)] == solved
 
 
 def test_a_contract_against_copying_leaves_no_set_to_try() -> None:
@@ -97,7 +141,7 @@ def test_what_the_teacher_solved_is_shown_with_its_own_answer() -> None:
 def test_without_labelled_examples_only_what_the_program_solves_is_shown() -> None:
     """The plain program knows one word."""
     decided, text, _ = run(labelled=0)
-    assert decided[0].why == "there is nothing to show"
+    assert decided[0].why == "there is nothing to show: labelled is 0"
     assert shown(decided[1].changes[0].after) == [("fox", "FOX")]
     assert text == "Repeat."  # one example does not help
 
@@ -274,7 +318,7 @@ def test_each_step_of_a_program_shows_what_its_own_call_was_given_and_answered(j
     """In runs whose end was right: queries to the writer, and to the reader what was found beside the question."""
     here = Answers(joined)
     decided = here.steps(optim.BootstrapDemos(here.program.parameters(), sets=1, bootstrapped=2, labelled=0))
-    assert decided[0].why == "there is nothing to show"
+    assert decided[0].why == "there is nothing to show: labelled is 0"
     assert decided[1].kept
     writer, reader = here.texts()
     examples = "Example 1\nquestion: Where is ayr?\nRight answer: ayr\n\nExample 2\nquestion: Where is bath?"
@@ -309,7 +353,7 @@ def test_a_program_of_which_one_prompt_is_trained_shows_it_what_it_does() -> Non
     here = Answers()
     here.program.reader.system.requires_grad_(False)
     decided = here.steps(optim.BootstrapDemos([here.program.writer.system], sets=1))
-    assert decided[0].why == "there is nothing to show"
+    assert decided[0].why.startswith("there is nothing to show: no prompt's call is given fields of the example")
     assert here.texts()[0].count("Right answer:") == 4
     assert "river" not in here.texts()[0]
 

@@ -93,6 +93,7 @@ def test_scores_whose_end_nobody_knows_are_named(
     val = Evaluation(("a", "b"), scores, ("", ""), {}, scale=scale)
     text = " ".join(render(changed(seed_val=val)).split())
     assert ("The loss names no scale, and scores are not from 0 to 1" in text) == said
+    assert ("gives 1 or more count as right, and bring no feedback" in text) == said
 
 
 @pytest.mark.parametrize(
@@ -184,6 +185,23 @@ def test_a_run_in_which_nothing_was_proposed_says_why(
     same = changed(best=result.seed, steps=(quiet,) * 9, usage={"backward": Usage(calls=calls)})
     assert f"the best prompt is the seed prompt: {said}" in " ".join(render(same).split())
     assert one_line(same).endswith(f"; {said}")
+
+
+def test_a_search_that_had_nothing_to_try_names_two_reasons_at_most(result: TrainResult, changed: Any) -> None:
+    """ "No change did better" would be about changes that there were none of; twenty reasons are for `show --step`."""
+    step = replace(result.steps[0], kept=False, val_mean=None, race=None, changes=(), feedback=1, kind="patch")
+    steps = tuple(replace(step, why=f"reason {number // 2}") for number in range(10))
+    assert one_line(changed(best=result.seed, steps=steps)).endswith("; nothing was tried, as reason 0; reason 1")
+
+
+def test_a_metric_whose_scores_are_all_above_1_is_told_to_name_its_scale(result: TrainResult, changed: Any) -> None:
+    """Of 0 to 100 without scale=, 40 counts as right: nobody is asked for feedback, and nothing said why."""
+    quiet = replace(result.steps[0], kept=False, val_mean=None, feedback=0, changes=(), train_mean=40.0)
+    val = replace(result.seed_val, scores=tuple([40.0] * len(result.seed_val.scores)), scale=None, samples=())
+    same = changed(best=result.seed, steps=(quiet,) * 3, seed_val=val, usage={})
+    told = " ".join(render(same).split())
+    assert "all training answers scored 1 or more, which is right where a metric names no scale" in told
+    assert "nn.Metric(..., scale=(0, 100))" in told
 
 
 @pytest.mark.parametrize(

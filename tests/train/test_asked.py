@@ -186,6 +186,40 @@ def test_a_prompt_counts_wherever_it_stands_and_is_not_what_was_given() -> None:
     assert asked(messages)[0][:2] == ((0, 1), {"user": "The word: ant"})
 
 
+@pytest.mark.parametrize("kind", ["trained by another", "frozen", "buffer"])
+@pytest.mark.parametrize("way", ["alone", "together", "feedback"])
+def test_a_text_of_the_program_that_is_not_trained_is_not_what_an_example_was_given(kind: str, way: str) -> None:
+    """A demonstration has the example in it, and not once more the task that the prompt around it states."""
+
+    class TaskAndExamples(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.examples = nn.Parameter("one", role="examples")
+            if kind == "buffer":
+                self.register_buffer("task", tg.Variable("Sort it.", role="task"))
+            else:
+                self.task = nn.Parameter("Sort it.", role="task", requires_grad=kind == "trained by another")
+            self.chat = nn.ChatCompletion("{task} {word} {land}", system="{task}\n{examples}")
+
+        def forward(self, word: str) -> Any:
+            land = ops.add(self.task, " Rome")  # has something else in it, too
+            return self.chat(word=word, land=land, task=self.task, examples=self.examples)
+
+    program = TaskAndExamples()
+    objective = Objective(program, nn.ExactMatch(), ROWS, parameters=[program.examples])
+    objective.note_calls()
+    with tg.use_models(forward=FunctionModel(answer)):
+        if way == "together":
+            objective.matrix([("one",), ("two",)], range(3), "train")
+        elif way == "feedback":
+            objective.feedback(("one",), range(3))
+        else:
+            objective.scores(("one",), range(3), "train")
+        (run, *_) = objective.runs(("one",), range(3))
+    assert run is not None
+    assert dict(run.asked[0].given) == {"word": "ant", "land": "Sort it. Rome"}
+
+
 def test_a_prompt_that_two_parts_share_is_one() -> None:
     """Under whichever name a part has it."""
 

@@ -25,7 +25,7 @@ from textgrad_engine.errors import (
     Stopped,
 )
 from textgrad_engine.llm import Completion, Request, repeat, resolve
-from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 from textgrad_engine.train import Evaluation, Objective, aevaluate, compare, evaluate, under_way
 from textgrad_engine.train.evaluator import attempt
 
@@ -94,7 +94,7 @@ class Twice(nn.Module):
 
 @pytest.mark.parametrize("loss", [nn.ExactMatch(), nn.Metric(lambda said, wanted: 1.0, "anything")])
 def test_a_batch_of_predictions_for_one_target_is_refused(loss: Any) -> None:
-    """Its scores would be added up, and the mean would be above the highest score."""
+    """Nobody knows which of them the target is for."""
     given = [{"id": "t1", "word": "a", "target": "a"}]
     with pytest.raises(DataError, match="example 't1': the program gave a batch of 2 predictions for one target"):
         evaluate(Twice(), given, loss)
@@ -122,13 +122,35 @@ def test_a_batch_of_one_is_a_prediction_like_any_other(loss: Any) -> None:
 def test_a_batch_of_predictions_may_have_a_target_for_each() -> None:
     """Or a loss of its own, which says what a batch is worth."""
     given = [{"word": "a", "target": ["a", "A"]}, {"word": "b", "target": ["b", "b"]}]
-    assert evaluate(Twice(), given, nn.ExactMatch()).scores == (2.0, 1.0)
+    assert evaluate(Twice(), given, nn.ExactMatch()).scores == (1.0, 0.5)
+    assert tg.train.Objective(Twice(), nn.ExactMatch(), given).scores(("Say.",), [0, 1]) == [1.0, 0.5]
     plain = [{"word": "a", "target": "a"}]
 
     def either(said: Variable, wanted: str) -> Variable:
         return tg.ops.exact_match_evaluator(said, wanted, reduction_fn=max)[0]
 
     assert evaluate(Twice(), plain, either).scores == (1.0,)
+
+
+def test_examples_of_which_half_a_batch_is_right_are_not_taken_for_right() -> None:
+    """The sum of two scores is at the top of the scale where one is right, and a run would have nothing to learn."""
+    given = [{"id": word, "word": word, "target": [word, "no"]} for word in ("ant", "bee")]
+    program = Twice()
+    heard: list[Any] = []
+
+    def critic(request: Request) -> Any:
+        return feedback_for(request, "Say no.") if request.purpose == "backward" else {"edits": []}
+
+    class Heard:
+        def on_event(self, event: Any) -> None:
+            if isinstance(event, tg.train.events.StepEnded):
+                heard.append((event.train_mean, event.feedback))
+
+    with tg.use_models(backward=FunctionModel(critic), optimizer=FunctionModel(critic)):
+        trainer = tg.Trainer(callbacks=[Heard()])
+        result = trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), given, given)
+    assert result.seed_val.scores == (0.5, 0.5)
+    assert heard == [(0.5, 2)]
 
 
 def test_arguments_in_the_order_of_fit_are_told_apart() -> None:

@@ -19,7 +19,7 @@ from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.nn.tool import Tool
 from textgrad_engine.report.toml import toml_key, toml_value
-from textgrad_engine.slots import SLOT_NAMES, slots_of
+from textgrad_engine.slots import SLOT_NAMES, doubled, slots_of
 
 if TYPE_CHECKING:
     from textgrad_engine.cli.config import Config
@@ -82,9 +82,10 @@ def _check_program(config: Config) -> None:
     slots = slots_of(program.user or "")
     if not slots:
         braces = re.search(r"(?<!\{)\{[^{}\n]+\}(?!\})", program.user or "")
-        why = f"; {braces[0]} is text, as {SLOT_NAMES}" if braces else ""
+        why = f"{braces[0]} is text, as {SLOT_NAMES}" if braces else doubled(program.user or "")
         config.fail(
-            f"[program] user has no {{slot}} that a column of the data fills, such as {{question}}{why}",
+            "[program] user has no {slot} that a column of the data fills, such as {question}"
+            + (f"; {why}" if why else ""),
             "program",
             "user",
         )

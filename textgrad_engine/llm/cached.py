@@ -59,7 +59,6 @@ class Cached(Wrapper):
         check(Cached.__init__, locals())
         self.cache = cache
         self._identity = identity_of(inner)
-        self._ambient = self._identity is not None and not is_free(inner)
         self._untold = self._identity is None and not is_free(inner)  # in the log: once, as it is of every call
         self._format = defaults_of(inner).response_format
         if cache is not None and self._identity is None:
@@ -68,7 +67,7 @@ class Cached(Wrapper):
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Look the request up, or pass it on and keep the answer."""
         cache = self.cache
-        if cache is None and self._ambient:
+        if cache is None and self._identity is not None:
             cache = _block.get()
         if cache is None:
             if self._untold and _block.get() is not None:
@@ -99,10 +98,10 @@ async def _given(answer: Awaitable[Completion], request: Request, wanted: Respon
 @block
 @contextlib.contextmanager
 def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: int = DEFAULT_BYTES) -> Iterator[Cache]:
-    """Inside the block, what an endpoint answered before is not asked again; models that are free are asked as ever.
+    """Inside the block, what an endpoint answered before is not asked again; models without one are asked as ever.
 
     Those are the embedded ones and those for tests. Answers of a model of one's own are kept where it has a
-    ``cache_key``, a text that changes whenever its answers could.
+    ``cache_key``, a text that changes whenever its answers could, also where it is free.
 
     Equal requests get equal answers, also those sampled at a temperature; `repeat` asks for further samples. A run and
     `evaluate` do so themselves: a program that asks the same twice of one example gets two samples, but not at

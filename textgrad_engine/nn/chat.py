@@ -21,7 +21,7 @@ from textgrad_engine.ops.conversations import plan_with
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.offered import Offered, name_of_tool, part_names, taken_apart, without_values
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
-from textgrad_engine.slots import SLOT_NAMES, by_composed_name, not_slots, slots_of
+from textgrad_engine.slots import SLOT_NAMES, by_composed_name, doubled, not_slots, slots_of
 
 
 class ChatCompletion(OneVariable):
@@ -264,15 +264,13 @@ class ChatCompletion(OneVariable):
             )
         if unknown:
             written = "".join([_template(text) or "" for text in (self.user, self.system)])
-            why = (
-                f"; {{{unknown[0]}}} is text in it, as {SLOT_NAMES}: rename it"
-                if not_slots(written, unknown[:1])
-                else ""
-            )
+            why = doubled(written, unknown[:1])
+            if not_slots(written, unknown[:1]):
+                why = f"{{{unknown[0]}}} is text in it, as {SLOT_NAMES}: rename it"
             raise TypeError(
                 f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template "
                 + (f"has {list(slots)}" if slots else f"has none: {excerpt(_template(self.user))}")
-                + why
+                + (f"; {why}" if why else "")
             )
 
 

@@ -266,11 +266,12 @@ def _score_in(outcome: Any, purpose: str, scale: tuple[float, float] | None) -> 
     """
     said, remark = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
     score = plain_number(said)
-    if score is None or not math.isfinite(score) or not isinstance(remark, str | None):
+    apart = _in_fields(said)
+    if score is None or apart or not math.isfinite(score) or not isinstance(remark, str | None):
         several = ". Several scores become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + ..."
         raise ScoreError(
             f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}"
-            + (several if isinstance(outcome, tuple | list | Mapping) else "")
+            + (apart or (several if isinstance(outcome, tuple | list | Mapping) else ""))
         )
     score = decimal_of(score)
     if scale is not None and not scale[0] <= score <= scale[1]:
@@ -279,6 +280,18 @@ def _score_in(outcome: Any, purpose: str, scale: tuple[float, float] | None) -> 
             "of the scores that it returns"
         )
     return score, remark
+
+
+def _in_fields(said: Any) -> str:
+    """How to return what has score and words as fields; of such an object that stands for a number these would be lost.
+
+    As `dspy.Prediction` does.
+    """
+    if isinstance(said, Mapping) and {"score", "feedback"} <= said.keys():
+        return '. Of such an object return (it["score"], it["feedback"])'
+    if hasattr(said, "score") and hasattr(said, "feedback"):
+        return ". Of such an object return (it.score, it.feedback)"
+    return ""
 
 
 def _asked(purpose: str, arguments: tuple[Any, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -12,6 +13,7 @@ from textgrad_engine.autograd.gradient import Items, inherited, is_start
 from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.llm.images import is_part
+from textgrad_engine.ops.evaluators import is_leaf
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.ops.material import inputs_in_words, shown
 from textgrad_engine.ops.parts import place_in_words, without_repeat
@@ -41,7 +43,7 @@ class StraightThrough(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save the result, which the causes are shown."""
-        ctx.count, ctx.given = len(inputs[1]), inputs[3]
+        ctx.leaves, ctx.given = [is_leaf(cause) for cause in inputs[1]], inputs[3]
         ctx.save_for_backward(output)
 
     @staticmethod
@@ -55,9 +57,13 @@ class StraightThrough(Function):
         (output,) = ctx.saved_variables
         starts = [item for item in grad_out.grad if is_start(item)]
         said = [item for item in grad_out.grad if not is_start(item)]
-        items = starts if not said else [*starts, _told(said, output, ctx.given)]
         to_result, to_causes, *_ = ctx.needs_input_grad
-        return grad_out if to_result else None, [items] * ctx.count if to_causes else None, None, None
+
+        @functools.cache
+        def told(leaf: bool) -> list[Variable]:
+            return [*starts, *[_told(each, output, ctx.given) for each in _in_pieces(said, leaf)]]
+
+        return grad_out if to_result else None, [told(leaf) for leaf in ctx.leaves] if to_causes else None, None, None
 
     @staticmethod
     def jvp(
@@ -75,6 +81,17 @@ class StraightThrough(Function):
 def _role_of(result: Any, causes: list[Variable], role: str) -> str:
     own = result.role if isinstance(result, Variable) else ""
     return role or own or f"result of code with the {joined_role(causes) or 'text'}"
+
+
+def _in_pieces(said: Items, leaf: bool) -> list[Items]:
+    """What of that which was said is told a cause as one piece of feedback.
+
+    A text that is no result is told what came of it once, and all that was said of that. An answer is told of later
+    calls one by one, as who shows them leaves out those that are in the cases of others: else they would be 2 ** n.
+    """
+    cases = [] if leaf else [item for item in said if item.source is not None and item.source.case]
+    others = [item for item in said if leaf or item.source is None or not item.source.case]
+    return [each for each in (others, *[[case] for case in cases]) if each]
 
 
 def _told(said: Items, output: Variable, given: Inputs) -> Variable:

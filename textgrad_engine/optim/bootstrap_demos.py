@@ -71,7 +71,8 @@ class BootstrapDemos(PopulationSearcher):
         sets: so many random sets are tried.
         bootstrapped: at most so many demonstrations that the program solved itself in a set, for each prompt.
         labelled: a set is filled up with labelled examples to so many in all; 0 for none.
-        least: the score from which an example counts as solved.
+        least: the score from which an example counts as solved. None stands for the best one that there can be, or, of
+            a loss that names no scale, for 1 where all scores are between 0 and 1, else the best that was seen.
         proposer: what of a set is shown: ``Demonstrations(4, "label")`` shows about as many examples of each label,
             ``Demonstrations(4, "nearest")`` those nearest to training examples that the teacher gets wrong. None shows
             the whole set. With a large `bootstrapped`, the second step chooses from all that was solved.
@@ -115,7 +116,7 @@ class BootstrapDemos(PopulationSearcher):
         sets: int = 16,
         bootstrapped: int = 4,
         labelled: int = 16,
-        least: float = 1.0,
+        least: float | None = None,
         proposer: Proposer | None = None,
         constraints: Iterable[Contract | str] = (),
         max_tokens: int | None = None,
@@ -191,7 +192,7 @@ class BootstrapDemos(PopulationSearcher):
         draft = self._shown(kind, number, self._chosen(objective, place))
         seed = self.population.candidates[0]
         if draft.candidate.texts == seed.texts:
-            return (Outcome(draft, draft.dropped or "there is nothing to show"),)
+            return (Outcome(draft, draft.dropped or f"there is nothing to show: {self._lacking(objective, place)}"),)
         if self.population.number_of(draft.candidate.texts) is not None:
             return (Outcome(draft, "it was tried before"),)
         arm = self.population.add(draft.candidate)
@@ -204,6 +205,17 @@ class BootstrapDemos(PopulationSearcher):
         if self.population.lead(arm, self._best) > 0:
             return (Outcome(draft, f"the best on validation ({mean:.3f})", arm, race),)
         return (Outcome(draft, f"not the best on validation ({mean:.3f})", None, race),)
+
+    def _lacking(self, objective: Objective, place: int) -> str:
+        """Why a set is empty, in words."""
+        if place > 1:
+            most = "had the best score" if self.least is None else f"scored {self.least:g} or more"
+            return f"no example that {most} has a call to show" if self._right else f"no training example {most}"
+        if self.labelled == 0:
+            return "labelled is 0"
+        if all(demo is None for demo in objective.demos(range(len(objective.train)))):
+            return "the training examples have no target that is a whole answer"
+        return "no prompt's call is given fields of the example and answers with the target itself (no field of JSON)"
 
     def _chosen(self, objective: Objective, place: int) -> dict[int, dict[int, Demo]]:
         """The demonstrations of a set: for each prompt that shows it those of it, by the position of their example."""
@@ -279,7 +291,8 @@ class BootstrapDemos(PopulationSearcher):
             self._runs = {}
             return
         self._runs = {n: run for n, run in runs if run is not None and scores[n] is not None}
-        self._right = frozenset([n for n, score in scores.items() if score is not None and score >= self.least])
+        least = self.population.top(scores.values()) if self.least is None else self.least
+        self._right = frozenset([n for n, score in scores.items() if score is not None and score >= least])
 
     @property
     def _program(self) -> Steps:

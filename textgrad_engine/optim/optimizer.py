@@ -19,6 +19,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
+from textgrad_engine.optim.elsewhere import ELSEWHERE
 from textgrad_engine.optim.noted import Before, check_heard, check_written, note
 from textgrad_engine.optim.param_groups import (
     given_as,
@@ -147,7 +148,7 @@ class Optimizer:
                     f"{type(self).__name__}.__init__ did not call super().__init__(params, defaults), which comes "
                     "first in it"
                 )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{ELSEWHERE.get(name, '')}")
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Train further parameters, with settings of their own.

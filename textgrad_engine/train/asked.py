@@ -6,7 +6,8 @@ NOTE [Which call uses a text]
     something is recorded for a backward pass, and whatever answers them (a cache, or the answers of a run that is
     resumed). A call uses a text that is among its values, or that one of them was made of, as far as operations tell;
     not one from which an earlier call's answer came. So a text belongs to the calls that it instructs, and one that
-    describes a tool to none. What Python makes of `.data` is a text like any other, and what a tool or a Function asks
+    describes a tool to none. A parameter that is not trained, in a slot, say, tells what to do as well, and is not what
+    an example was given. What Python makes of `.data` is a text like any other, and what a tool or a Function asks
     inside of itself is not seen.
 """
 
@@ -33,7 +34,7 @@ class Call:
     Attributes:
         place: where it stands in the order of the program.
         texts: the positions of the trained texts that it uses.
-        prompts: the positions of the values that hold them.
+        prompts: the positions of the values that hold them, or other texts of the program's own.
         plan: its messages.
         values: what is in them; None in the place of prompts.
         answer: what is answered.
@@ -76,9 +77,11 @@ class Asking(Layer):
 
     Args:
         candidates: for each candidate that is run inside of it the leaves that hold its texts, in order.
+        others: the program's parameters and buffers; those that are not trained are prompts, too.
     """
 
-    def __init__(self, candidates: Iterable[Sequence[Variable]]) -> None:
+    def __init__(self, candidates: Iterable[Sequence[Variable]], others: Iterable[Variable] = ()) -> None:
+        self._others = {id(leaf): leaf for leaf in others}
         self._origins: dict[int, tuple[Any, _Origin]] = {
             id(leaf): (leaf, (frozenset((position,)), frozenset()))
             for leaves in candidates
@@ -105,7 +108,7 @@ class Asking(Layer):
             values, described = values[:first], values[first:]
             tools, _ = self._origin(described)
         texts, before = self._origin(values)
-        prompts = frozenset([at for at, value in enumerate(values) if self._origin((value,))[0]] if texts else ())
+        prompts = frozenset([at for at, value in enumerate(values) if self._is_own(value)] if texts else ())
         held = tuple([None if at in prompts else _as_it_is(value) for at, value in enumerate(values)])
         answer = outs[0] if isinstance(outs, tuple) else outs
         call = Call(place, texts, prompts, plan, held, _as_it_is(answer), before, tools)
@@ -126,6 +129,9 @@ class Asking(Layer):
                 found.add(call)
                 waiting.extend(call.before)
         return tuple(sorted(found, key=lambda call: call.place))
+
+    def _is_own(self, value: Any) -> bool:
+        return id(value) in self._others or bool(self._origin((value,))[0])
 
     def _origin(self, values: Iterable[Any]) -> _Origin:
         found = [known[1] for value in values if (known := self._origins.get(id(value))) is not None]

@@ -32,7 +32,7 @@ from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
-from textgrad_engine.train.targets import inputs_and_target, refusing_batches
+from textgrad_engine.train.targets import counting_entries, inputs_and_target
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
@@ -148,7 +148,7 @@ def attempt(
         raise DataError("there is nothing to evaluate on: the dataset is empty")
     names = ids_of(every)
     groups = clusters_of_equals(program, every) if clusters is None else clusters_of(every, clusters)
-    read, score, refuse = inputs_and_target(program, loss, target), with_fields(loss), refusing_batches(loss)
+    read, score, entries = inputs_and_target(program, loss, target), with_fields(loss), counting_entries(loss)
     given = [read(row, name) for row, name in zip(examples_of(every), names)]  # before anything is paid
 
     def start(number: int) -> tuple[tuple[Ran, Stopwatch], Variable]:
@@ -168,8 +168,8 @@ def attempt(
         results = run_scored(start, len(given) * repeats, concurrency, tell)
         for number, ((ran, watch), _) in enumerate(results):
             position = number % len(given)
-            fits = partial(refuse, names[position], ran.prediction, given[position][1])
-            found.append(_scored_until(ran, watch if timed else None, fits))
+            count = partial(entries, names[position], ran.prediction, given[position][1])
+            found.append(_scored_until(ran, watch if timed else None, count))
     ended = next((each.failure for each in found if isinstance(each.failure, ENDED)), None)
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)
@@ -214,23 +214,24 @@ class Scored(NamedTuple):
     parts: tuple[float, ...] = ()
 
 
-def scored(ran: Ran, watch: Stopwatch | None = None, check: Callable[[], None] = lambda: None) -> Scored:
+def scored(ran: Ran, watch: Stopwatch | None = None, entries: Callable[[], int] = lambda: 1) -> Scored:
     """Wait for an example and read what came of it.
 
     Args:
         ran: what the program said, and its score.
         watch: ran while the example was begun; None where nobody wants to know how long it took.
-        check: refuses what would make the score mean something else.
+        entries: counts the scores that the loss has added up (`targets.counting_entries`).
 
     Raises:
         TypeError: the loss is no number.
         ModelError: the models cannot be asked at all.
     """
     try:
-        score = as_score(ran.loss)
-        check()
-        parts = tuple([as_score(part) for part in ran.parts])
-        return Scored(score, said_in(ran.prediction), latency=None if watch is None else watch.seconds, parts=parts)
+        total = as_score(ran.loss)
+        count = entries()
+        score, *parts = [decimal_of(each / count) for each in (total, *map(as_score, ran.parts))]
+        latency = None if watch is None else watch.seconds
+        return Scored(score, said_in(ran.prediction), latency=latency, parts=tuple(parts))
     except UNANSWERED as error:
         _forget_locals(error)
         return Scored(None, failure=error)
@@ -249,10 +250,10 @@ def _forget_locals(error: BaseException) -> None:
         each = each.__cause__ or each.__context__
 
 
-def _scored_until(ran: Ran, watch: Stopwatch | None, check: Callable[[], None]) -> Scored:
+def _scored_until(ran: Ran, watch: Stopwatch | None, entries: Callable[[], int]) -> Scored:
     """`scored`, where a spent budget and a stop are failures of the example."""
     try:
-        return scored(ran, watch, check)
+        return scored(ran, watch, entries)
     except ENDED as error:
         return Scored(None, failure=error)
 

@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from textgrad_engine.train.result import TrainResult
 
 
+_MOST_WHYS = 2
+"""Reasons that are named: of answers that were not to be had each may be another one."""
+
+_ABOVE_ONE = (
+    "all training answers scored 1 or more, which is right where a metric names no scale, so there was nothing to "
+    "learn; nn.Metric(..., scale=(0, 100)), or scale in [metric], says what full marks are"
+)
+
+
 def none_kept(result: TrainResult) -> str:
     """Why the seed prompt is still the best one, in words."""
     # A search may have its own rule for what does better, and not run what guards refuse any further.
@@ -22,7 +31,7 @@ def none_kept(result: TrainResult) -> str:
     if not result.steps:
         return "nothing better could be shown" if result.idle else "the run ended before its first step"
     if not refused:
-        if silent := _without_feedback(result) or _without_proposals(result):
+        if silent := _without_feedback(result) or _without_proposals(result) or _untried(result):
             return silent
         higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
         return "no change did clearly better" if higher else "no change did better"
@@ -39,9 +48,11 @@ def _without_feedback(result: TrainResult) -> str:
     if critic:
         return f"the critic was asked {_some(critic, 'time')} and found nothing to change"
     val = result.seed_val
-    if val is None or val.limits is None:
+    if val is None:
         return ""
     known = [step.train_mean for step in result.steps if step.train_mean is not None] or [val.mean]
+    if val.limits is None:
+        return _ABOVE_ONE if min(known) >= 1 else ""
     return "all training answers were right, so there was nothing to learn" if min(known) >= val.limits[1] else ""
 
 
@@ -58,6 +69,15 @@ def _without_proposals(result: TrainResult) -> str:
     if unusable == len(asked):
         return f"none of {_some(unusable, 'proposal')} could be used"
     return f"{unusable} of {len(asked)} proposals could not be used, and the others changed nothing"
+
+
+def _untried(result: TrainResult) -> str:
+    """Why a search had nothing to try at all, in its own words; "" where it tried something."""
+    steps = result.steps
+    if any(step.changes or step.race is not None or step.problems or not (step.kind and step.why) for step in steps):
+        return ""
+    whys = list(dict.fromkeys([step.why for step in steps]))
+    return f"nothing was tried, as {'; '.join(whys[:_MOST_WHYS])}"
 
 
 def _some(number: int, word: str) -> str:

@@ -12,6 +12,7 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.context import LeftOut, on_left_out
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.nn.metric_functions import with_fields
+from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
@@ -26,7 +27,7 @@ from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
-from textgrad_engine.train.targets import inputs_and_target
+from textgrad_engine.train.targets import counting_entries, inputs_and_target
 from textgrad_engine.train.unguided import does_better
 
 
@@ -35,7 +36,7 @@ class StepRun(Run):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.score = with_fields(self.loss)
+        self.score, self.entries = with_fields(self.loss), counting_entries(self.loss)
         self.read = inputs_and_target(self.program, self.loss, self.trainer.target)
         self.train_ids = ids_of(self.loader.dataset)
         self.vain, self.proposed = Vain(), set[tuple[tuple[str, ...], tuple[str, ...]]]()
@@ -165,12 +166,12 @@ class StepRun(Run):
         problems: list[str] = []
         with self.phases.phase("forward", number, len(rows)) as advance:
 
-            def start(position: int) -> tuple[Any, Variable]:
+            def start(position: int) -> tuple[tuple[Any, Any], Variable]:
                 row, name = rows[position], names[position]
                 with example(name):
                     fields, wanted = self.read(row, name)
                     ran = run_on(name, self.program, fields, self.score, wanted)
-                    return ran.prediction, ran.loss
+                    return (ran.prediction, wanted), ran.loss
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
@@ -183,17 +184,18 @@ class StepRun(Run):
             lost: list[str] = []
             failures: list[Exception] = []
             texts = self.objective.texts_of(self.texts())
-            for name, (prediction, loss) in zip(names, started):
+            for name, ((prediction, wanted), loss) in zip(names, started):
                 try:
                     score = as_score(loss)
-                    scores.append(score)
                 except UNANSWERED as error:
                     scores.append(None)
                     failures.append(error)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
                     continue
                 with contextlib.suppress(*UNANSWERED):  # an output that the loss does not read
+                    score = decimal_of(score / self.entries(name, prediction, wanted))
                     self.objective.answered.note(Answer("train", name, texts, score, said_in(prediction)))
+                scores.append(score)
         self.objective.reach.refuse_if_cut_off(names, scores)
         return scores, problems + none_reached(len(rows), failures), lost
 

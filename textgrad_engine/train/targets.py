@@ -212,36 +212,38 @@ def _picked(target: str, *, needed: bool, nullable: bool = False) -> Callable[[d
     return pick
 
 
-def refusing_batches(loss: Callable[..., Any]) -> Callable[[str, Any, Any], None]:
-    """What refuses a prediction that is a batch: the scores of its entries would be added up to the example's score.
+def counting_entries(loss: Callable[..., Any]) -> Callable[[str, Any, Any], int]:
+    """What counts the entries of a prediction that is a batch: of what a loss adds up of them, an example has the mean.
 
-    Each entry may have a target of its own. A loss other than those of `nn` makes one score of a batch as it likes.
+    Each entry has a target of its own. A loss other than those of `nn` makes one score of a batch as it likes.
 
     Args:
         loss: a Module or any callable.
 
     Returns:
-        A function of an example's id, its prediction, which is waited for, and its target.
+        A function of an example's id, its prediction, which is waited for, and its target. It gives how many scores
+        were added up for the example.
 
     Raises:
         DataError: (from the function) it is a batch of several, and the target is none of as many entries.
 
     Example:
         >>> from textgrad_engine import Variable, nn
-        >>> refusing_batches(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
+        >>> counting_entries(nn.ExactMatch())("train:1", Variable(["new", "old"]), ["new", "vip"])
+        2
     """
     adds = any(isinstance(each, ExactMatch | Metric | Judge | Rubric) for each in losses_in(loss))
 
-    def refuse(name: str, prediction: Any, wanted: Any) -> None:
+    def count(name: str, prediction: Any, wanted: Any) -> int:
         said = said_in(prediction)
         if not adds or not isinstance(said, list) or len(said) == 1:  # nothing is added to the score of one
-            return
+            return 1
         if isinstance(wanted, list) and len(wanted) == len(said):
-            return
+            return max(1, len(said))
         raise DataError(
-            f"example {name!r}: the program gave a batch of {len(said)} predictions for one target, and their scores "
-            "would be added up; have it give one text (a list that a ChatCompletion is called with is a batch: join "
-            "it), or give the example a list of as many targets"
+            f"example {name!r}: the program gave a batch of {len(said)} predictions for one target; have it give one "
+            "text (a list that a ChatCompletion is called with is a batch: join it), or give the example a list of as "
+            "many targets, and its score is the mean"
         )
 
-    return refuse
+    return count

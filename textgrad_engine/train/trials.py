@@ -22,7 +22,7 @@ from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, sa
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.leaves import frozen_beside, leaves_of
-from textgrad_engine.train.targets import refusing_batches
+from textgrad_engine.train.targets import counting_entries
 
 Begun: TypeAlias = tuple[Ran, Stopwatch | None, tuple[Call, ...] | None]
 """The program on an example, what times it, and what the program asked, where that is noted."""
@@ -56,11 +56,12 @@ class Trials:
         timed: bool,
     ) -> None:
         self._program, self._loss, self._score = program, loss, with_fields(loss)
-        self._refuse = refusing_batches(loss)
+        self._entries = counting_entries(loss)
         self._by_field = isinstance(loss, Weighted) and loss.targets is not None
         self._rows, self._named, self._known = rows, named, known
         self._concurrency, self._timed = concurrency, timed
         self._room = None if concurrency is None else threading.BoundedSemaphore(concurrency)
+        self._own = [value for _, value in (*program.named_parameters(), *program.named_buffers())]
 
     def begin(
         self, keys: Sequence[Key], on_score: Callable[[int], None] | None = None, *, noted: bool = False
@@ -115,7 +116,7 @@ class Trials:
             ModelError: the models cannot be asked at all.
         """
         name, _, wanted = self._rows[split][position]
-        found = scored(ran, watch, functools.partial(self._refuse, name, ran.prediction, wanted))
+        found = scored(ran, watch, functools.partial(self._entries, name, ran.prediction, wanted))
         return found if calls is None or found.score is None else found._replace(calls=calls)
 
     def _begin_alone(self, keys: Sequence[Key], on_score: Callable[[int], None] | None, noted: bool) -> list[Begun]:
@@ -147,7 +148,7 @@ class Trials:
             if len(candidates) == 1 or not same_shape(rows, by_field=self._by_field) or not same_slots(candidates):
                 continue
             leaves = [leaves_of(self._named, texts) for texts in candidates]
-            asking = Asking([tuple(each.values()) for each in leaves]) if noted else None
+            asking = Asking([tuple(each.values()) for each in leaves], self._own) if noted else None
             with no_grad(), sampling(index), self._known.phase_of(candidates[0]), asking or contextlib.nullcontext():
                 grid = run_grid(self._program, self._score, leaves, rows)
             for texts, every in zip(candidates, grid):
@@ -172,7 +173,7 @@ class Trials:
         """
         name, fields, wanted = row
         watch = Stopwatch() if self._timed else None
-        asking = None if noted is None else Asking([tuple(noted.values())])
+        asking = None if noted is None else Asking([tuple(noted.values())], [*self._own, *values.values()])
 
         def program(**given: Any) -> Any:
             with asking or contextlib.nullcontext():  # not the loss, which may ask a judge
