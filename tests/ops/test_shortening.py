@@ -116,6 +116,18 @@ def test_all_that_was_said_in_the_end_is_kept_with_answers_of_any_form() -> None
         assert all(fence(each, "feedback") in short for each in said)
 
 
+def test_what_code_made_of_an_answer_is_what_was_said_in_the_end() -> None:
+    """It is no call, and has no answer of a model, so all of it is kept, with what a check said in quotation marks."""
+    slots = {"purpose": "form", "score": "0", "low": None, "high": None, "must_pass": False}
+    checked = load("metric").render(**slots, explanation="No date.", target="May 1", prediction="x")
+    made = load("made_of_text").render(
+        role="report", inputs=[{"name": "page", "text": "p"}], outcome="o", feedback=[checked]
+    )
+    short = fitted_case(case(*["blah " * 90] * 9, call=made), 450)
+    assert fence(made, "case") in short
+    assert "later call" not in short.replace("It led to a later call:", "")
+
+
 def test_cases_in_cases_without_end_are_no_structure() -> None:
     """Somebody may write thousands of them."""
     for label in ("feedback", "case"):

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from textgrad_engine import templates
 from textgrad_engine.fences import fence
@@ -40,7 +41,6 @@ _MOST_MARKS = 4
 _CALL = "case"
 """The label of a later call in a case."""
 
-_IN_LINE = re.compile(r': "([^"\n]*)"$', re.MULTILINE)
 _OPENED = re.compile(r"<(\w+)-([0-9a-f]{8})>\n")
 _TAG = re.compile(r"<(/?)(\w+-[0-9a-f]{8})>")
 
@@ -95,8 +95,8 @@ def _without_calls(case: str) -> str:
     found = []
     for block in blocks:
         text, label = block.text, block.label
-        if label == _CALL:
-            said, calls = _said_in_the_end(text)
+        said, calls = _said_in_the_end(text) if label == _CALL else ([], 0)
+        if calls:
             left_out, label = templates.load("calls_left_out").render(count=calls), "feedback"
             text = "\n".join([left_out, *[fence(each, "feedback") for each in said]])
         found.append(block.before + fence(text, label))
@@ -108,23 +108,42 @@ def _said_in_the_end(case: str) -> tuple[list[str], int]:
     waiting, said, calls = [(_CALL, case)], dict[str, None](), 0
     while waiting:
         label, text = waiting.pop()
-        if label == _CALL and calls < _MOST_CALLS:
+        shown = _shown_in(text) if label == _CALL and calls < _MOST_CALLS else []
+        if "answer" in [each[0] for each in shown]:
             calls += 1
-            _, *of_answer = [each for each in _shown_in(text) if each[0] in ("", "answer", "feedback", _CALL)]
-            waiting += reversed(of_answer)
+            waiting += [each for each in reversed(shown) if each[0] in ("feedback", _CALL)]
         else:
             said[text] = None
     return list(said), calls
 
 
 def _shown_in(case: str) -> list[tuple[str, str]]:
-    """The label and the text of all that a case shows, in order; what is quoted in a line has the label ""."""
+    """The label and the text of all that a case shows, in order, between tags or quoted in a line."""
     blocks, rest = _blocks(case)
     found: list[tuple[str, str]] = []
     for block in blocks:
-        found += [("", text) for text in _IN_LINE.findall(block.before)]
-        found.append((block.label, block.text))
-    return found + [("", text) for text in _IN_LINE.findall(rest)]
+        found += [*_quoted_in(block.before), (block.label, block.text)]
+    return [*found, *_quoted_in(rest)]
+
+
+def _quoted_in(words: str) -> list[tuple[str, str]]:
+    in_line = _in_line(templates.load("case"))
+    return [
+        ("answer" if line[1] is not None else "feedback", line[1] or line[2] or "") for line in in_line.finditer(words)
+    ]
+
+
+@lru_cache(maxsize=4)
+def _in_line(prompt: templates.Prompt) -> re.Pattern[str]:
+    """The lines in which a case quotes its answer, and what was said of that, by its prompt."""
+    answer, feedback = "an answer", "what was said"
+    slots = {"messages": [], "name": "", "shown": False, "tag": "", "of_tool": False, "left_out": 0}
+    lines = prompt.render(**slots, answer=answer, feedback=[feedback], calls=[]).split("\n")
+    of_answer, of_feedback = (
+        "|".join([re.escape(line[: -len(text) - 2]) for line in lines if line.endswith(f'"{text}"')]) or r"(?!)"
+        for text in (answer, feedback)
+    )
+    return re.compile(rf'^(?:(?:{of_answer})"([^"\n]*)"|(?:{of_feedback})"([^"\n]*)")$', re.MULTILINE)
 
 
 def largest(make: Callable[[int], str], fits: Callable[[str], bool], low: int, high: int) -> str:
