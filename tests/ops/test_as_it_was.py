@@ -92,7 +92,7 @@ def test_in_a_chain_the_first_text_is_shown_what_came_of_its_answer() -> None:
     (of_second,), (of_first,) = said(second.system), said(first.system)
     assert of_second.index("draft") < of_second.index("final")
     assert 'The model\'s answer: "draft"\n' in of_first
-    inner = of_first.partition("It led to a later call:\n")[2]
+    inner = of_first.partition("What came of the answer:\n")[2]
     assert fence("Two.", "message") in inner
     assert ">draft</q-" in inner
     assert (

@@ -125,7 +125,7 @@ def test_what_code_made_of_an_answer_is_what_was_said_in_the_end() -> None:
     )
     short = fitted_case(case(*["blah " * 90] * 9, call=made), 450)
     assert fence(made, "case") in short
-    assert "later call" not in short.replace("It led to a later call:", "")
+    assert "later call" not in short.replace("What came of the answer:", "")
 
 
 def test_cases_in_cases_without_end_are_no_structure() -> None:
