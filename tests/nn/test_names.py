@@ -58,3 +58,16 @@ def test_a_shared_parameter_comes_once() -> None:
     assert [name for name, _ in tree.named_parameters()] == ["head", "left.prompt"]
     assert {"left.prompt", "right.prompt"} <= set(tree.state_dict())
     tree.load_state_dict(tree.state_dict())
+
+
+def test_parts_that_know_each_other_are_shown_once() -> None:
+    """The repr of a program that can be walked ends, and soon, also where each of thirty holds all others."""
+    pair = Pair(tied=False)
+    pair.a.whole = pair
+    part = "Leaf(\n    (prompt): Parameter('text', role='prompt', requires_grad=True)"
+    assert repr(pair) == f"Pair(\n  (a): {part}\n    (whole): Pair(…)\n  )\n  (b): {part}\n  )\n)"
+    team = nn.ModuleList([Leaf(f"member {number}") for number in range(30)])
+    for member in team:
+        member.peers = nn.ModuleList([peer for peer in team if peer is not member])
+    assert [repr(team).count(f"'member {number}'") for number in range(30)] == [1] * 30
+    assert repr(Pair(tied=True)).count("Leaf(\n") == 2

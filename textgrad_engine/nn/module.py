@@ -16,7 +16,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
-from textgrad_engine.nn.names import check_name, dotted, walk
+from textgrad_engine.nn.names import check_name, dotted, each_once, walk
 from textgrad_engine.nn.overlooked import tell_of_overlooked
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
@@ -370,6 +370,7 @@ class Module:
     def _shown_parts(self) -> dict[str, Any]:
         return {**self._parameters, **self._modules}
 
+    @each_once
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = [f"({name}): {value!r}" for name, value in self._shown_parts().items()]
