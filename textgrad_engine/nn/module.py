@@ -16,7 +16,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
-from textgrad_engine.nn.names import check_name, dotted, each_once, walk
+from textgrad_engine.nn.names import check_name, check_seen, dotted, each_once, walk
 from textgrad_engine.nn.overlooked import tell_of_overlooked
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
@@ -174,6 +174,7 @@ class Module:
 
     def _put(self, store: dict[str, Any], name: str, value: Any) -> None:
         """Keep a value under a name: in its place where the store has the name, and nowhere else."""
+        check_seen(self, name)
         for other in (self.__dict__, *self._stores()):
             if other is not store:
                 other.pop(name, None)
@@ -183,7 +184,7 @@ class Module:
         """Make `parameter` one of the module's, under `name`; None keeps the name for one that there is not yet.
 
         Raises:
-            KeyError: the name is empty, or has a dot in it.
+            KeyError: the name is empty, has a dot in it, or is one of the class's attributes.
             TypeError: it is no Parameter.
         """
         check_name(self, name, "parameter")
@@ -198,7 +199,7 @@ class Module:
         """Keep a Variable that belongs to the state but is never trained; None keeps the name, and is in no state.
 
         Raises:
-            KeyError: the name is empty, or has a dot in it.
+            KeyError: the name is empty, has a dot in it, or is one of the class's attributes.
             TypeError: it is no Variable.
         """
         check_name(self, name, "buffer")

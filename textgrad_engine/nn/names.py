@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -37,6 +38,20 @@ def check_name(module: Module, name: object, what: str) -> None:
         raise KeyError(
             f"{type(module).__name__}: the name of a {what} must be a text, non-empty and without dots, got {name!r}"
         )
+
+
+def check_seen(module: Module, name: str) -> None:
+    """Check that nothing of the class hides what a module is to keep under a name, as Python looks there first.
+
+    Raises:
+        KeyError: a method, a property or a value of the class has the name. (A slot that is empty hides nothing.)
+    """
+    for cls in type(module).__mro__:
+        if name in vars(cls) and not inspect.ismemberdescriptor(vars(cls)[name]):
+            raise KeyError(
+                f"{type(module).__name__}.{name} is what the class {cls.__name__} has under that name, which would "
+                "hide a parameter, buffer or part; give this one another name"
+            )
 
 
 def named_state(root: Module) -> Iterator[tuple[str, Module, str, Variable]]:
