@@ -44,6 +44,18 @@ def test_an_unknown_attribute_is_named() -> None:
         _ = Leaf().promt
 
 
+def test_what_a_property_lacks_is_named_and_not_the_property() -> None:
+    """The mistake is in its code, and the property is there."""
+
+    class Program(Leaf):
+        @property
+        def shown(self) -> str:
+            return self.promt + "!"
+
+    with pytest.raises(AttributeError, match="Program has no attribute 'promt'"):
+        _ = Program().shown
+
+
 @pytest.mark.parametrize(
     ("name", "instead"),
     [

@@ -74,6 +74,18 @@ def test_a_frozen_line_that_no_text_has_is_warned_of(caplog: pytest.LogCaptureFi
     assert not warned(FrozenLines(lambda line: line.startswith("#")))
 
 
+def test_what_a_property_lacks_is_named_and_not_the_property() -> None:
+    """A search of one's own has several (`expected`, `reads_feedback`), and they are there."""
+
+    class Own(optim.TGD):
+        @property
+        def reads_feedback(self) -> bool:
+            return self.hears  # type: ignore[attr-defined, no-any-return]
+
+    with pytest.raises(AttributeError, match="'Own' object has no attribute 'hears'"):
+        _ = Own([Variable("x", requires_grad=True)]).reads_feedback
+
+
 def test_a_forgotten_init_of_the_base_is_named() -> None:
     """As a Module says it; that there is no `param_groups` tells nobody what to do."""
 

@@ -160,6 +160,8 @@ class Module:
             raise AttributeError(
                 f"{type(self).__name__}.__init__ did not call super().__init__(), which comes first in it"
             )
+        if hasattr(type(self), name):  # a property, in whose own code something is missing: that is said again
+            return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{ELSEWHERE.get(name, '')}")
 
     def __delattr__(self, name: str) -> None:

@@ -147,6 +147,8 @@ class Optimizer:
                     f"{type(self).__name__}.__init__ did not call super().__init__(params, defaults), which comes "
                     "first in it"
                 )
+            if hasattr(type(self), name):  # a property, in whose own code something is missing: that is said again
+                return object.__getattribute__(self, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
