@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import func
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +45,32 @@ def test_one_mode_object_can_be_entered_again_inside_itself():
             pass
         assert not tg.is_grad_enabled()
     assert tg.is_grad_enabled()
+
+
+def test_one_mode_object_may_be_used_by_several_threads_and_tasks_at_once():
+    """As a module that keeps one is in `func.pmap`: each gets back the mode that it came with."""
+    mode = tg.no_grad()
+    entered = threading.Barrier(2, timeout=60)
+
+    def in_thread(outer):
+        with tg.set_grad_enabled(outer):
+            with mode:
+                entered.wait()  # both are inside, and leave in any order
+                inside = tg.is_grad_enabled()
+            return inside, tg.is_grad_enabled()
+
+    assert func.pmap(in_thread)([True, False]) == [(False, True), (False, False)]
+
+    async def in_task(outer, waits):
+        with tg.set_grad_enabled(outer):
+            with mode:
+                await asyncio.sleep(waits)
+            return tg.is_grad_enabled()
+
+    async def main():  # what was entered first is left first
+        return await asyncio.gather(in_task(True, 0), in_task(False, 0.01))
+
+    assert asyncio.run(main()) == [True, False]
 
 
 @pytest.mark.parametrize(
