@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func
+from textgrad_engine import func, nn
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +94,17 @@ def test_decorators_with_and_without_parentheses(decorator):
     with tg.no_grad():
         assert tg.enable_grad(tg.is_grad_enabled)() is True
         assert tg.enable_grad()(tg.is_grad_enabled)() is True
+
+
+def test_what_is_no_function_is_not_decorated():
+    """A program of a decorated class would be made in the mode, and record all the same; and it would be no class."""
+    for wrong, message in [
+        (nn.Sequential, "got the class Sequential; its forward, say"),
+        (True, r"got True; a block is `with no_grad\(\):`, without arguments"),
+    ]:
+        for decorator in (tg.no_grad, tg.enable_grad(), tg.set_grad_enabled(False)):
+            with pytest.raises(TypeError, match="a grad mode decorates a function or a method, " + message):
+                decorator(wrong)
 
 
 def test_a_decorator_sets_the_mode_inside_the_function_only():

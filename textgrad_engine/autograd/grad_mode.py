@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
 from textgrad_engine.checks import check
+from textgrad_engine.kinds import told
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,6 +59,11 @@ class _Mode:
                 return
 
     def __call__(self, function: F) -> F:
+        given: Any = function
+        if isinstance(given, type) or not callable(given):  # of a class only the making would be in the mode
+            of_class = isinstance(given, type)
+            repair = "its forward, say" if of_class else "a block is `with no_grad():`, without arguments"
+            raise TypeError(f"a grad mode decorates a function or a method, got {told(given)}; {repair}")
         mode = self._mode
         if inspect.iscoroutinefunction(function):
 
