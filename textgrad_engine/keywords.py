@@ -74,6 +74,7 @@ _IN_WORDS = {
         ("accumulate_grad_batches", "gradient_accumulation_steps"),
         "a larger batch_size does the same, as a step answers all feedback there is",
     ),
+    "collate_fn": "leave it out, as a minibatch is the list of its examples",
     "set_to_none": "leave it out, as no feedback is the empty list in any case",
     **dict.fromkeys(("num_workers", "num_threads", "pin_memory"), "leave it out, as calls go on side by side anyway"),
 }
