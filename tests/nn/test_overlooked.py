@@ -1,4 +1,5 @@
 import logging
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -43,6 +44,14 @@ def test_what_is_found_or_frozen_or_no_parameter_is_not_named() -> None:
     frozen = prompt().requires_grad_(False)
     program = Steps(main, again=[main, main.system], fixed=[frozen], other=[1, "a", None, tg.Variable("b")], none={})
     program.steps = nn.ModuleList([chat()])
+    assert overlooked(program) == []
+
+
+@pytest.mark.parametrize("other", [nn.ExactMatch, nn.ParameterList, Mock(), MagicMock()])
+def test_classes_and_mocks_in_plain_containers_are_no_modules(other: object) -> None:
+    """A table of the losses that there are, or a part that a test put in, has nothing to be asked for."""
+    program = Steps(chat(), losses={"other": other}, parts=[other])
+    assert [parameter.data for parameter in program.parameters()] == ["Answer."]
     assert overlooked(program) == []
 
 

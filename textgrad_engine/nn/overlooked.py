@@ -40,7 +40,8 @@ def overlooked(root: Module) -> list[str]:
             if id(held) in stores or not isinstance(held, list | tuple | dict):
                 continue
             for key, part in held.items() if isinstance(held, dict) else enumerate(held):
-                inside = part.named_parameters() if hasattr(part, "named_parameters") else [("", part)]
+                is_module = isinstance(getattr(part, "_parameters", None), dict)  # classes and mocks have none
+                inside = part.named_parameters() if is_module else [("", part)]
                 names += [
                     f"{dotted(path, name)}[{key!r}]{inner and f'.{inner}'}"
                     for inner, each in inside
