@@ -1,3 +1,4 @@
+import dataclasses
 import logging
 from unittest.mock import MagicMock, Mock
 
@@ -53,6 +54,23 @@ def test_classes_and_mocks_in_plain_containers_are_no_modules(other: object) -> 
     program = Steps(chat(), losses={"other": other}, parts=[other])
     assert [parameter.data for parameter in program.parameters()] == ["Answer."]
     assert overlooked(program) == []
+
+
+def test_a_module_that_has_no_hash_has_parameters_and_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """As one that is a dataclass, or is compared by an `__eq__` of its own."""
+
+    @dataclasses.dataclass
+    class Program(nn.Module):
+        number: int = 1
+
+        def __post_init__(self) -> None:
+            super().__init__()
+            self.chat, self.hidden = chat(), [prompt()]
+
+    program = Program()
+    for _ in range(2):
+        assert [parameter.data for parameter in program.parameters()] == ["Answer."]
+    assert len(caplog.messages) == 1
 
 
 def test_a_run_tells_of_them_before_it_asks_anybody(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,8 @@ _log = logging.getLogger("textgrad_engine.nn.overlooked")
 _MOST = 10
 """So many are named at most."""
 
-_told: weakref.WeakSet[Module] = weakref.WeakSet()
+_told: weakref.WeakValueDictionary[int, Module] = weakref.WeakValueDictionary()
+"""The modules of which was told, by id: one that is a dataclass, or has an ``__eq__``, has no hash."""
 
 
 def overlooked(root: Module) -> list[str]:
@@ -52,9 +53,9 @@ def overlooked(root: Module) -> list[str]:
 
 def tell_of_overlooked(root: Module) -> None:
     """Say in the log, once of each module, which of its parameters nobody finds."""
-    lost = [] if root in _told else overlooked(root)
+    lost = [] if id(root) in _told else overlooked(root)
     if lost:
-        _told.add(root)
+        _told[id(root)] = root
         _log.warning(
             "the program has texts in plain lists or dicts, where nobody finds them (%s): they are not trained. "
             "Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an nn.ParameterList or "
