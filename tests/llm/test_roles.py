@@ -3,6 +3,7 @@ import os
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -22,6 +23,24 @@ def test_no_model_at_all_names_both_repairs():
     """The first error a newcomer meets must tell what to type."""
     with use_models(optimizer=ScriptedModel([])), pytest.raises(NoModelError, match=r"set_models.*use_models"):
         model_for("forward")
+
+
+def test_a_thread_that_was_begun_inside_of_a_block_is_told_why_it_has_no_model():
+    """Who reads that a block is missing has one around it, as in a test with a fixture."""
+
+    def said():
+        with pytest.raises(NoModelError) as caught:
+            model_for("forward")
+        return str(caught.value)
+
+    alone = said()
+    with use_models(forward=ScriptedModel([])), ThreadPoolExecutor(1) as pool:
+        inside = pool.submit(said).result()
+    assert "func.pmap" in inside.removeprefix(alone)
+    assert inside.startswith(alone)
+    with use_models(optimizer=ScriptedModel([])):
+        assert said() == alone
+    assert said() == alone
 
 
 def test_an_unknown_name_fails_on_entry():
