@@ -744,6 +744,22 @@ def test_a_number_may_be_trained_by_a_step_of_ones_own() -> None:
     assert prompt.data == "text"
 
 
+@pytest.mark.parametrize("data", [["a", "b"], 3])
+def test_no_text_is_made_of_what_is_none(data: Any) -> None:
+    """A batch would become what Python prints of it, with a line behind that, and be no batch for the program."""
+
+    def model(request: llm.Request) -> dict[str, Any]:
+        return {"edits": [{"op": "add", "line": 1, "text": "More.", "reason": "r", "feedback": [1]}]}
+
+    batch = Variable(data, role="style", requires_grad=True)
+    batch.grad = Variable("say more")
+    with pytest.raises(TypeError, match=r"TGD\.step has made a text of Variable 'style', which holds .*; leave it out"):
+        TGD([batch], FunctionModel(model)).step()
+    assert batch.data == data
+    batch.requires_grad_(False)
+    TGD([batch], FunctionModel(model)).step()
+
+
 def test_a_step_may_be_something_else_than_a_function() -> None:
     """As a property that gives the step of another one."""
 
