@@ -103,6 +103,15 @@ def test_modes_and_freezing_reach_every_part() -> None:
     assert not any(p.requires_grad for p in tree.requires_grad_(False).parameters())
 
 
+@pytest.mark.parametrize("mode", [[{"word": "ant"}], "no", 2])
+def test_what_is_no_mode_is_refused(mode: Any) -> None:
+    """`program.train(examples)` would train nothing, and say nothing."""
+    tree = Tree()
+    with pytest.raises(TypeError, match=r"train\(\) sets the mode, which is True or False, got "):
+        tree.train(mode)
+    assert tree.training is tree.left.training is True
+
+
 def test_zero_grad_leaves_nothing_behind() -> None:
     """Defect of section 9: zero_grad that leaves context behind."""
     tree = Tree()

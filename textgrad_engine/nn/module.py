@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle
+from textgrad_engine.autograd.value import as_flag
 from textgrad_engine.dispatch import aside
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
@@ -297,7 +298,11 @@ class Module:
 
         A run and `tg.evaluate` leave it as it is. Scores of training examples stand beside those of validation, and are
         not bought twice, so both come from one program; call `eval` before either where it answers otherwise then.
+
+        Raises:
+            TypeError: it is neither True nor False, such as examples, which `Trainer.fit` takes.
         """
+        mode = as_flag(mode, "train() sets the mode, which")
         for module in self.modules():
             module.training = mode
         return self
