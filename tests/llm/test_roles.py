@@ -1,14 +1,16 @@
+import gc
 import itertools
 import os
 import signal
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from textgrad_engine.errors import NoModelError, UnknownModelError
-from textgrad_engine.llm import innermost, model_for, set_models, use_models
+from textgrad_engine.llm import innermost, model_for, resolve, set_models, use_models
 from textgrad_engine.testing import ScriptedModel
 
 
@@ -41,6 +43,17 @@ def test_a_thread_that_was_begun_inside_of_a_block_is_told_why_it_has_no_model()
     with use_models(optimizer=ScriptedModel([])):
         assert said() == alone
     assert said() == alone
+
+
+def test_a_model_that_was_resolved_is_let_go_with_what_held_it():
+    """With its connections: sixty tests with a server each would use up the open files that a process may have."""
+    model = resolve(ScriptedModel(["a"]))
+    with use_models(forward=model):
+        assert model_for("forward") is model_for("judge") is model
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
 
 
 def test_an_unknown_name_fails_on_entry():

@@ -155,7 +155,10 @@ def _once(model: str | Model) -> Model:
     with _lock:
         known = _resolved.get(key)
         if known is None:
-            known = _resolved[key] = resolve(model)
+            known = resolve(model)
+            if known is model:  # it was resolved before: nothing would be found again, and its connections be kept
+                return known
+            _resolved[key] = known
             while len(_resolved) > _KEPT:
                 _resolved.popitem(last=False)
         else:
