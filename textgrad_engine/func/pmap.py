@@ -60,7 +60,7 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
 
     Raises:
         TypeError: the function is none or an `async def`, or concurrency is no whole number; or (from the new function)
-            it gave a coroutine.
+            it gave a coroutine, or there are several sequences.
         CallCancelled: (from the new function) nobody waits for it any more, as for a cancelled `apmap`.
         DispatchError: (from the new function) inside of an `async def forward`, where `apmap` is awaited instead.
         ValueError: concurrency is below 1.
@@ -84,7 +84,12 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         return result
 
     @dispatch.waits("await func.apmap(f)(items)")
-    def mapped(items: Iterable[T]) -> list[R]:
+    def mapped(items: Iterable[T], *more: object) -> list[R]:
+        if more:
+            raise TypeError(
+                f"func.pmap(f) takes one sequence of items, got {1 + len(more)}; zip them: func.pmap(lambda pair: "
+                "f(*pair))(zip(first, second))"
+            )
         return in_threads(one, items, concurrency)
 
     return mapped
