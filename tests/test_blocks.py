@@ -54,6 +54,15 @@ def test_one_that_is_entered_decorates_or_cannot_be_made_is_not(caplog: pytest.L
     assert caplog.messages == []
 
 
+def test_one_that_is_entered_again_says_that_it_is_for_one_block() -> None:
+    """Instead of what `contextlib` lacks then; also where it is still open."""
+    models = tg.use_models(forward=ScriptedModel([]))
+    with models, pytest.raises(RuntimeError, match=r"this use_models\(\.\.\.\) was entered before, .* `with use_mod"):
+        models.__enter__()
+    with pytest.raises(RuntimeError, match="is for one block"), models:
+        pass
+
+
 def test_what_is_raised_inside_goes_out_and_the_block_may_take_it() -> None:
     """As of `contextlib`."""
     with pytest.raises(KeyError), limit(1):

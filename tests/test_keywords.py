@@ -71,6 +71,7 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: llm.resolve("a/b", timeout=9), "policy=llm.RetryPolicy(call_deadline=...)) says how long a call may"),
         (lambda: llm.resolve("a/b", rollout_id=9), "`with llm.repeat(index)` around it tells equal questions apart"),
         (lambda: data.DataLoader(ROWS, num_workers=4), "leave it out, as calls go on side by side anyway"),
+        (lambda: data.DataLoader(ROWS, collate_fn=list), "leave it out, as a minibatch is the list of its examples"),
         (lambda: data.random_split(ROWS, [0.5, 0.5], generator=1), "here it is 'seed'"),
         (lambda: tg.set_models(lm="a/b"), "set_models() has no argument 'lm'; here it is 'forward'"),
         (lambda: tg.use_models(foward="a/b").__enter__(), "use_models() has no argument 'foward'; did you mean 'forw"),

@@ -30,10 +30,15 @@ class Block(contextlib.ContextDecorator, Generic[T]):
     def __init__(self, make: Callable[[], AbstractContextManager[T]], name: str) -> None:
         self._used = True  # one that cannot be made has said why
         self._make, self._name, self._inner = make, name, make()
-        self._used = False
+        self._used = self._entered = False
 
     def __enter__(self) -> T:
-        self._used = True
+        if self._entered:
+            raise RuntimeError(
+                f"this {self._name}(...) was entered before, and is for one block: write `with {self._name}(...):` "
+                "again, or a function that gives a new one"
+            )
+        self._used = self._entered = True
         try:
             return self._inner.__enter__()
         except BaseException as error:

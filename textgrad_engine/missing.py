@@ -42,6 +42,7 @@ ELSEWHERE = {
     "grad": "autograd.grad",
     "GradComponent": "Function",
     "ImageQALoss": "nn.TextLoss",
+    "inference_mode": "no_grad",
     "InputField": "nn.ChatCompletion",
     "inspect_history": "llm.observe",
     "JsonOutputParser": "nn.ChatCompletion",

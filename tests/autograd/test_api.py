@@ -146,6 +146,20 @@ def test_a_gradient_that_is_no_gradient_is_refused():
         (leaf() + "!").backward(3)
 
 
+def test_a_number_is_no_gradient_such_as_the_loss_that_was_meant_to_be_one_of_two():
+    """The second loss would be heard by nobody, and the first prompt told "0"."""
+    first, second = leaf("a"), leaf("b")
+    losses = [ops.exact_match_evaluator(each, "c")[0] for each in (first, second)]
+    with pytest.raises(TypeError, match=r"which is a number, and feedback is words\. .* tg\.backward\(\[first, sec"):
+        tg.backward(*losses)
+    for wrong in (tg.Variable(3), [tg.Variable("longer"), tg.Variable(0.5)]):
+        with pytest.raises(TypeError, match="which is a number"):
+            (first + "!").backward(wrong)
+    assert first.grad == second.grad == []
+    tg.backward(losses)
+    assert len(first.grad) == len(second.grad) == 1
+
+
 def test_backward_on_the_event_loop_raises_instead_of_hanging():
     """Inside an async forward, abackward is the way."""
 

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine import func, nn
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +47,32 @@ def test_one_mode_object_can_be_entered_again_inside_itself():
     assert tg.is_grad_enabled()
 
 
+def test_one_mode_object_may_be_used_by_several_threads_and_tasks_at_once():
+    """As a module that keeps one is in `func.pmap`: each gets back the mode that it came with."""
+    mode = tg.no_grad()
+    entered = threading.Barrier(2, timeout=60)
+
+    def in_thread(outer):
+        with tg.set_grad_enabled(outer):
+            with mode:
+                entered.wait()  # both are inside, and leave in any order
+                inside = tg.is_grad_enabled()
+            return inside, tg.is_grad_enabled()
+
+    assert func.pmap(in_thread)([True, False]) == [(False, True), (False, False)]
+
+    async def in_task(outer, waits):
+        with tg.set_grad_enabled(outer):
+            with mode:
+                await asyncio.sleep(waits)
+            return tg.is_grad_enabled()
+
+    async def main():  # what was entered first is left first
+        return await asyncio.gather(in_task(True, 0), in_task(False, 0.01))
+
+    assert asyncio.run(main()) == [True, False]
+
+
 @pytest.mark.parametrize(
     "decorator",
     [lambda: tg.no_grad, lambda: tg.no_grad(), lambda: tg.set_grad_enabled(False)],
@@ -67,6 +94,17 @@ def test_decorators_with_and_without_parentheses(decorator):
     with tg.no_grad():
         assert tg.enable_grad(tg.is_grad_enabled)() is True
         assert tg.enable_grad()(tg.is_grad_enabled)() is True
+
+
+def test_what_is_no_function_is_not_decorated():
+    """A program of a decorated class would be made in the mode, and record all the same; and it would be no class."""
+    for wrong, message in [
+        (nn.Sequential, "got the class Sequential; its forward, say"),
+        (True, r"got True; a block is `with no_grad\(\):`, without arguments"),
+    ]:
+        for decorator in (tg.no_grad, tg.enable_grad(), tg.set_grad_enabled(False)):
+            with pytest.raises(TypeError, match="a grad mode decorates a function or a method, " + message):
+                decorator(wrong)
 
 
 def test_a_decorator_sets_the_mode_inside_the_function_only():

@@ -3,7 +3,7 @@ import gc
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, nn, ops
+from textgrad_engine import func, nn, ops, optim
 from textgrad_engine.autograd import get_gradient_edge, grad, register_multi_grad_hook
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
@@ -360,6 +360,38 @@ def test_a_prehook_of_a_leaf_may_return_its_gradient_without_a_tuple():
     result.grad_fn.next_functions[0][0].register_prehook(lambda gradients: f"changed {gradients[0].data}")
     result.backward("f")
     assert texts(prompt.grad) == ["changed f"]
+
+
+def registrations():
+    text, module = leaf(), nn.Sequential()
+    result = text + "!"
+    optimizer = optim.TGD([text])
+    return [
+        text.register_hook,
+        text.register_post_accumulate_grad_hook,
+        result.grad_fn.register_prehook,
+        result.grad_fn.register_hook,
+        get_gradient_edge(text).node.register_prehook,
+        get_gradient_edge(text).node.register_hook,
+        lambda hook: register_multi_grad_hook([text, result], hook),
+        module.register_forward_pre_hook,
+        lambda hook: module.register_forward_hook(hook, with_kwargs=True),
+        optimizer.register_step_pre_hook,
+        optimizer.register_step_post_hook,
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(registrations())))
+def test_what_can_not_be_called_or_would_not_be_awaited_is_no_hook(number):
+    """It is said where it is registered; an `async def` whose result is ignored would never run, and say nothing."""
+
+    async def waits(*_):
+        pass
+
+    with pytest.raises(TypeError, match="a function, got 'shorter'"):
+        registrations()[number]("shorter")
+    with pytest.raises(TypeError, match="nobody awaits it: write `def`"):
+        registrations()[number](waits)
 
 
 def test_a_hook_removed_by_another_is_not_called_any_more():

@@ -21,6 +21,28 @@ PATIENCE = 60.0
 """Seconds until a test that would hang fails instead; no test waits that long."""
 
 
+class Waiting(nn.Module):
+    """A program whose forward is to be awaited."""
+
+    async def forward(self, text: str) -> str:
+        return text
+
+
+@pytest.mark.parametrize("function", [Waiting(), lambda text: Waiting()(text)])
+def test_a_coroutine_is_no_result(function: Any) -> None:
+    """Nobody would await it: the list would hold one for each item, and nothing would have been asked."""
+    with pytest.raises(TypeError, match=r"func.pmap: the function gave a coroutine\. .* take a plain def"):
+        pmap(function)(["a", "b"])
+
+
+def test_several_sequences_are_told_to_be_zipped() -> None:
+    """As `vmap` takes them; what stands in the message runs."""
+    first, second = ["a", "b"], ["c", "d"]
+    with pytest.raises(TypeError, match=r"takes one sequence of items, got 2; zip them: func.pmap\(lambda pair: "):
+        pmap(str.__add__)(first, second)  # type: ignore[arg-type, call-arg]
+    assert pmap(lambda pair: str.__add__(*pair))(zip(first, second)) == ["ac", "bd"]
+
+
 @pytest.mark.parametrize("concurrency", [0, -1])
 def test_the_bound_must_be_positive(concurrency: int) -> None:
     """Refused when the function is made, not when it is called."""

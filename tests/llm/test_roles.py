@@ -1,13 +1,16 @@
+import gc
 import itertools
 import os
 import signal
 import sys
 import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from textgrad_engine.errors import NoModelError, UnknownModelError
-from textgrad_engine.llm import innermost, model_for, set_models, use_models
+from textgrad_engine.llm import innermost, model_for, resolve, set_models, use_models
 from textgrad_engine.testing import ScriptedModel
 
 
@@ -22,6 +25,35 @@ def test_no_model_at_all_names_both_repairs():
     """The first error a newcomer meets must tell what to type."""
     with use_models(optimizer=ScriptedModel([])), pytest.raises(NoModelError, match=r"set_models.*use_models"):
         model_for("forward")
+
+
+def test_a_thread_that_was_begun_inside_of_a_block_is_told_why_it_has_no_model():
+    """Who reads that a block is missing has one around it, as in a test with a fixture."""
+
+    def said():
+        with pytest.raises(NoModelError) as caught:
+            model_for("forward")
+        return str(caught.value)
+
+    alone = said()
+    with use_models(forward=ScriptedModel([])), ThreadPoolExecutor(1) as pool:
+        inside = pool.submit(said).result()
+    assert "func.pmap" in inside.removeprefix(alone)
+    assert inside.startswith(alone)
+    with use_models(optimizer=ScriptedModel([])):
+        assert said() == alone
+    assert said() == alone
+
+
+def test_a_model_that_was_resolved_is_let_go_with_what_held_it():
+    """With its connections: sixty tests with a server each would use up the open files that a process may have."""
+    model = resolve(ScriptedModel(["a"]))
+    with use_models(forward=model):
+        assert model_for("forward") is model_for("judge") is model
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
 
 
 def test_an_unknown_name_fails_on_entry():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pydantic
@@ -65,6 +67,42 @@ def test_an_unknown_setting_raises_when_the_module_is_made() -> None:
     """Not at the hundredth call."""
     with pytest.raises(TypeError, match="unknown sampling setting 'max_token'"):
         nn.ChatCompletion("{x}", max_token=3)
+
+
+def test_what_is_assigned_later_is_what_the_next_call_is_asked_with() -> None:
+    """A test puts its own model into a part, and a schedule its temperature: neither goes for nothing."""
+    first, second = ScriptedModel(["a"]), ScriptedModel(["b"])
+    chat = nn.ChatCompletion("{word}", model=first, max_tokens=9)
+    assert (chat("x").data, chat.model, chat.max_tokens, chat.temperature) == ("a", first, 9, None)
+    chat.model, chat.temperature, chat.role = second, 0.5, "the word again"
+    answer = chat("y")
+    assert (answer.data, answer.role) == ("b", "the word again")
+    assert (second.requests[0].config.temperature, second.requests[0].config.max_tokens) == (0.5, 9)
+    assert copy.deepcopy(chat).temperature == 0.5
+    assert pickle.loads(pickle.dumps(nn.ChatCompletion("", stop="."))).stop == (".",)
+    chat.model = None
+    with tg.use_models(forward=ScriptedModel(["c"])):
+        assert chat("z").data == "c"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("model", 3, TypeError, "ChatCompletion: model must be"),
+        ("temperature", "hot", ValueError, "ChatCompletion: temperature"),
+        ("role", 3, TypeError, "a role is a text"),
+        ("tools", [len], AttributeError, r"tools is as it was made with; make a new one: nn.Ch.*, tools=…"),
+        ("max_turns", 3, AttributeError, "max_turns is as it was made with"),
+    ],
+)
+def test_what_is_assigned_later_is_checked_as_what_it_was_made_with(
+    name: str, value: Any, error: type[Exception], message: str
+) -> None:
+    """At the line that is wrong, and what cannot be assigned is not taken for done."""
+    chat = nn.ChatCompletion("{word}", model=ScriptedModel(["a"]))
+    with pytest.raises(error, match=message):
+        setattr(chat, name, value)
+    assert chat("x").data == "a"
 
 
 def test_slots_of_both_templates_are_filled_once() -> None:

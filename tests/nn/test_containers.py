@@ -32,6 +32,23 @@ def test_a_place_that_is_not_there_raises() -> None:
         nn.ModuleDict({"a": Add("a")})["b"]
 
 
+def test_a_part_is_replaced_in_its_place_and_deleted_by_its_name() -> None:
+    """As parameters are in a ParameterList and a ParameterDict; a test puts a step of its own in, say."""
+    for steps in (nn.ModuleList([Add("a"), Add("b")]), nn.Sequential({"first": Add("a"), "then": Add("b")})):
+        before = list(steps.state_dict())
+        steps[-1], steps[0] = Add("d"), Add("c")
+        assert ([step.text.data for step in steps], list(steps.state_dict())) == (["c", "d"], before)
+        with pytest.raises(IndexError):
+            steps[2] = Add("e")
+        with pytest.raises(TypeError, match=r"takes modules, and .* is str 'e'"):
+            steps[0] = "e"  # type: ignore[assignment]
+    desks = nn.ModuleDict({"a": Add("a"), "b": Add("b")})
+    del desks["a"]
+    assert names(desks) == ["b.text"]
+    with pytest.raises(KeyError):
+        del desks["a"]
+
+
 def test_sequential_passes_on_and_feedback_comes_back_through_all() -> None:
     """The first module is called first; each hears of the end result once."""
     chain = nn.Sequential(Add("b"), Add("a"))

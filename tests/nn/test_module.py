@@ -44,6 +44,18 @@ def test_an_unknown_attribute_is_named() -> None:
         _ = Leaf().promt
 
 
+def test_what_a_property_lacks_is_named_and_not_the_property() -> None:
+    """The mistake is in its code, and the property is there."""
+
+    class Program(Leaf):
+        @property
+        def shown(self) -> str:
+            return self.promt + "!"
+
+    with pytest.raises(AttributeError, match="Program has no attribute 'promt'"):
+        _ = Program().shown
+
+
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
@@ -91,6 +103,15 @@ def test_modes_and_freezing_reach_every_part() -> None:
     assert [module.training for module in tree.modules()] == [False] * 3
     assert tree.train().left.training
     assert not any(p.requires_grad for p in tree.requires_grad_(False).parameters())
+
+
+@pytest.mark.parametrize("mode", [[{"word": "ant"}], "no", 2])
+def test_what_is_no_mode_is_refused(mode: Any) -> None:
+    """`program.train(examples)` would train nothing, and say nothing."""
+    tree = Tree()
+    with pytest.raises(TypeError, match=r"train\(\) sets the mode, which is True or False, got "):
+        tree.train(mode)
+    assert tree.training is tree.left.training is True
 
 
 def test_zero_grad_leaves_nothing_behind() -> None:

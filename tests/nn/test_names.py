@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from textgrad_engine import func, nn
+from textgrad_engine import Variable, func, nn
 
 from .conftest import Leaf, Pair, Tree
 
@@ -14,6 +16,29 @@ def test_names_that_dotted_paths_cannot_hold_are_refused(name: str) -> None:
     """Keys of a state are unique paths."""
     with pytest.raises(KeyError, match="without dots"):
         Leaf().register_parameter(name, nn.Parameter("x"))
+
+
+@pytest.mark.parametrize("name", ["eval", "forward", "shown", "limit"])
+@pytest.mark.parametrize("value", [nn.Parameter("x"), nn.Sequential()])
+def test_what_the_class_would_hide_is_refused(name: str, value: Any) -> None:
+    """`self.eval = nn.Parameter(...)` would be trained, and `self.eval` in `forward` still be the method."""
+
+    class Program(Leaf):
+        limit = None
+        __slots__ = ("kept",)
+
+        @property
+        def shown(self) -> str:
+            return "text"
+
+    program = Program()
+    with pytest.raises(KeyError, match=rf"Program\.{name} is what the class \w+ has .* give this one another name"):
+        setattr(program, name, value)
+    with pytest.raises(KeyError, match="another name"):
+        program.register_buffer(name, Variable("x"))
+    assert list(program.state_dict()) == ["prompt"]
+    program.kept = value
+    assert program.kept is value
 
 
 def test_a_module_that_holds_itself_is_walked_once() -> None:
@@ -58,3 +83,16 @@ def test_a_shared_parameter_comes_once() -> None:
     assert [name for name, _ in tree.named_parameters()] == ["head", "left.prompt"]
     assert {"left.prompt", "right.prompt"} <= set(tree.state_dict())
     tree.load_state_dict(tree.state_dict())
+
+
+def test_parts_that_know_each_other_are_shown_once() -> None:
+    """The repr of a program that can be walked ends, and soon, also where each of thirty holds all others."""
+    pair = Pair(tied=False)
+    pair.a.whole = pair
+    part = "Leaf(\n    (prompt): Parameter('text', role='prompt', requires_grad=True)"
+    assert repr(pair) == f"Pair(\n  (a): {part}\n    (whole): Pair(…)\n  )\n  (b): {part}\n  )\n)"
+    team = nn.ModuleList([Leaf(f"member {number}") for number in range(30)])
+    for member in team:
+        member.peers = nn.ModuleList([peer for peer in team if peer is not member])
+    assert [repr(team).count(f"'member {number}'") for number in range(30)] == [1] * 30
+    assert repr(Pair(tied=True)).count("Leaf(\n") == 2

@@ -1,4 +1,6 @@
+import dataclasses
 import logging
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -44,6 +46,31 @@ def test_what_is_found_or_frozen_or_no_parameter_is_not_named() -> None:
     program = Steps(main, again=[main, main.system], fixed=[frozen], other=[1, "a", None, tg.Variable("b")], none={})
     program.steps = nn.ModuleList([chat()])
     assert overlooked(program) == []
+
+
+@pytest.mark.parametrize("other", [nn.ExactMatch, nn.ParameterList, Mock(), MagicMock()])
+def test_classes_and_mocks_in_plain_containers_are_no_modules(other: object) -> None:
+    """A table of the losses that there are, or a part that a test put in, has nothing to be asked for."""
+    program = Steps(chat(), losses={"other": other}, parts=[other])
+    assert [parameter.data for parameter in program.parameters()] == ["Answer."]
+    assert overlooked(program) == []
+
+
+def test_a_module_that_has_no_hash_has_parameters_and_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """As one that is a dataclass, or is compared by an `__eq__` of its own."""
+
+    @dataclasses.dataclass
+    class Program(nn.Module):
+        number: int = 1
+
+        def __post_init__(self) -> None:
+            super().__init__()
+            self.chat, self.hidden = chat(), [prompt()]
+
+    program = Program()
+    for _ in range(2):
+        assert [parameter.data for parameter in program.parameters()] == ["Answer."]
+    assert len(caplog.messages) == 1
 
 
 def test_a_run_tells_of_them_before_it_asks_anybody(caplog: pytest.LogCaptureFixture) -> None:

@@ -60,6 +60,20 @@ class Items(nn.Module):
         return [self.held.values()[0].data, self.held.items()[0][1].data]
 
 
+def test_a_slice_is_a_list_also_of_what_stands_for_them() -> None:
+    """A program that shows the first few is searched with the texts that are tried, not with its own."""
+
+    class First(Shown):
+        def forward(self, value: Any) -> Variable:
+            return ops.join([*self.examples[:1], *self.examples[-1:], value], "")
+
+    program = First()
+    assert program.examples[1:] == [program.examples[1]]
+    assert func.functional_call(program, {"examples.0": "x"}, "!").data == "xb!"
+    with pytest.raises(TypeError, match="slice"):
+        program.examples[:1] = nn.Parameter("c")  # type: ignore[index]
+
+
 def test_they_are_used_as_lists_and_dicts_are() -> None:
     """Places, names, lengths and loops."""
     first, second = nn.Parameter("a"), nn.Parameter("b")

@@ -118,6 +118,27 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "textgrad_engine.nn.trained"]
 
 
+def test_two_runs_do_not_train_one_program_at_once(model: FunctionModel) -> None:
+    """Each would score texts that the other has written; runs after each other, and inside of each other, may."""
+    program, part = Program(in_pmap), nn.Sequential()
+    with trained(program), ThreadPoolExecutor(1) as pool:
+
+        def fit() -> Any:
+            with use_models(forward=model):
+                return Trainer().fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:2], ROWS[2:])
+
+        with pytest.raises(DispatchError, match="another run trains this Program now; wait for its end"):
+            pool.submit(fit).result()
+        assert fit().status == "finished"
+
+    def of_another_program() -> None:
+        with trained(nn.Sequential(part)):
+            pass
+
+    with trained(nn.Sequential(part)), ThreadPoolExecutor(1) as pool:  # they may have one part
+        pool.submit(of_another_program).result()
+
+
 def test_a_pool_inside_an_evaluation_is_told_of_once(model: FunctionModel, caplog: pytest.LogCaptureFixture) -> None:
     """It goes on, as a service may be evaluated while it serves, and the log says what does not reach the pool."""
     program = Program(in_a_pool, model)

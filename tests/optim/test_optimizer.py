@@ -74,6 +74,18 @@ def test_a_frozen_line_that_no_text_has_is_warned_of(caplog: pytest.LogCaptureFi
     assert not warned(FrozenLines(lambda line: line.startswith("#")))
 
 
+def test_what_a_property_lacks_is_named_and_not_the_property() -> None:
+    """A search of one's own has several (`expected`, `reads_feedback`), and they are there."""
+
+    class Own(optim.TGD):
+        @property
+        def reads_feedback(self) -> bool:
+            return self.hears  # type: ignore[attr-defined, no-any-return]
+
+    with pytest.raises(AttributeError, match="'Own' object has no attribute 'hears'"):
+        _ = Own([Variable("x", requires_grad=True)]).reads_feedback
+
+
 def test_a_forgotten_init_of_the_base_is_named() -> None:
     """As a Module says it; that there is no `param_groups` tells nobody what to do."""
 
@@ -730,6 +742,22 @@ def test_a_number_may_be_trained_by_a_step_of_ones_own() -> None:
     with pytest.raises(TypeError, match=r"Writes\.step has made a float of Variable 'prompt'; a parameter is a text"):
         Writes([prompt], {}).step()
     assert prompt.data == "text"
+
+
+@pytest.mark.parametrize("data", [["a", "b"], 3])
+def test_no_text_is_made_of_what_is_none(data: Any) -> None:
+    """A batch would become what Python prints of it, with a line behind that, and be no batch for the program."""
+
+    def model(request: llm.Request) -> dict[str, Any]:
+        return {"edits": [{"op": "add", "line": 1, "text": "More.", "reason": "r", "feedback": [1]}]}
+
+    batch = Variable(data, role="style", requires_grad=True)
+    batch.grad = Variable("say more")
+    with pytest.raises(TypeError, match=r"TGD\.step has made a text of Variable 'style', which holds .*; leave it out"):
+        TGD([batch], FunctionModel(model)).step()
+    assert batch.data == data
+    batch.requires_grad_(False)
+    TGD([batch], FunctionModel(model)).step()
 
 
 def test_a_step_may_be_something_else_than_a_function() -> None:

@@ -68,6 +68,31 @@ def test_a_groups_setting_is_checked_like_one_for_all(
     assert len(optimizer.param_groups) == 1
 
 
+@pytest.mark.parametrize(("setting", "value", "error", "message"), WRONG)
+def test_what_is_set_in_a_group_later_is_checked_by_the_next_step(
+    setting: str, value: Any, error: Any, message: str
+) -> None:
+    """In the same words; a schedule of one's own that halves a number would end in an error about slices."""
+    optimizer = optim.TGD([{"params": [prompt()]}, {"params": [prompt()]}])
+    optimizer.param_groups[1][setting] = value
+    with pytest.raises(error, match=r"^param_groups\[1\]: " + message):
+        optimizer.step()
+    assert optimizer.steps == 0
+
+
+def test_what_is_set_in_a_group_later_is_taken_as_one_that_was_given() -> None:
+    """A list of contracts becomes what a step reads, and a name that nothing reads is a typing error."""
+    optimizer = optim.TGD([prompt()])
+    group = optimizer.param_groups[0]
+    group["constraints"], group["transforms"], group["max_tokens"] = ["Be kind."], [dedupe()], None
+    optimizer.step()
+    given = optim.TGD([prompt()], constraints=["Be kind."], transforms=[dedupe()])
+    assert group | {"params": []} == given.param_groups[0] | {"params": []}
+    group["max_edit"] = 3
+    with pytest.raises(ValueError, match=r"^param_groups\[0\]: TGD has no setting 'max_edit'; it has constraints"):
+        optimizer.step()
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "error", "message"),
     [

@@ -203,6 +203,22 @@ def test_an_optimizer_of_another_programs_texts_is_refused(world: Any, rows: Any
     assert here.model.requests == []
 
 
+@pytest.mark.parametrize("kind", [TGD, PatchSearch])
+@pytest.mark.parametrize("data", [["a", "b"], 3])
+def test_a_parameter_that_is_no_text_is_refused(world: Any, rows: Any, kind: Any, data: Any) -> None:
+    """A run writes texts, also those of the beginning: a batch would be what Python prints of it, from then on."""
+    here = world("SHOUT")
+    here.program.styles = nn.Parameter(data, role="styles")
+    here.optimizer = kind(here.program.parameters())
+    with pytest.raises(TypeError, match=r"'styles' holds .*, and a Trainer trains texts; leave it out"):
+        here.fit(rows("ant"), rows("bee"))
+    assert (here.model.requests, here.program.styles.data) == ([], data)
+    here.program.styles.requires_grad_(False)
+    here.optimizer = kind([here.program.system])
+    assert here.fit(rows("ant"), rows("bee")).status == "finished"
+    assert here.program.styles.data == data
+
+
 # what goes wrong on the way
 
 

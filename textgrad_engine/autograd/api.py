@@ -49,7 +49,7 @@ def backward(
     Raises:
         AutogradError: there is no variable, or one does not require grad; a text came without a gradient, or the
             gradient does not fit; the graph was freed; a variable was changed after its use; an input is no leaf.
-        TypeError: something else than a Variable is among the variables.
+        TypeError: something else than a Variable is among the variables, or a gradient is a number.
 
     Example:
         >>> draft = Variable("hello", role="draft", requires_grad=True)
@@ -235,6 +235,7 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
     Raises:
         AutogradError: it is text and got no gradient; a batch got a list with more or fewer texts than entries, or one
             of as many Variables with a text each, which may be meant for all; or a single value got a list of texts.
+        TypeError: it is a number, or nothing that feedback can be.
     """
     if gradient is None:
         _check_starts_by_itself(root)
@@ -253,6 +254,11 @@ def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
         return as_items(gradient, call)
     items = as_items(gradient, call)
     for item in items:
+        if not isinstance(_sample(item), str | list):
+            raise TypeError(
+                f"{call} gave {label_of(item)} as a gradient, which is a number, and feedback is words. Several losses "
+                "begin together in a list: tg.backward([first, second])"
+            )
         if isinstance(item._data, list) and isinstance(data := first_data(root), list) and len(item._data) != len(data):
             texts_for(data, item._data, root)  # says so
     return [entered(item) for item in items]

@@ -10,10 +10,15 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
 from textgrad_engine.checks import check
+from textgrad_engine.kinds import told
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 GRAD_ENABLED: ContextVar[bool] = ContextVar("textgrad_engine_grad_enabled", default=True)
+
+
+_ENTERED: ContextVar[tuple[tuple[_Mode, bool], ...]] = ContextVar("textgrad_engine_grad_modes", default=())
+"""The modes whose blocks are open here, each with what was before."""
 
 
 def is_grad_enabled() -> bool:
@@ -28,20 +33,37 @@ def is_grad_enabled() -> bool:
 
 
 class _Mode:
-    """A grad mode as a context manager and as a decorator of functions, of coroutines and generators too."""
+    """A grad mode as a context manager and as a decorator of functions, of coroutines and generators too.
+
+    One object may be entered again, also inside itself and by several threads and tasks at a time, as a module may keep
+    one: what was before is noted for each of them (`_ENTERED`).
+    """
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode
-        self._before: list[bool] = []
 
     def __enter__(self) -> None:
-        self._before.append(GRAD_ENABLED.get())
+        self._enter(GRAD_ENABLED.get())
+
+    def _enter(self, before: bool) -> None:
+        _ENTERED.set((*_ENTERED.get(), (self, before)))
         GRAD_ENABLED.set(self._mode)
 
     def __exit__(self, *exc: object) -> None:
-        GRAD_ENABLED.set(self._before.pop())
+        entered = _ENTERED.get()
+        for place in reversed(range(len(entered))):  # the last one nearly always: generators may end in any order
+            mode, before = entered[place]
+            if mode is self:
+                _ENTERED.set(entered[:place] + entered[place + 1 :])
+                GRAD_ENABLED.set(before)
+                return
 
     def __call__(self, function: F) -> F:
+        given: Any = function
+        if isinstance(given, type) or not callable(given):  # of a class only the making would be in the mode
+            of_class = isinstance(given, type)
+            repair = "its forward, say" if of_class else "a block is `with no_grad():`, without arguments"
+            raise TypeError(f"a grad mode decorates a function or a method, got {told(given)}; {repair}")
         mode = self._mode
         if inspect.iscoroutinefunction(function):
 
@@ -187,8 +209,7 @@ class set_grad_enabled(_Mode):  # noqa: N801  PyTorch's name
         GRAD_ENABLED.set(mode)
 
     def __enter__(self) -> None:
-        self._before.append(self._outer)
-        GRAD_ENABLED.set(self._mode)
+        self._enter(self._outer)
 
     def __call__(self, function: F) -> F:
         """Decorate a function; the mode holds inside it."""

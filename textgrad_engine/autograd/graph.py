@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import is_coroutine_function, told
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.context import Context
@@ -107,10 +108,22 @@ PRE, POST = -1, -2
 """Where the hooks of a node itself stand among those of its outputs, which are numbered from 0."""
 
 
-def add_hook(hooks: dict[int, Any], hook: Any) -> Handle:
-    """Put a hook at the end of `hooks`."""
+def add_hook(hooks: dict[int, Any], hook: Callable[..., Any], kept: Any = None) -> Handle:
+    """Put a hook at the end of `hooks`.
+
+    Args:
+        hooks: those that there are.
+        hook: what was given.
+        kept: what stands there instead of it; by default itself.
+
+    Raises:
+        TypeError: it is no function, or an `async def`.
+    """
+    if not callable(hook) or is_coroutine_function(hook):
+        repair = "; nobody awaits it: write `def`" if callable(hook) else ""
+        raise TypeError(f"a hook is a function, got {told(hook)}{repair}")
     key = next(_handle_keys)
-    hooks[key] = hook
+    hooks[key] = hook if kept is None else kept
     return Handle(hooks, key)
 
 
@@ -206,13 +219,13 @@ class AccumulateGrad(Node):
 
         if self.variable._hooks is None:
             self.variable._hooks = {}
-        return add_hook(self.variable._hooks, adapted)
+        return add_hook(self.variable._hooks, hook, adapted)
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Have ``hook((), (gradient,))`` called when feedback was appended to the leaf's `.grad`."""
         if self.variable._post_hooks is None:
             self.variable._post_hooks = {}
-        return add_hook(self.variable._post_hooks, LeafNodeHook(hook))
+        return add_hook(self.variable._post_hooks, hook, LeafNodeHook(hook))
 
 
 def accumulator_of(leaf: Variable) -> AccumulateGrad:

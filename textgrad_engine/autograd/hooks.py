@@ -190,7 +190,7 @@ def register_multi_grad_hook(
             raise AutogradError(f"{label_of(variable)} does not require grad: no feedback will come by")
     edges = tuple([variable._gradient_edge() for variable in variables])
     hook = MultiGradHook(edges, mode == "any", fn)
-    return Handles([add_hook(hooks_at(edge), hook) for edge in dict.fromkeys(edges)])
+    return Handles([add_hook(hooks_at(edge), fn, hook) for edge in dict.fromkeys(edges)])
 
 
 def call_hooks_of(stand_ins: Sequence[tuple[Variable, Variable]]) -> None:

@@ -11,6 +11,7 @@ NOTE [Items behind one that fails]
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +20,7 @@ from typing import TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.checks import at_least, check
-from textgrad_engine.func.levels import check_function
+from textgrad_engine.func.levels import check_function, kind_of
 from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.llm.usage import call_item
 
@@ -58,7 +59,8 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
         first item, with one thread none. What is behind these is left out.
 
     Raises:
-        TypeError: the function is none or an `async def`, or concurrency is no whole number.
+        TypeError: the function is none or an `async def`, or concurrency is no whole number; or (from the new function)
+            it gave a coroutine, or there are several sequences.
         CallCancelled: (from the new function) nobody waits for it any more, as for a cancelled `apmap`.
         DispatchError: (from the new function) inside of an `async def forward`, where `apmap` is awaited instead.
         ValueError: concurrency is below 1.
@@ -75,9 +77,20 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
             "`await asyncio.gather(*map(f, items))`; of a module give the module itself, not its aforward."
         )
 
+    def one(item: T) -> R:
+        result = function(item)
+        if inspect.iscoroutine(result):  # of a function that only calls an `async def`, or a module that has one
+            raise TypeError(f"func.pmap: the function gave {kind_of(result)}")
+        return result
+
     @dispatch.waits("await func.apmap(f)(items)")
-    def mapped(items: Iterable[T]) -> list[R]:
-        return in_threads(function, items, concurrency)
+    def mapped(items: Iterable[T], *more: object) -> list[R]:
+        if more:
+            raise TypeError(
+                f"func.pmap(f) takes one sequence of items, got {1 + len(more)}; zip them: func.pmap(lambda pair: "
+                "f(*pair))(zip(first, second))"
+            )
+        return in_threads(one, items, concurrency)
 
     return mapped
 

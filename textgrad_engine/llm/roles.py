@@ -27,6 +27,9 @@ _KEPT = 64
 """Resolved models that are remembered, so that one name, or one model, has one limit however often it is named."""
 
 _block: ContextVar[Mapping[Purpose, Model]] = ContextVar("textgrad_engine_models", default=MappingProxyType({}))
+_open: list[None] = []
+"""One for each block that is open anywhere, in whatever thread."""
+
 _lock = threading.RLock()
 _script: Mapping[Purpose, Model] = {}
 _resolved: OrderedDict[tuple[object, ...], Model] = OrderedDict()
@@ -69,7 +72,11 @@ def use_models(
     """
     check(use_models, locals())
     with setting(_block, {**_block.get(), **_given(forward, backward, optimizer, judge)}):
-        yield
+        _open.append(None)
+        try:
+            yield
+        finally:
+            _open.pop()
 
 
 @names_told
@@ -119,10 +126,14 @@ def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
             return script[role]
     if (recorded := replayed_model(purpose)) is not None:
         return resolve(recorded)
+    elsewhere = (
+        " A block is open elsewhere, and a thread that is begun inside of it knows nothing of it: use "
+        "func.pmap(part)(items) instead, or begin the thread with contextvars.copy_context().run."
+    )
     raise NoModelError(
         f"no model was named for {purpose!r} calls. Either, for a whole script, "
         "tg.set_models(forward='openai/gpt-5-mini'); or, for a block, "
-        "with tg.use_models(forward='openai/gpt-5-mini'): ..."
+        f"with tg.use_models(forward='openai/gpt-5-mini'): ...{elsewhere if _open and not block else ''}"
     )
 
 
@@ -144,7 +155,10 @@ def _once(model: str | Model) -> Model:
     with _lock:
         known = _resolved.get(key)
         if known is None:
-            known = _resolved[key] = resolve(model)
+            known = resolve(model)
+            if known is model:  # it was resolved before: nothing would be found again, and its connections be kept
+                return known
+            _resolved[key] = known
             while len(_resolved) > _KEPT:
                 _resolved.popitem(last=False)
         else:

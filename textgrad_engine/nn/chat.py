@@ -12,7 +12,7 @@ from textgrad_engine.autograd.value import as_role, excerpt
 from textgrad_engine.checks import check
 from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import config_from
+from textgrad_engine.llm.request import GenerateConfig, config_from
 from textgrad_engine.nn.containers import ModuleDict
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.nn.tool import Tool
@@ -23,6 +23,22 @@ from textgrad_engine.ops.offered import Offered, name_of_tool, part_names, taken
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, doubled, not_slots, slots_of
 
+_AS_MADE = frozenset({"tools", "max_turns"})
+_SETTINGS = frozenset({"model", "role", *GenerateConfig.model_fields}) - _AS_MADE
+"""What a `ChatCompletion` keeps in its settings, and may be given anew."""
+
+
+class _Setting:
+    """A setting of a `ChatCompletion` as its attribute; a descriptor, as a ``__getattr__`` would run in each call."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, chat: ChatCompletion | None, owner: type) -> Any:
+        if chat is None:
+            return self
+        return getattr(chat.settings if self.name in ("model", "role") else chat.settings.config, self.name)
+
 
 class ChatCompletion(OneVariable):
     """Asks a model: `system` and `user` are texts, Variables or Parameters with ``{slots}``; call it with their values.
@@ -30,6 +46,9 @@ class ChatCompletion(OneVariable):
     Values have the names of their slots; where only one slot is left, its value may come without a name. Where the user
     template is one slot and nothing else, its value may be a conversation: a list of messages as in OpenAI's API, of
     which the last one is to be answered. Calls of tools among them, and what these gave, are sent as they are.
+
+    What it was made with may be assigned later under the same names (``chat.model = ...``, ``chat.temperature = 0.7``),
+    and counts from the next call on; but not the tools, nor how often it is asked.
 
     Args:
         user: the template of the user message.
@@ -49,6 +68,7 @@ class ChatCompletion(OneVariable):
             slot that neither template has, leaves one out, or gives None for one; or values come without a name, and it
             is not plain which slots they are for.
         ValueError: a call gives a number that is none (NaN).
+        AttributeError: tools or max_turns are assigned later.
 
     Example:
         >>> from textgrad_engine.testing import FunctionModel
@@ -103,6 +123,18 @@ class ChatCompletion(OneVariable):
             role=role,
             tools=functions,
         )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "settings" not in vars(self) or (isinstance(value, Variable | Module) and name != "model"):
+            super().__setattr__(name, value)
+        elif name in _AS_MADE:
+            raise AttributeError(
+                f"ChatCompletion: {name} is as it was made with; make a new one: nn.ChatCompletion(…, {name}=…)"
+            )
+        elif name in _SETTINGS:
+            self.settings = _with(self.settings, name, value)
+        else:
+            super().__setattr__(name, value)
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -272,6 +304,21 @@ class ChatCompletion(OneVariable):
                 + (f"has {list(slots)}" if slots else f"has none: {excerpt(_template(self.user))}")
                 + (f"; {why}" if why else "")
             )
+
+
+for _name in _SETTINGS:
+    setattr(ChatCompletion, _name, _Setting(_name))
+
+
+def _with(settings: ChatSettings, name: str, value: Any) -> ChatSettings:
+    """Settings with another value of one of them, checked as that which it was made with."""
+    if name == "model":
+        check(ChatCompletion.__init__, {"model": value})
+        return replace(settings, model=value)
+    if name == "role":
+        return replace(settings, role=as_role(value))
+    checked = config_from({name: value}, ChatCompletion.__init__)
+    return replace(settings, config=settings.config.model_copy(update={name: getattr(checked, name)}))
 
 
 def _template(text: str | Variable | None) -> str | None:

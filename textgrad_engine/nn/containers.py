@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
@@ -46,6 +47,9 @@ class _Numbered(_Container):
         if isinstance(index, slice):
             return self._part(list(self._modules.items())[index])
         return list(self._modules.values())[index]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self._hold(list(self._modules)[operator.index(index)], module)
 
     def _part(self, named: list[tuple[str, Module]]) -> Self:
         """Some of the modules, as a container of the same class, whatever its `__init__` takes; without hooks."""
@@ -181,6 +185,9 @@ class ModuleDict(_Container):
     def __getitem__(self, name: str) -> Module:
         module: Module = self._modules[name]
         return module
+
+    def __delitem__(self, name: str) -> None:
+        del self._modules[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._modules

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle
+from textgrad_engine.autograd.value import as_flag
 from textgrad_engine.dispatch import aside
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
-from textgrad_engine.nn.names import check_name, dotted, walk
+from textgrad_engine.nn.names import check_name, check_seen, dotted, each_once, walk
 from textgrad_engine.nn.overlooked import tell_of_overlooked
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
@@ -160,6 +161,8 @@ class Module:
             raise AttributeError(
                 f"{type(self).__name__}.__init__ did not call super().__init__(), which comes first in it"
             )
+        if hasattr(type(self), name):  # a property, in whose own code something is missing: that is said again
+            return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{ELSEWHERE.get(name, '')}")
 
     def __delattr__(self, name: str) -> None:
@@ -174,6 +177,7 @@ class Module:
 
     def _put(self, store: dict[str, Any], name: str, value: Any) -> None:
         """Keep a value under a name: in its place where the store has the name, and nowhere else."""
+        check_seen(self, name)
         for other in (self.__dict__, *self._stores()):
             if other is not store:
                 other.pop(name, None)
@@ -183,7 +187,7 @@ class Module:
         """Make `parameter` one of the module's, under `name`; None keeps the name for one that there is not yet.
 
         Raises:
-            KeyError: the name is empty, or has a dot in it.
+            KeyError: the name is empty, has a dot in it, or is one of the class's attributes.
             TypeError: it is no Parameter.
         """
         check_name(self, name, "parameter")
@@ -198,7 +202,7 @@ class Module:
         """Keep a Variable that belongs to the state but is never trained; None keeps the name, and is in no state.
 
         Raises:
-            KeyError: the name is empty, or has a dot in it.
+            KeyError: the name is empty, has a dot in it, or is one of the class's attributes.
             TypeError: it is no Variable.
         """
         check_name(self, name, "buffer")
@@ -294,7 +298,11 @@ class Module:
 
         A run and `tg.evaluate` leave it as it is. Scores of training examples stand beside those of validation, and are
         not bought twice, so both come from one program; call `eval` before either where it answers otherwise then.
+
+        Raises:
+            TypeError: it is neither True nor False, such as examples, which `Trainer.fit` takes.
         """
+        mode = as_flag(mode, "train() sets the mode, which")
         for module in self.modules():
             module.training = mode
         return self
@@ -370,6 +378,7 @@ class Module:
     def _shown_parts(self) -> dict[str, Any]:
         return {**self._parameters, **self._modules}
 
+    @each_once
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = [f"({name}): {value!r}" for name, value in self._shown_parts().items()]

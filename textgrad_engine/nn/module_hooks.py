@@ -42,7 +42,7 @@ class WithKwargs:
 def register(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool, with_kwargs: bool) -> Handle:
     """Keep a hook; see `Module.register_forward_pre_hook`."""
     before = list(hooks.items())
-    handle = add_hook(hooks, WithKwargs(hook) if with_kwargs else hook)
+    handle = add_hook(hooks, hook, WithKwargs(hook) if with_kwargs else None)
     if prepend:
         for key, earlier in before:  # to the end, in their order
             del hooks[key]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.scoped import setting
 
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
+
+_SHOWN: ContextVar[tuple[set[int], set[int]] | None] = ContextVar("textgrad_engine_shown", default=None)
+"""Of the repr that is under way: the modules that it shows once, and those of them that it has shown; by id."""
 
 
 def dotted(path: str, name: str) -> str:
@@ -31,6 +38,20 @@ def check_name(module: Module, name: object, what: str) -> None:
         raise KeyError(
             f"{type(module).__name__}: the name of a {what} must be a text, non-empty and without dots, got {name!r}"
         )
+
+
+def check_seen(module: Module, name: str) -> None:
+    """Check that nothing of the class hides what a module is to keep under a name, as Python looks there first.
+
+    Raises:
+        KeyError: a method, a property or a value of the class has the name. (A slot that is empty hides nothing.)
+    """
+    for cls in type(module).__mro__:
+        if name in vars(cls) and not inspect.ismemberdescriptor(vars(cls)[name]):
+            raise KeyError(
+                f"{type(module).__name__}.{name} is what the class {cls.__name__} has under that name, which would "
+                "hide a parameter, buffer or part; give this one another name"
+            )
 
 
 def named_state(root: Module) -> Iterator[tuple[str, Module, str, Variable]]:
@@ -77,3 +98,21 @@ def _endless(root: Module) -> set[int]:
             if not parts_left[holder]:
                 ended.append(holder)
     return set(parts_left)
+
+
+def each_once(show: Callable[[Module], str]) -> Callable[[Module], str]:
+    """Decorate a ``__repr__``: what is, or holds, a part of itself is shown once, and after that by its class alone."""
+
+    @functools.wraps(show)
+    def shown(module: Module) -> str:
+        under_way = _SHOWN.get()
+        if under_way is None:
+            with setting(_SHOWN, (_endless(module), set())):
+                return shown(module)
+        once, before = under_way
+        if id(module) in before:
+            return f"{type(module).__name__}(…)"
+        before.update({id(module)} & once)
+        return show(module)
+
+    return shown

@@ -17,7 +17,8 @@ _log = logging.getLogger("textgrad_engine.nn.overlooked")
 _MOST = 10
 """So many are named at most."""
 
-_told: weakref.WeakSet[Module] = weakref.WeakSet()
+_told: weakref.WeakValueDictionary[int, Module] = weakref.WeakValueDictionary()
+"""The modules of which was told, by id: one that is a dataclass, or has an ``__eq__``, has no hash."""
 
 
 def overlooked(root: Module) -> list[str]:
@@ -40,7 +41,8 @@ def overlooked(root: Module) -> list[str]:
             if id(held) in stores or not isinstance(held, list | tuple | dict):
                 continue
             for key, part in held.items() if isinstance(held, dict) else enumerate(held):
-                inside = part.named_parameters() if hasattr(part, "named_parameters") else [("", part)]
+                is_module = isinstance(getattr(part, "_parameters", None), dict)  # classes and mocks have none
+                inside = part.named_parameters() if is_module else [("", part)]
                 names += [
                     f"{dotted(path, name)}[{key!r}]{inner and f'.{inner}'}"
                     for inner, each in inside
@@ -51,9 +53,9 @@ def overlooked(root: Module) -> list[str]:
 
 def tell_of_overlooked(root: Module) -> None:
     """Say in the log, once of each module, which of its parameters nobody finds."""
-    lost = [] if root in _told else overlooked(root)
+    lost = [] if id(root) in _told else overlooked(root)
     if lost:
-        _told.add(root)
+        _told[id(root)] = root
         _log.warning(
             "the program has texts in plain lists or dicts, where nobody finds them (%s): they are not trained. "
             "Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an nn.ParameterList or "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from typing import Self, overload
 
 from textgrad_engine.checks import check
 from textgrad_engine.nn.module import Module
@@ -35,6 +36,8 @@ class _Parameters(Module):
 
 class ParameterList(_Parameters):
     """A list of parameters that belong to the module that holds it; in a plain list nobody would find them.
+
+    A slice is a plain list of some of them.
 
     Args:
         parameters: the parameters, which are named "0", "1", …
@@ -69,11 +72,17 @@ class ParameterList(_Parameters):
             self.append(parameter)
         return self
 
-    def __getitem__(self, index: int) -> Parameter:
-        return self._held(list(self._parameters)[index])
+    @overload
+    def __getitem__(self, index: int) -> Parameter: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Parameter]: ...
+
+    def __getitem__(self, index: int | slice) -> Parameter | list[Parameter]:
+        return list(self)[index]  # no ParameterList: in that, nothing would stand for them in `func.functional_call`
 
     def __setitem__(self, index: int, parameter: Parameter) -> None:
-        self._hold(list(self._parameters)[index], parameter)
+        self._hold(list(self._parameters)[operator.index(index)], parameter)
 
     def __iter__(self) -> Iterator[Parameter]:
         return map(self._held, list(self._parameters))

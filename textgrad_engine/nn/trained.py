@@ -65,7 +65,17 @@ class Watch:
 
 @contextlib.contextmanager
 def trained(program: Module) -> Iterator[None]:
-    """Inside the block a program is trained: only who inherits this context may call it or its parts."""
+    """Inside the block a program is trained: only who inherits this context may call it or its parts.
+
+    Raises:
+        DispatchError: a run of another thread or task trains it: each would score texts that the other one has written.
+    """
+    runs = TRAINED.get(id(program), ())
+    if runs and not _is_known(runs):
+        raise DispatchError(
+            f"another run trains this {type(program).__name__} now; wait for its end, or train a copy: other = "
+            "copy.deepcopy(program), with an optimizer of other.parameters()"
+        )
     with _entered(TRAINED, program, object()):
         yield
 

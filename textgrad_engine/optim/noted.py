@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.kinds import told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.gather import collect
@@ -49,7 +50,7 @@ def check_heard(variables: Sequence[Variable]) -> None:
 
 
 def check_written(who: str, variables: Sequence[Variable], before: Sequence[Any]) -> None:
-    """A step writes texts, and leaves what does not require grad: nobody would race that, or take it back.
+    """A step writes texts, no text for what is none, and leaves what does not require grad, as nobody races that.
 
     Args:
         who: took the step.
@@ -58,7 +59,7 @@ def check_written(who: str, variables: Sequence[Variable], before: Sequence[Any]
 
     Raises:
         ValueError: a step has changed such a parameter; all are as before it.
-        TypeError: it has made something else than a text of one.
+        TypeError: it has made something else than a text of one, or a text of what was none.
     """
     for variable, data in zip(variables, before):
         wrong: Exception | None = None
@@ -67,6 +68,11 @@ def check_written(who: str, variables: Sequence[Variable], before: Sequence[Any]
         if isinstance(data, str) and not isinstance(variable.data, str):
             kind = type(variable.data).__name__
             wrong = TypeError(f"has made a {kind} of {label_of(variable)}; a parameter is a text")
+        elif isinstance(variable.data, str) and not isinstance(data, str):
+            wrong = TypeError(
+                f"has made a text of {label_of(variable)}, which holds {told(data)}; leave it out of the optimizer, or "
+                "freeze it: requires_grad_(False)"
+            )
         elif not variable.requires_grad:
             wrong = ValueError(
                 f"has changed {label_of(variable)}, which does not require grad; leave out what is frozen: `if "

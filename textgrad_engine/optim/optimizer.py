@@ -148,6 +148,8 @@ class Optimizer:
                     f"{type(self).__name__}.__init__ did not call super().__init__(params, defaults), which comes "
                     "first in it"
                 )
+            if hasattr(type(self), name):  # a property, in whose own code something is missing: that is said again
+                return object.__getattribute__(self, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{ELSEWHERE.get(name, '')}")
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
@@ -162,18 +164,29 @@ class Optimizer:
         known = {id(v) for v in self.variables()}
         if len({id(v) for v in variables}) < len(variables) or any(id(v) in known for v in variables):
             raise ValueError("a parameter comes twice; each may be in one group, once")
-        if unknown := [name for name in group if name != "params" and name not in self.defaults]:
-            settings = ", ".join(sorted(self.defaults))
-            raise ValueError(f"{where}: {type(self).__name__} has no setting {unknown[0]!r}; it has {settings}")
-        with named(where):
-            own = self._checked({name: value for name, value in group.items() if name != "params"})
-        made = {**self.defaults, **own, "params": variables}
-        if "max_tokens" in made and made["max_tokens"] is None:
-            made["max_tokens"] = most_tokens(texts_now(variables))
-        else:
+        given = {**self.defaults, **group, "params": variables}
+        made = given | self._settings_of(given, where)
+        if given.get("max_tokens") is not None:
             warn_of_no_room(made, type(self).__name__)
         self.param_groups.append(made)
         warn_of_shared(made, type(self).__name__)
+
+    def _settings_of(self, group: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """The settings of a group, checked.
+
+        Raises:
+            ValueError: one is unknown or out of range.
+            TypeError: one is of a wrong kind.
+        """
+        given = {name: value for name, value in group.items() if name != "params"}
+        if unknown := [name for name in given if name not in self.defaults]:
+            settings = ", ".join(sorted(self.defaults))
+            raise ValueError(f"{where}: {type(self).__name__} has no setting {unknown[0]!r}; it has {settings}")
+        with named(where):
+            own = self._checked(given)
+        if "max_tokens" in own and own["max_tokens"] is None:
+            own["max_tokens"] = most_tokens(texts_now(group["params"]))
+        return own
 
     def variables(self) -> list[Variable]:
         """All parameters, in the order of the groups.
@@ -250,7 +263,8 @@ class Optimizer:
                 choose among texts.
 
         Raises:
-            TypeError: it is none that is called.
+            TypeError: it is none that is called; or a setting that a group was given since is of a wrong kind.
+            ValueError: such a setting is unknown or out of range.
         """
         if closure is not None and not callable(closure):
             raise TypeError(
@@ -385,6 +399,8 @@ class Optimizer:
         try:
             for hook in tuple(self._pre_hooks.values()):
                 hook(self, args, kwargs)
+            for number, group in enumerate(self.param_groups):  # what was set since counts from this step on
+                group.update(self._settings_of(group, f"param_groups[{number}]"))
             steps, said, variables = self.steps, self.changes, self.variables()
             data = [each.data for each in variables]
             check_heard(variables)
@@ -454,12 +470,10 @@ class Optimizer:
             TypeError: a setting is of a wrong kind.
         """
         check_sizes(state, self.param_groups)
-        settings = []
-        for number, other in enumerate(state["param_groups"]):
-            with named(f"param_groups[{number}] of the state"):
-                if strange := [name for name in other if name not in ("params", *self.defaults)]:
-                    raise ValueError(f"{type(self).__name__} has no setting {strange[0]!r}")
-                settings.append(self._checked({name: value for name, value in other.items() if name != "params"}))
+        settings = [
+            self._settings_of({**other, "params": group["params"]}, f"param_groups[{number}] of the state")
+            for number, (group, other) in enumerate(zip(self.param_groups, state["param_groups"]))
+        ]
         steps, remembered = int(state["steps"]), remembered_in(state, self.variables())
 
         def take() -> None:

@@ -287,6 +287,11 @@ class Trainer:
                     f"{label_of(variable)} does not require grad, and a search changes all of its parameters; "
                     "leave it out of the optimizer"
                 )
+            if variable.requires_grad and not isinstance(variable.data, str):
+                raise TypeError(
+                    f"{label_of(variable)} holds {told(variable.data)}, and a Trainer trains texts; leave it out of "
+                    "the optimizer, or freeze it: requires_grad_(False)"
+                )
         if not any(variable.requires_grad for variable in given):
             raise ValueError("the optimizer has no parameter that requires grad, so there is nothing to train")
         if not self.critic and not optimizer.hears_critic:
