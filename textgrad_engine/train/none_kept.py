@@ -20,7 +20,7 @@ def none_kept(result: TrainResult) -> str:
         and (step.race is None or step.race.outcome == "better" or step.race.difference > 0)
     ]
     if not result.steps:
-        return "nothing better could be shown" if result.idle else "the run ended before its first step"
+        return "nothing better could be shown" if _perfect(result) else "the run ended before its first step"
     if not refused:
         if silent := _without_feedback(result) or _without_proposals(result):
             return silent
@@ -38,11 +38,16 @@ def _without_feedback(result: TrainResult) -> str:
     critic = result.usage.get("backward", Usage()).calls
     if critic:
         return f"the critic was asked {_some(critic, 'time')} and found nothing to change"
+    return "all training answers were right, so there was nothing to learn" if _perfect(result) else ""
+
+
+def _perfect(result: TrainResult) -> bool:
+    """Whether the training answers of all steps had the best score; before the first step, all validation answers."""
     val = result.seed_val
     if val is None or val.limits is None:
-        return ""
+        return False
     known = [step.train_mean for step in result.steps if step.train_mean is not None] or [val.mean]
-    return "all training answers were right, so there was nothing to learn" if min(known) >= val.limits[1] else ""
+    return min(known) >= val.limits[1]
 
 
 def _without_proposals(result: TrainResult) -> str:
