@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from textgrad_engine.cli.secrets_in import names_a_key
 from textgrad_engine.cli.settings import Section, json_value
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.openai import checked_host
@@ -146,8 +147,11 @@ class Models(Endpoint):
             price: of those whose price is neither known nor stated; where there are none, of each instead of that.
 
         Raises:
-            ConfigError: the endpoint is no address, or has a key in it.
+            ConfigError: the endpoint is no address, or there is a key in a value, which would be written down.
         """
+        for option, value in (("--model", model), ("--judge", judge), ("--base-url", base_url)):
+            if value is not None and names_a_key(value):
+                raise ConfigError(f"{option} holds a key; set the environment variable OPENAI_API_KEY to that instead")
         new: dict[str, Any] = {}
         if model is not None:
             new = dict.fromkeys(("backward", "optimizer", "judge", "context"))
