@@ -901,15 +901,15 @@ def test_what_belongs_to_an_endpoint_or_a_model_does_not_go_to_another(tmp_path:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ({"base_url": "nowhere"}, r"no address such as .*\(as changed on the command line\)"),
-        ({"base_url": "http://a:b@c"}, "holds a key or password"),
-        ({"model": ""}, r"\[models\] forward = ''"),
+        ({"base_url": "nowhere"}, "--base-url: base_url = 'nowhere' is no address such as"),
+        ({"base_url": "http://a:b@c"}, "--base-url: base_url holds a key or password"),
+        ({"model": ""}, r".*config\.toml: \[models\] forward = '': .*\(as changed on the command line\)"),
     ],
 )
 def test_an_override_is_checked_like_the_file(override: dict[str, Any], message: str, tmp_path: Path) -> None:
     """A wrong option is an error before anything is paid for, and not blamed on a line of the file."""
     config = load_config(project(tmp_path))
-    with pytest.raises(ConfigError, match=rf"config\.toml: {message}|config\.toml: .*{message}"):
+    with pytest.raises(ConfigError, match=f"^{message}"):
         config.with_overrides(**override)
 
 

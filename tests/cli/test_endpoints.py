@@ -130,6 +130,31 @@ def test_one_endpoint_may_have_a_key_of_another_name(cli: Any, small: Any, tmp_p
 
 
 @pytest.mark.usefixtures("held")
+@pytest.mark.parametrize("command", ["train", "estimate", "eval"])
+def test_a_wrong_address_on_the_command_line_is_told_of_that_and_not_of_the_file(
+    cli: Any, small: Any, command: str
+) -> None:
+    """Not of a line where a right one stands; and a password in it would be written down with what was evaluated."""
+    folder = small(('forward = "simulated/tickets"', 'forward = "m"\nbase_url = "http://127.0.0.1:9/v1"'))
+    for wrong, said in (("127.0.0.1:9/v1", "= '127.0.0.1:9/v1' is no address"), ("http://a:b@c", "holds a key")):
+        done = cli(command, folder, "--base-url", wrong)
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"error: --base-url: base_url {said}")
+
+
+@pytest.mark.parametrize("command", ["train", "estimate", "eval"])
+@pytest.mark.parametrize("option", ["--model", "--judge", "--base-url"])
+def test_a_key_in_an_option_is_refused(cli: Any, small: Any, command: str, option: str) -> None:
+    """It would be written down with what was asked, and sent as the name of a model."""
+    key = "sk-" + 8 * "a1B2"
+    metric = 'name = "judge"\ninstructions = "Is it right?"'
+    folder = small(('name = "exact_match"', metric), ('forward = "simulated/tickets"', 'forward = "m"'))
+    done = cli(command, folder, option, f"http://127.0.0.1:9/{key}/v1" if option == "--base-url" else f"openai/{key}")
+    assert (done.exit_code, key in done.output) == (2, False)
+    assert done.stderr.startswith(f"error: {option} holds a key; set the environment variable OPENAI_API_KEY")
+
+
+@pytest.mark.usefixtures("held")
 def test_an_address_on_the_command_line_is_that_of_all_models(cli: Any, small: Any, tmp_path: Path) -> None:
     """Keys and headers stay at home; what a model is asked for goes along."""
     with Endpoint() as own, Endpoint() as other, Endpoint() as third:

@@ -149,6 +149,9 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole: str) -> None:
     assert none.exit_code == 2
     assert "equal part of what is left of the budget: the budget of 0 calls" in " ".join(none.stdout.split())
     assert "tested once" not in none.stdout
+    short = cli("train", home, "--folds", 3, "--run-dir", "runs/short", "--budget-calls", 2, "--quiet")
+    assert "nothing was asked: each run may use an equal part of what is left of the budget: the bud" in short.stdout
+    assert "the budget of 0 calls" in json.loads(cli("show", "runs/short", "--json").stdout)["shortage"]
     assert "`textgrad-engine resume runs/none` goes on with it, with a larger --budget" in none.stderr
     assert (home / "runs/cut/fold-3/events.jsonl").is_file()  # each had its share
     again = json.loads(cli("resume", "runs/cut", "--budget-calls", 100_000, "--json").stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,14 @@ def test_a_setting_that_the_api_lacks_is_named_with_its_line(small: Any) -> None
     config = load_config(small(('forward = "simulated/tickets"', asked)))
     with pytest.raises(ConfigError, match=r":\d+: .*Responses API has no setting 'seed'"):
         make_models(config)
+
+
+def test_what_extra_cannot_pass_on_is_named_with_its_line_before_anything_is_asked(cli: Any, small: Any) -> None:
+    """Not after the run folder was made, as an error while running."""
+    asked = 'forward = "a"\nbase_url = "http://127.0.0.1:1/v1"\nconfig = { extra = { n = 3 } }'
+    done = cli("estimate", small(('forward = "simulated/tickets"', asked)))
+    assert done.exit_code == 2
+    assert re.search(r"config\.toml:\d+: \[models\] forward = 'a': extra=\{'n': \.\.\.\} cannot be sent", done.stderr)
 
 
 def test_the_seed_of_the_run_is_that_of_the_models(small: Any) -> None:

@@ -158,12 +158,12 @@ def test_a_run_tells_of_fewer_the_more_there_are(caplog):
 
 
 def test_a_request_that_cannot_be_fitted_is_an_error_that_names_it_and_cost_nothing():
-    """It says what is too long, how long, and what to do."""
+    """It says what is too long, how long, and what to do, also to who has a config and no code."""
     error = Room("small", 1000, 500, 900).overflow("feedback on train/3", 2400)
     assert isinstance(error, ContextOverflow)
     assert error.sent is False
     assert str(error).startswith("feedback on train/3 is about 2,400 tokens long")
-    assert "llm.resolve('small', context=...)" in str(error)
+    assert "context=... (llm.resolve, or the config's [models])" in str(error)
 
 
 def test_the_error_of_an_endpoint_says_how_to_state_the_context():

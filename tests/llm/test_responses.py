@@ -101,6 +101,8 @@ def test_a_setting_that_the_api_lacks_is_an_error_where_the_model_is_made_and_wh
 def test_what_the_adapter_decides_cannot_be_passed_by_it(ask, name):
     """An answer in the background would be none, and is paid for."""
     assert f"extra={{'{name}'" in refused(ask(config=GenerateConfig(extra={name: True})))
+    with pytest.raises(TypeError, match=f"extra=.'{name}': .* cannot be sent"):  # before anything is asked
+        model_of(extra={name: True})
 
 
 def test_an_unknown_api_is_refused_where_the_model_is_made():

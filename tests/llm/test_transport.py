@@ -1,5 +1,7 @@
 import asyncio
 import ssl
+import subprocess
+import sys
 
 import pytest
 
@@ -71,6 +73,29 @@ def test_with_aiohttp_what_broke_off_is_not_taken_for_what_was_never_sent(ask):
     absent = ask_many(OpenAIModel("m", base_url=address), ask, WIDE + 4)
     assert {type(error) for error in absent} == {ConnectionFailed}
     assert {error.sent for error in absent} == {False}
+
+
+@needs_aiohttp
+def test_a_program_that_ends_with_connections_of_aiohttp_ends_quietly():
+    """A timer may be the last that knows a model, and the model is gone with the loop: too late to close anything."""
+    script = """
+import asyncio
+from textgrad_engine.dispatch.thread import loop_thread
+from textgrad_engine.llm import Message, OpenAIModel, Request, clients
+from textgrad_engine.testing import LoopbackServer, ScriptedModel
+
+clients.WIDE = 0
+
+def ask(url):
+    model, loop = OpenAIModel("m", base_url=url), loop_thread().loop
+    asyncio.run_coroutine_threadsafe(model.complete(Request([Message("user", "Hi")])), loop).result()
+    loop.call_soon_threadsafe(loop.call_later, 3600, id, model)
+
+with LoopbackServer(ScriptedModel(["Hello"])) as server:
+    ask(server.base_url)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @needs_aiohttp

@@ -192,6 +192,14 @@ def test_a_run_that_was_killed_while_it_tested_searches_on_with_more_time_alone(
         assert (len(again.steps) > len(result.steps)) is goes_on
 
 
+def test_who_had_no_time_for_a_step_is_not_told_that_nothing_better_could_be_shown(clock: Clock) -> None:
+    """The verdict tells what the run knows: nothing was tried."""
+    clock.answer = 1.0
+    result = fit(clock, max_minutes=1e-9)
+    assert (result.steps, "after 0 steps" in result.idle) == ((), True)
+    assert "the best texts are the seed texts: the run ended before its first step" in str(result)
+
+
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf"), "5", True])
 def test_a_limit_is_a_number_of_minutes(minutes: Any) -> None:
     """More than none, and not without end, for which it is left out."""

@@ -95,6 +95,18 @@ def test_after_sigterm_answers_are_given_up_sooner(monkeypatch: pytest.MonkeyPat
             _ = answer.data
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM that a program hears")
+def test_sigterm_that_is_sent_to_a_program_and_to_its_group_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`timeout 30m` ends a run with its result; who sends it again later means it."""
+    with finishing_on_interrupt(terminate=True), stopping_on_interrupt() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.is_set
+        monkeypatch.setattr(interrupt, "ONCE", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="another signal stands for that of Windows")
 def test_what_ends_a_program_on_windows_counts_as_sigterm() -> None:
     """Nobody can send SIGTERM there; Ctrl-Break is SIGBREAK, and what ends a job that was started in its own group."""

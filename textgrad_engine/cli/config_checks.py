@@ -6,17 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import urlsplit
 
 from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.metric_checks import check_metrics
-from textgrad_engine.cli.model_tables import Endpoint
+from textgrad_engine.cli.model_tables import Endpoint, problem_of_address
 from textgrad_engine.cli.optimizers import OwnSettings, ParetoSearchSettings
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
-from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.nn.tool import Tool
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import SLOT_NAMES, doubled, slots_of
@@ -158,16 +156,8 @@ def _check_endpoints(config: Config) -> None:
 
 
 def _check_address(config: Config, keys: Keys, url: str | None) -> None:
-    if url is None:
-        return
-    try:
-        checked_host(url)
-    except ValueError as error:
-        config.fail(f"{table_of(keys)} {error}", *keys, "base_url")
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        instead = 'set OPENAI_API_KEY, or write api_key = {env = "NAME"}'
-        config.fail(f"{table_of(keys)} base_url holds a key or password; {instead}", *keys, "base_url")
+    if url is not None and (problem := problem_of_address(url)):
+        config.fail(f"{table_of(keys)} {problem}", *keys, "base_url")
 
 
 def _check_headers(config: Config, keys: Keys, headers: Mapping[str, Any]) -> None:

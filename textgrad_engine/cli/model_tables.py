@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from textgrad_engine.cli.secrets_in import names_a_key
 from textgrad_engine.cli.settings import Section, json_value
+from textgrad_engine.errors import ConfigError
+from textgrad_engine.llm.openai import checked_host
 from textgrad_engine.llm.prices import price as known_price
 from textgrad_engine.llm.response import MOST_PRICE, Price, Usage
 
@@ -50,6 +54,17 @@ class ModelPrice(Section):
             'input $0.4, output $1.6'
         """
         return ", ".join(f"{name} ${value:g}" for name, value in self.model_dump(exclude_none=True).items())
+
+
+def problem_of_address(url: str) -> str:
+    """Why an endpoint is not asked at an address, in words; "" where it can be."""
+    try:
+        checked_host(url)
+    except ValueError as error:
+        return str(error)
+    parts = urlsplit(url)
+    instead = 'set OPENAI_API_KEY, or write api_key = {env = "NAME"}'
+    return f"base_url holds a key or password; {instead}" if parts.username or parts.password else ""
 
 
 def _is_of_environment(value: object) -> bool:
@@ -130,7 +145,13 @@ class Models(Endpoint):
             judge: does that role, whatever does the others.
             base_url: the endpoint of all of them, see `at`.
             price: of those whose price is neither known nor stated; where there are none, of each instead of that.
+
+        Raises:
+            ConfigError: the endpoint is no address, or there is a key in a value, which would be written down.
         """
+        for option, value in (("--model", model), ("--judge", judge), ("--base-url", base_url)):
+            if value is not None and names_a_key(value):
+                raise ConfigError(f"{option} holds a key; set the environment variable OPENAI_API_KEY to that instead")
         new: dict[str, Any] = {}
         if model is not None:
             new = dict.fromkeys(("backward", "optimizer", "judge", "context"))
@@ -139,6 +160,8 @@ class Models(Endpoint):
             new["judge"] = judge
         made = self.model_copy(update=new)
         if base_url is not None:
+            if problem := problem_of_address(base_url):
+                raise ConfigError(f"--base-url: {problem}")
             elsewhere = {name: own.at(base_url) for name, own in self.endpoints.items()}
             made = made.at(base_url).model_copy(update={"endpoints": elsewhere})
         if model is not None or judge is not None:

@@ -13,6 +13,17 @@ from textgrad_engine.keys import HIDDEN, without_keys
 from textgrad_engine.llm.headers import is_secret_header
 
 
+def is_a_key(text: str) -> bool:
+    """Whether a text looks like a key."""
+    text = text.strip()
+    return re.fullmatch(r"sk-[\w-]{16,}", text) is not None or without_keys(text) == HIDDEN
+
+
+def names_a_key(name: str) -> bool:
+    """Whether a key stands where a model's name or an address is to be, or in it, as in openai/KEY."""
+    return is_a_key(name) or HIDDEN in re.split("[/:]", without_keys(name.strip()))
+
+
 def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Keys = ()) -> None:
     """Refuse a key, a password or a token among the values of a config, or of a table in it.
 
@@ -31,11 +42,7 @@ def refuse_secrets(values: Any, path: Path, lines: Mapping[Keys, int], keys: Key
     of_models = keys[:1] == ("models",)
     for key, value in items:
         here = (*keys, key)
-        looks = isinstance(value, str) and (
-            re.fullmatch(r"sk-[\w-]{16,}", value.strip())
-            or without_keys(value.strip()) == HIDDEN
-            or (of_models and HIDDEN in re.split("[/:]", without_keys(value.strip())))  # openai/KEY
-        )
+        looks = isinstance(value, str) and (names_a_key(value) if of_models else is_a_key(value))
         header = keys == ("models", "headers") or (keys[:2] == ("models", "endpoints") and keys[3:] == ("headers",))
         if header:
             named = isinstance(value, str) and is_secret_header(str(key), value)

@@ -7,10 +7,11 @@ import atexit
 import os
 import threading
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator
 from contextvars import Context
-from typing import Any
+from typing import Any, Protocol
 
 POLLS, POLL_SECONDS, MOST_WORKERS = 4, 0.0005, 64
 
@@ -30,6 +31,13 @@ class Step:
     def rest(self, waits_for: Any, task: asyncio.Task[None]) -> Generator[Any, None, None]:
         """The further steps of work that waits, as the rest of a task."""
         raise NotImplementedError
+
+
+class Closing(Protocol):
+    """What is to be closed before the loop that it belongs to ends, such as connections."""
+
+    async def close(self) -> None:
+        """Close it."""
 
 
 class LoopThread:
@@ -60,6 +68,7 @@ class LoopThread:
         self._thread = threading.Thread(target=self._run, name="textgrad_engine", daemon=True)
         self._thread.start()
         self.ident = self._thread.ident
+        self.closing: weakref.WeakSet[Closing] = weakref.WeakSet()
 
     @property
     def alive(self) -> bool:
@@ -145,7 +154,7 @@ class LoopThread:
             return
 
     def close(self) -> None:
-        """Cancel what is under way and end."""
+        """Cancel what is under way, close what belongs to the loop, and end."""
         if not self.alive:
             return
 
@@ -156,6 +165,7 @@ class LoopThread:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 self._inbox.clear()
+            await asyncio.gather(*[each.close() for each in self.closing], return_exceptions=True)
             await self.loop.shutdown_asyncgens()
             self.loop.stop()
 
@@ -200,6 +210,12 @@ atexit.register(_close)
 def in_loop_thread() -> bool:
     """Whether this code runs on the private event-loop thread."""
     return _current is not None and threading.get_ident() == _current.ident
+
+
+def close_at_end(closing: Closing) -> None:
+    """Have something closed when the event-loop thread ends, if it was made there and is still in use."""
+    if _current is not None and in_loop_thread():
+        _current.closing.add(closing)
 
 
 def nudge() -> None:

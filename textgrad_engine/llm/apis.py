@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from textgrad_engine.llm import outputs, responses, stream, wire
 from textgrad_engine.llm.dialects import Dialect
-from textgrad_engine.llm.request import GenerateConfig, Request
+from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request
 from textgrad_engine.llm.response import Completion
 
 Api = Literal["chat", "responses"]
@@ -23,6 +23,7 @@ class Wire(NamedTuple):
         completion_of: the answer that a body holds.
         body_of: the body that a stream comes to, its texts told as they come.
         lacking: what is said where the endpoint has nothing at that path.
+        instead: fields that do not go through `extra`, and what is used in their place.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Wire(NamedTuple):
     completion_of: Callable[[bytes, Request, str, float, str | None], Completion]
     body_of: Callable[[AsyncIterator[bytes], Callable[[str], None], str], Awaitable[bytes]]
     lacking: str
+    instead: Mapping[str, str]
 
 
 def _chat(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
@@ -59,6 +61,7 @@ WIRES: dict[Api, Wire] = {
         wire.completion_of,
         stream.body_of,
         "; a base_url is what stands before that, mostly with /v1 at its end",
+        INSTEAD,
     ),
     "responses": Wire(
         "/responses",
@@ -66,5 +69,6 @@ WIRES: dict[Api, Wire] = {
         outputs.completion_of,
         outputs.body_of,
         "; what lacks that is asked with api='chat'",
+        responses.SAID_OTHERWISE,
     ),
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from textgrad_engine.dispatch import close_at_end
 from textgrad_engine.llm.headers import Headers, sent
 from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
@@ -26,6 +27,7 @@ class Clients:
         self.raw: Any = None
         self.events: Any = None
         self._made: dict[bool, tuple[SecretStr, Any]] = {}
+        close_at_end(self)  # what aiohttp finds open when the program ends it writes to stderr
 
     def connected(self, host: str, base_url: str, timeout: float, key: SecretStr, headers: Headers) -> Any:
         """The client for a request that is sent now.

@@ -117,7 +117,7 @@ class Room:
         error = ContextOverflow(
             f"{what} is about {size:,} tokens long with everything left out that can be, and {self.model!r} has a "
             f"context of {self.context:,}; shorten the texts, use a model with a longer context, or correct its size "
-            f"with llm.resolve({self.model!r}, context=...). Nothing was sent."
+            f"with context=... (llm.resolve, or the config's [models]). Nothing was sent."
         )
         mark(error, sent=False)
         return error

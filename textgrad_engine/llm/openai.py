@@ -39,7 +39,7 @@ from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
-from textgrad_engine.llm.request import GenerateConfig, Request, config_from
+from textgrad_engine.llm.request import GenerateConfig, Request, config_from, unsendable
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.stream import Teller, listeners
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
@@ -79,7 +79,7 @@ class OpenAIModel:
 
     Raises:
         TypeError: a setting that does not exist, there or with this `api`; `extra={...}` passes on what only one
-            endpoint knows. Or `headers` are no mapping.
+            endpoint knows, and holds something else. Or `headers` are no mapping.
         ValueError: `base_url` is no address, or one with a query; a header that cannot be sent.
 
     Example:
@@ -116,6 +116,9 @@ class OpenAIModel:
         self.headers = headers
         self._secrets = secrets_in(headers)
         self.api = api
+        self._wire = WIRES[api]
+        if problem := unsendable(self.defaults.extra, self._wire.instead):
+            raise TypeError(problem)
         if api == "responses":
             for setting in responses.UNSUPPORTED:
                 if getattr(self.defaults, setting) is not None:
@@ -127,7 +130,6 @@ class OpenAIModel:
             else Dialect(name=name)
         )
         self._cut = False  # whether it was seen to read less than it was sent
-        self._wire = WIRES[api]
         self._key = api_key
         self._clients: PerLoop[Clients] = PerLoop(Clients)
         weakref.finalize(self, _close_all, self._clients).atexit = False

@@ -307,6 +307,21 @@ class GenerateConfig(_Frozen):
         return self.model_copy(update=filled) if filled else self
 
 
+def unsendable(extra: Mapping[str, Any], instead: Mapping[str, str] = INSTEAD) -> str:
+    """What is said about settings in `extra` of which one is not for it to say; "" where all can be sent.
+
+    Args:
+        extra: the settings.
+        instead: the names that are not, and what is used in their place.
+
+    Example:
+        >>> unsendable({"model": "m", "top_k": 3})
+        "extra={'model': ...} cannot be sent: the model is named where it is made; use another one"
+    """
+    name = min(instead.keys() & extra.keys(), default=None)
+    return "" if name is None else f"extra={{{name!r}: ...}} cannot be sent: {instead[name]}"
+
+
 def unknown_setting(name: str, function: Callable[..., Any] | None = None) -> str:
     """What is said about a name that is no sampling setting: what there is, or what to use instead.
 

@@ -12,16 +12,17 @@ from typing import Any
 
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm.charged import mark
-from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request
+from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request, unsendable
 from textgrad_engine.llm.wire import FIELDS, messages_of
 
 UNSUPPORTED = ("frequency_penalty", "presence_penalty", "seed", "stop")
 """Settings that chat completions have and this API has not."""
 
-_INSTEAD = {name: said for name, said in INSTEAD.items() if name != "stream_options"} | {
+SAID_OTHERWISE = {name: said for name, said in INSTEAD.items() if name != "stream_options"} | {
     "background": "one call is one finished answer",
     "input": "the messages are the request's own",
 }
+"""Fields of the API that do not go through `extra`, and what is used instead."""
 
 
 def arguments(
@@ -50,9 +51,8 @@ def arguments(
         RequestRefused: a setting or a content part that this API does not have; `extra` holds what is not for it to
             say.
     """
-    if reserved := _INSTEAD.keys() & config.extra.keys():
-        name = min(reserved)
-        raise _refused(f"extra={{{name!r}: ...}} cannot be sent: {_INSTEAD[name]}")
+    if problem := unsendable(config.extra, SAID_OTHERWISE):
+        raise _refused(problem)
     if lacking := [name for name in UNSUPPORTED if getattr(config, name) is not None]:
         raise _refused(unsupported(lacking[0]))
     wanted = config.response_format

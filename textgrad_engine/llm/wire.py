@@ -12,7 +12,7 @@ from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.inwords import words_for
-from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat, unsendable
 from textgrad_engine.llm.response import Completion, FinishReason, Usage
 from textgrad_engine.llm.statuses import failure_in, reported
 from textgrad_engine.llm.tokens import count, count_request
@@ -89,9 +89,8 @@ def arguments(
     Raises:
         RequestRefused: `extra` holds what is not for it to say.
     """
-    if reserved := INSTEAD.keys() & config.extra.keys():
-        name = min(reserved)
-        raise mark(RequestRefused(f"extra={{{name!r}: ...}} cannot be sent: {INSTEAD[name]}"), sent=False)
+    if problem := unsendable(config.extra):
+        raise mark(RequestRefused(problem), sent=False)
     words = config.response_format if in_words or no_format else None
     messages = messages_of(request, words, system=system)
     sent: dict[str, Any] = {"model": model, "messages": messages if tool_images else moved_behind(messages)}

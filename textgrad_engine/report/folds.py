@@ -202,9 +202,8 @@ def notes_of(folds: Folds) -> list[str]:
         notes += [f"In the run on all examples, {sentence}." for sentence in found.final.terms]
     notes += _idle(found)
     notes += [f"Fold {number}: {each.untested}." for number, each in enumerate(found.folds, 1) if each.untested]
-    shortage = next((each.shortage for each in found.runs if each.shortage), "")
-    if shortage:
-        notes.append(f"Each run may use an equal part of what is left of the budget: {shortage}.")
+    if shortage := _shortage(found):
+        notes.append(f"{capital(shortage)}.")
     if found.final is not None and found.comparison is None:
         notes.append("The final prompt is trained on all examples, and itself tested on none.")
     return notes
@@ -227,8 +226,16 @@ def _spent(found: CrossValidation) -> str:
     return "the optimizer's part of the budget" if found.spent_its_part else "the budget"
 
 
+def _shortage(found: CrossValidation) -> str:
+    """Why a run asked for nothing at all, where its part of the budget allowed not even one call; else ""."""
+    why = next((each.shortage for each in found.runs if each.shortage), "")
+    return why and f"each run may use an equal part of what is left of the budget: {why}"
+
+
 def folds_in_a_line(found: CrossValidation) -> str:
     """The same in one line."""
+    if (shortage := _shortage(found)) and not found.total.calls:
+        return f"nothing was asked: {shortage}"
     ended = {"finished": "", "interrupted": "interrupted", "budget": f"{_spent(found).removeprefix('the ')} spent"}
     parts = [*filter(None, [ended[found.status]])]
     if found.seed is None or found.best is None or found.comparison is None:
@@ -252,6 +259,7 @@ def folds_as_json(folds: Folds) -> dict[str, Any]:
     found, missing = folds.found, folds.missing
     return {
         "status": None if missing and not found.stopped else found.status,
+        "shortage": _shortage(found) or None,
         "missing": missing,
         "examples": found.examples,
         "test_openings_before": folds.looks_before,

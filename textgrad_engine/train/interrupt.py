@@ -7,6 +7,7 @@ NOTE [What Ctrl-C does]
        written and printed.
     SIGTERM counts as SIGINT does where `finishing_on_interrupt` is asked to listen to it, with less time for answers
     that are under way; else it ends the process. On Windows, where nobody can send it, SIGBREAK (Ctrl-Break) does.
+    What follows it within `ONCE` is the same one: `timeout` sends it to the program, and at once to its whole group.
     The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
     counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
     Where the program ignores a signal it goes on doing so.
@@ -18,8 +19,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import FrameType
@@ -40,6 +43,9 @@ HASTE = 5.0
 
 TERMINATING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name))
 """What somebody else sends who wants the program to end."""
+
+ONCE = 0.5
+"""Seconds after SIGTERM in which a further one is no second one."""
 
 Tell = Callable[[bool], None]
 """Told about the first Ctrl-C that does not end the program at once, with whether models are asked at that moment. It
@@ -164,8 +170,13 @@ class _Listener:
         self.asking: list[_Block] = []
         self.tells: list[Tell] = []
         self.heard = Heard()
+        self._terminated = -math.inf
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        if number in TERMINATING:
+            last, self._terminated = self._terminated, time.monotonic()
+            if self._terminated - last < ONCE:
+                return
         if self.heard.signal is None:
             self.heard.signal = number
         if self.pressed or not self.asked:

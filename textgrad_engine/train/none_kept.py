@@ -29,7 +29,7 @@ def none_kept(result: TrainResult) -> str:
         and (step.race is None or step.race.outcome == "better" or step.race.difference > 0)
     ]
     if not result.steps:
-        return "nothing better could be shown" if result.idle else "the run ended before its first step"
+        return "nothing better could be shown" if _perfect(result) else "the run ended before its first step"
     if not refused:
         if silent := _without_feedback(result) or _without_proposals(result) or _untried(result):
             return silent
@@ -47,13 +47,21 @@ def _without_feedback(result: TrainResult) -> str:
     critic = result.usage.get("backward", Usage()).calls
     if critic:
         return f"the critic was asked {_some(critic, 'time')} and found nothing to change"
-    val = result.seed_val
-    if val is None:
-        return ""
-    known = [step.train_mean for step in result.steps if step.train_mean is not None] or [val.mean]
-    if val.limits is None:
-        return _ABOVE_ONE if min(known) >= 1 else ""
-    return "all training answers were right, so there was nothing to learn" if min(known) >= val.limits[1] else ""
+    if (lowest := _lowest(result)) is not None and result.seed_val is not None and result.seed_val.limits is None:
+        return _ABOVE_ONE if lowest >= 1 else ""
+    return "all training answers were right, so there was nothing to learn" if _perfect(result) else ""
+
+
+def _perfect(result: TrainResult) -> bool:
+    """Whether the training answers of all steps had the best score; before the first step, all validation answers."""
+    val, lowest = result.seed_val, _lowest(result)
+    return lowest is not None and val is not None and val.limits is not None and lowest >= val.limits[1]
+
+
+def _lowest(result: TrainResult) -> float | None:
+    """The lowest mean of a minibatch, before the first step that of the validation set; None where nothing is known."""
+    known = [step.train_mean for step in result.steps if step.train_mean is not None]
+    return min(known, default=None if result.seed_val is None else result.seed_val.mean)
 
 
 def _without_proposals(result: TrainResult) -> str:
