@@ -540,6 +540,16 @@ def test_a_good_config_is_read(tmp_path: Path) -> None:
     assert train.ids == ("train:1", "train:2")
 
 
+@pytest.mark.parametrize(("name", "told"), [("tiket", True), ("quue", False), ("ticket", False), ("format", False)])
+def test_a_column_that_is_misspelt_in_the_seed_prompt_is_told_of(
+    name: str, told: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It goes to the model as text, as other names in braces may on purpose, and nobody would see it."""
+    read_data(load_config(project(tmp_path, change("Sort the ticket.", f"Sort {{{name}}}."))))
+    said = [record.getMessage() for record in caplog.records if "goes to the model as text" in record.getMessage()]
+    assert [f"{{{name}}}" in each and "config.toml:4: [program] system" in each for each in said] == [True] * told
+
+
 def test_a_test_split_is_optional(tmp_path: Path) -> None:
     """Without one there is none."""
     assert read_data(load_config(project(tmp_path, change('test = "test.csv"\n', ""))))[2] is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ from textgrad_engine.nn.metric_functions import needs_two
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.fields import no_text
+
+_log = logging.getLogger("textgrad_engine.cli.config_data")
+
+_NEAR = 0.8
+"""So much alike are a column and what is hardly anything but its name, with a slip (`difflib`)."""
 
 
 def load_examples(config: Config, file: Path) -> Dataset:
@@ -50,6 +57,7 @@ def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:
         check_columns(config, splits[key])
         if key == "train":
             _check_notes(config, splits[key])
+            _tell_of_slips(config, splits[key])
         for earlier in list(splits)[:-1]:
             found = examples_in_both(splits[earlier], splits[key], config.input_columns())
             if found:
@@ -71,6 +79,23 @@ def _check_notes(config: Config, train: Dataset) -> None:
             train.require(notes)
         except DataError as error:
             raise DataError(f"{error} ({_asked_by(config, 'data', 'notes')})") from None
+
+
+def _tell_of_slips(config: Config, train: Dataset) -> None:
+    """Say which name in braces in the seed prompt is no column, and nearly one: it is sent as text."""
+    targets = {config.target_of(where, metric) for where, metric in config.metrics()}
+    columns = [column for column in train.columns if column not in targets]
+    for name in slots_of(config.system_text() or ""):
+        near = difflib.get_close_matches(name, columns, n=1, cutoff=_NEAR)
+        if near and name not in train.columns:
+            key = config.program.system_key
+            _log.warning(
+                "%s[program] %s has {%s}, which goes to the model as text, as no column has that name; did you mean {%s}?",
+                config.place_of("program", key),
+                key,
+                name,
+                near[0],
+            )
 
 
 def check_columns(config: Config, dataset: Dataset) -> None:
