@@ -90,7 +90,7 @@ def _tell_of_slips(config: Config, train: Dataset) -> None:
         if near and name not in train.columns:
             key = config.program.system_key
             _log.warning(
-                "%s[program] %s has {%s}, which goes to the model as text, as no column has that name; did you mean {%s}?",
+                "%s[program] %s has {%s}, which is no column, so it goes to the model as text; did you mean {%s}?",
                 config.place_of("program", key),
                 key,
                 name,

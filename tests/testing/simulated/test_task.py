@@ -32,6 +32,13 @@ def neighbours(task):
         yield swapped
 
 
+def test_a_notebook_shows_its_prompts_and_not_its_rows():
+    """These are thousands of characters, and the world and its model as many again."""
+    task = simulated_task(rules=4)
+    assert len(repr(task)) < 2_000
+    assert task.seed_prompt[:20] in repr(task)
+
+
 def test_without_rows_there_is_no_expectation():
     """An empty set has no mean, and says so instead of dividing by zero."""
     task = simulated_task(rules=2)

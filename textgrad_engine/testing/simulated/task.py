@@ -70,13 +70,13 @@ class SimulatedTask:
         loss: scores an answer.
     """
 
-    model: ParcelsModel
-    train: list[dict[str, Any]]
-    val: list[dict[str, Any]]
-    test: list[dict[str, Any]]
+    model: ParcelsModel = field(repr=False)
+    train: list[dict[str, Any]] = field(repr=False)
+    val: list[dict[str, Any]] = field(repr=False)
+    test: list[dict[str, Any]] = field(repr=False)
     seed_prompts: Mapping[str, str]
     optimum_prompts: Mapping[str, str]
-    world: World
+    world: World = field(repr=False)
     loss: nn.ExactMatch = field(default_factory=nn.ExactMatch)
 
     @property
