@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -131,8 +132,9 @@ class ChatCompletion(OneVariable):
             raise AttributeError(
                 f"ChatCompletion: {name} is as it was made with; make a new one: nn.ChatCompletion(…, {name}=…)"
             )
-        elif name in _SETTINGS:
+        elif name in _SETTINGS and not inspect.isdatadescriptor(getattr(type(self), name)):  # a subclass's property
             self.settings = _with(self.settings, name, value)
+            vars(self).pop(name, None)  # of a subclass that kept it before it called super().__init__
         else:
             super().__setattr__(name, value)
 
