@@ -119,6 +119,22 @@ def test_what_is_assigned_later_is_what_is_read_where_a_subclass_kept_it_too() -
     assert chat.model is second
 
 
+def test_a_subclass_may_keep_what_it_was_given_for_a_loop_of_its_own() -> None:
+    """As an agent does that asks again and again: it is made, and says nothing to the calls."""
+
+    class Agent(nn.ChatCompletion):
+        def __init__(self, tools: Any, max_turns: int) -> None:
+            super().__init__("{word}", model=ScriptedModel(["a"]), tools=tools)
+            self.tools, self.max_turns = tools, max_turns
+
+    def look(what: str) -> str:
+        """Look it up."""
+        return what
+
+    agent = Agent([look], 3)
+    assert (agent.tools, agent.max_turns, agent("x").data) == ([look], 3, "a")
+
+
 def test_a_property_of_a_subclass_under_the_name_of_a_setting_is_set_by_its_own_code() -> None:
     """It is the subclass that says what is done with a value there, as for any other name."""
 

@@ -128,7 +128,7 @@ class ChatCompletion(OneVariable):
     def __setattr__(self, name: str, value: Any) -> None:
         if "settings" not in vars(self) or (isinstance(value, Variable | Module) and name != "model"):
             super().__setattr__(name, value)
-        elif name in _AS_MADE:
+        elif name in _AS_MADE and type(self) is ChatCompletion:  # a subclass may keep what it was given, for its code
             raise AttributeError(
                 f"ChatCompletion: {name} is as it was made with; make a new one: nn.ChatCompletion(…, {name}=…)"
             )
