@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from textgrad_engine.errors import NoModelError, UnknownModelError
-from textgrad_engine.llm import innermost, model_for, resolve, set_models, use_models
+from textgrad_engine.llm import innermost, model_for, resolve, roles, set_models, use_models
 from textgrad_engine.testing import ScriptedModel
 
 
@@ -54,6 +54,13 @@ def test_a_model_that_was_resolved_is_let_go_with_what_held_it():
     del model
     gc.collect()
     assert gone() is None
+
+
+def test_a_model_that_was_resolved_is_not_resolved_again_for_each_call(monkeypatch: pytest.MonkeyPatch):
+    """Each call of a program asks for its model: what `resolve` looks through takes eight times as long."""
+    model = resolve(ScriptedModel(["a"]))
+    monkeypatch.setattr(roles, "resolve", None)
+    assert model_for("forward", model) is model_for("judge", model) is model
 
 
 def test_an_unknown_name_fails_on_entry():

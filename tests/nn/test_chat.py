@@ -105,6 +105,55 @@ def test_what_is_assigned_later_is_checked_as_what_it_was_made_with(
     assert chat("x").data == "a"
 
 
+def test_what_is_assigned_later_is_what_is_read_where_a_subclass_kept_it_too() -> None:
+    """Else the next call asks one model, and `chat.model` names another."""
+
+    class Sorter(nn.ChatCompletion):
+        def __init__(self, model: Any) -> None:
+            self.model = model
+            super().__init__("{word}", model=self.model)
+
+    chat, second = Sorter(ScriptedModel(["a"])), ScriptedModel(["b"])
+    chat.model = second
+    assert chat("x").data == "b"
+    assert chat.model is second
+
+
+def test_a_subclass_may_keep_what_it_was_given_for_a_loop_of_its_own() -> None:
+    """As an agent does that asks again and again: it is made, and says nothing to the calls."""
+
+    class Agent(nn.ChatCompletion):
+        def __init__(self, tools: Any, max_turns: int) -> None:
+            super().__init__("{word}", model=ScriptedModel(["a"]), tools=tools)
+            self.tools, self.max_turns = tools, max_turns
+
+    def look(what: str) -> str:
+        """Look it up."""
+        return what
+
+    agent = Agent([look], 3)
+    assert (agent.tools, agent.max_turns, agent("x").data) == ([look], 3, "a")
+
+
+def test_a_property_of_a_subclass_under_the_name_of_a_setting_is_set_by_its_own_code() -> None:
+    """It is the subclass that says what is done with a value there, as for any other name."""
+
+    class Careful(nn.ChatCompletion):
+        @property
+        def seed(self) -> Any:
+            return self._drawn
+
+        @seed.setter
+        def seed(self, value: Any) -> None:
+            self._drawn = value
+
+    model = ScriptedModel(["a"])
+    chat = Careful("{word}", model=model)
+    chat.seed = "an egg"
+    assert chat.seed == "an egg"
+    assert (chat("x").data, model.requests[0].config.seed) == ("a", None)
+
+
 def test_slots_of_both_templates_are_filled_once() -> None:
     """Values with braces, JSON in prompts and literal braces all survive."""
     model = ScriptedModel(["ok"])

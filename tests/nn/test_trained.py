@@ -139,6 +139,31 @@ def test_two_runs_do_not_train_one_program_at_once(model: FunctionModel) -> None
         pool.submit(of_another_program).result()
 
 
+def test_of_two_runs_that_begin_at_the_same_moment_one_is_refused() -> None:
+    """As by two threads that are started in a loop: neither is there yet when the other one looks."""
+    both = threading.Barrier(2, timeout=60)
+
+    class Slow(nn.Module):
+        def modules(self) -> Any:
+            both.wait()
+            return super().modules()
+
+    program, refused = Slow(), list[DispatchError]()
+
+    def run(_: int) -> None:
+        try:
+            with trained(program):
+                both.wait()
+        except DispatchError as error:
+            refused.append(error)
+            both.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(run, range(2)))
+    assert len(refused) == 1
+    assert not TRAINED
+
+
 def test_a_pool_inside_an_evaluation_is_told_of_once(model: FunctionModel, caplog: pytest.LogCaptureFixture) -> None:
     """It goes on, as a service may be evaluated while it serves, and the log says what does not reach the pool."""
     program = Program(in_a_pool, model)

@@ -49,6 +49,18 @@ def test_it_is_the_case_without_the_text_itself() -> None:
     )
 
 
+def test_a_text_in_a_slot_called_case_does_not_stand_between_the_tags_of_later_calls() -> None:
+    """Who reads "between tags <case-...>" would look at what came of the answer."""
+    text = wanting("My lamp is dark.", "complaint")
+    first = nn.ChatCompletion("Sort {case} today.", model=answering())
+    second = nn.ChatCompletion("Check {word}.", model=answering("no"))
+    with ops.critic(None):
+        nn.ExactMatch()(second(word=first(case=text)), "yes").backward()
+    (feedback,) = said(text)
+    assert "(this text is a part of it, between tags <case_input-...> that the model did not see)" in feedback
+    assert feedback.count("<case-") == 1
+
+
 def test_a_right_answer_says_nothing() -> None:
     program = nn.ChatCompletion("{who}", system=nn.Parameter("Rules."))
     with tg.use_models(forward=answering()), ops.critic(None):

@@ -362,10 +362,10 @@ def test_no_input_stands_between_tags_that_mean_something_else() -> None:
     assert said(draft) == ["answer_input of case_1"]
 
 
-@pytest.mark.parametrize("name", ["feedback", "what_if", "exact_match", "metric"])
+@pytest.mark.parametrize("name", ["feedback", "what_if", "case", "exact_match", "metric"])
 def test_the_tags_of_requests_about_calls_are_known(name: str) -> None:
     """An input is not called as one of them."""
-    assert {*re.findall(r'fence\("(\w+)"\)', templates.load(name).user)} <= _TAGS
+    assert {*re.findall(r'(?:fence|quoted)\("(\w+)"\)', templates.load(name).user)} <= _TAGS
 
 
 def test_examples_share_a_call_and_the_shared_messages() -> None:

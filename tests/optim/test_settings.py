@@ -80,8 +80,30 @@ def test_what_is_set_in_a_group_later_is_checked_by_the_next_step(
     assert optimizer.steps == 0
 
 
+def test_what_a_subclass_or_a_schedule_keeps_in_a_group_is_left_alone() -> None:
+    """As in PyTorch, where an optimizer counts there, and a schedule keeps the first value of a setting."""
+
+    class Counting(Optimizer):
+        def __init__(self, params: Any) -> None:
+            super().__init__(params, {"most": 3})
+            for group in self.param_groups:
+                group["seen"] = 0
+
+        def step(self) -> None:
+            for group in self.param_groups:
+                group["seen"] += 1
+                group["last"] = [each.data for each in group["params"]]
+
+    optimizer = Counting([prompt()])
+    optimizer.param_groups[0]["initial"] = 3
+    optimizer.step()
+    optimizer.step()
+    (group,) = optimizer.param_groups
+    assert (group["seen"], group["initial"], optimizer.steps) == (2, 3, 2)
+
+
 def test_what_is_set_in_a_group_later_is_taken_as_one_that_was_given() -> None:
-    """A list of contracts becomes what a step reads, and a name that nothing reads is a typing error."""
+    """A list of contracts becomes what a step reads, and a name that is nearly a setting's is a typing error."""
     optimizer = optim.TGD([prompt()])
     group = optimizer.param_groups[0]
     group["constraints"], group["transforms"], group["max_tokens"] = ["Be kind."], [dedupe()], None

@@ -9,14 +9,16 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 
 import textgrad_engine as tg
-from textgrad_engine import data, llm, nn, optim
+from textgrad_engine import data, llm, nn, ops, optim
 from textgrad_engine.errors import DataError
+from textgrad_engine.fences import fence
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.llm.tokens import count
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.optim.transforms import dedupe, summarise
-from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.testing import FunctionModel, ScriptedModel, simulated_task
 from textgrad_engine.train.estimate import estimate, estimate_parts
-from textgrad_engine.train.estimated import Estimate
+from textgrad_engine.train.estimated import Estimate, a_case
 from textgrad_engine.train.parts import Part
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
@@ -307,6 +309,17 @@ def test_what_is_usual_of_steps_is_of_the_right_size(settings: Any, options: Any
     assert usual / 2 < result.total.calls < usual * 2
     usual = sum(each.usual or 0 for each in found.input_tokens.values())
     assert usual / 3 < result.total.input_tokens < usual * 2
+
+
+def test_a_case_is_taken_to_be_as_long_as_an_optimizer_is_shown_it() -> None:
+    """Of a short answer, which is usual; with the tags that stood around it once it would be half more."""
+    message, rules = "My lamp is dark.", nn.Parameter("Sort it.")
+    chat = nn.ChatCompletion("{said}", system=rules, model=ScriptedModel(["billing"]))
+    with ops.critic(None):
+        nn.ExactMatch()(chat(said=message), "lamps").backward()
+    (case,) = rules.grad
+    shown = count(f"[1]\n\n{fence(case.data, 'feedback')}\n")
+    assert shown * 0.8 < a_case(llm.Usage(calls=2, input_tokens=2 * (count(message) + 9)), texts=9) < shown * 1.2
 
 
 def test_an_answer_in_a_chain_may_be_a_word_or_as_long_as_the_example() -> None:

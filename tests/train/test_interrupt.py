@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 from typing import Any
 
 import pytest
@@ -103,6 +104,19 @@ def test_sigterm_that_is_sent_to_a_program_and_to_its_group_is_one(monkeypatch: 
         signal.raise_signal(signal.SIGTERM)
         assert stop.is_set
         monkeypatch.setattr(interrupt, "ONCE", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM that a program hears")
+def test_sigterm_that_is_sent_again_and_again_is_heard_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by `while kill $pid; do sleep 0.2; done`: each is soon after the one before it, and not after the first."""
+    seconds = iter([10.0, 10.2, 10.4, 10.6])
+    monkeypatch.setattr(interrupt, "time", types.SimpleNamespace(monotonic=lambda: next(seconds)))
+    with finishing_on_interrupt(terminate=True), stopping_on_interrupt() as stop:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGTERM)
+        assert stop.is_set
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
 

@@ -18,7 +18,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.replay import replayed_model
 from textgrad_engine.llm.request import Purpose
-from textgrad_engine.llm.resolve import resolve
+from textgrad_engine.llm.resolve import is_resolved, resolve
 from textgrad_engine.scoped import setting
 
 _PURPOSES = get_args(Purpose)
@@ -155,10 +155,9 @@ def _once(model: str | Model) -> Model:
     with _lock:
         known = _resolved.get(key)
         if known is None:
-            known = resolve(model)
-            if known is model:  # it was resolved before: nothing would be found again, and its connections be kept
-                return known
-            _resolved[key] = known
+            if not isinstance(model, str) and is_resolved(model):  # to remember it would keep its connections
+                return model
+            known = _resolved[key] = resolve(model)
             while len(_resolved) > _KEPT:
                 _resolved.popitem(last=False)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -127,12 +128,13 @@ class ChatCompletion(OneVariable):
     def __setattr__(self, name: str, value: Any) -> None:
         if "settings" not in vars(self) or (isinstance(value, Variable | Module) and name != "model"):
             super().__setattr__(name, value)
-        elif name in _AS_MADE:
+        elif name in _AS_MADE and type(self) is ChatCompletion:  # a subclass may keep what it was given, for its code
             raise AttributeError(
                 f"ChatCompletion: {name} is as it was made with; make a new one: nn.ChatCompletion(…, {name}=…)"
             )
-        elif name in _SETTINGS:
+        elif name in _SETTINGS and not inspect.isdatadescriptor(getattr(type(self), name)):  # a subclass's property
             self.settings = _with(self.settings, name, value)
+            vars(self).pop(name, None)  # of a subclass that kept it before it called super().__init__
         else:
             super().__setattr__(name, value)
 

@@ -70,13 +70,15 @@ def trained(program: Module) -> Iterator[None]:
     Raises:
         DispatchError: a run of another thread or task trains it: each would score texts that the other one has written.
     """
-    runs = TRAINED.get(id(program), ())
-    if runs and not _is_known(runs):
-        raise DispatchError(
-            f"another run trains this {type(program).__name__} now; wait for its end, or train a copy: other = "
-            "copy.deepcopy(program), with an optimizer of other.parameters()"
-        )
-    with _entered(TRAINED, program, object()):
+    run = object()
+    with _entered(TRAINED, program, run):  # first, so that of two that begin at once one sees the other
+        runs = TRAINED[id(program)]
+        before = runs[: runs.index(run)]
+        if before and not _is_known(before):
+            raise DispatchError(
+                f"another run trains this {type(program).__name__} now; wait for its end, or train a copy: other = "
+                "copy.deepcopy(program), with an optimizer of other.parameters()"
+            )
         yield
 
 

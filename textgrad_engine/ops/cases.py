@@ -160,6 +160,7 @@ def _offered(config: GenerateConfig, plan: Plan) -> Offered:
 _TAGS = frozenset(
     [
         "answer",
+        "case",
         "criteria",
         "criterion",
         "edit",

@@ -8,6 +8,7 @@ put that in words.
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import replace
 
 from textgrad_engine import fences, templates
@@ -92,6 +93,17 @@ def _form_of_got(prompt: templates.Prompt) -> templates.Form:
     return prompt.form(text=templates.Blank(0))
 
 
+@functools.lru_cache(maxsize=4)
+def _sentence(exact_match: templates.Prompt, got: templates.Prompt) -> re.Pattern[str]:
+    """The sentence that `got_in_line` ends, in two groups: what comes before that, and the text in it."""
+    end = got.render(text="\0")
+    said = exact_match.render(prediction="", target="\1", got=end, unseen="")
+    if "\0" not in end or end not in said:  # prompts of one's own
+        return re.compile("(?!)")
+    before = re.escape(said[: said.index(end)]).replace("\1", "[^`\n]*")
+    return re.compile(f"({before})" + re.escape(end).replace("\0", "([^`\n]*)"))
+
+
 def without_repeat(feedback: str, shown: str, what: str, label: str = QUOTED) -> str:
     """Feedback that does not quote once more what is shown beside it, which may be long.
 
@@ -104,7 +116,8 @@ def without_repeat(feedback: str, shown: str, what: str, label: str = QUOTED) ->
         what: what that is called there.
         label: of the tags around it in the feedback.
     """
-    if label == QUOTED and "`" in feedback and fences.is_quotable(shown, inside=True):
-        feedback = feedback.replace(got_in_line(shown), "")
+    if label == QUOTED and "`" in feedback:
+        sentence = _sentence(templates.load("exact_match"), templates.load(QUOTED))
+        feedback = sentence.sub(lambda said: said[1] if said[2] == shown else said[0], feedback)
     tags = fences.fence(shown, label)
     return feedback.replace(tags, templates.load("as_above").render(what=what)) if tags in feedback else feedback

@@ -17,6 +17,7 @@ from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
+from textgrad_engine.kinds import nearest
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.elsewhere import ELSEWHERE
@@ -264,7 +265,7 @@ class Optimizer:
 
         Raises:
             TypeError: it is none that is called; or a setting that a group was given since is of a wrong kind.
-            ValueError: such a setting is unknown or out of range.
+            ValueError: such a setting is out of range, or misspelt.
         """
         if closure is not None and not callable(closure):
             raise TypeError(
@@ -400,7 +401,10 @@ class Optimizer:
             for hook in tuple(self._pre_hooks.values()):
                 hook(self, args, kwargs)
             for number, group in enumerate(self.param_groups):  # what was set since counts from this step on
-                group.update(self._settings_of(group, f"param_groups[{number}]"))
+                # Another name is a typing error where it is nearly one of these, else what a subclass keeps there.
+                known = {"params", *self.defaults}
+                settings = {name: group[name] for name in group if name in known or nearest(name, self.defaults)}
+                group.update(self._settings_of(settings, f"param_groups[{number}]"))
             steps, said, variables = self.steps, self.changes, self.variables()
             data = [each.data for each in variables]
             check_heard(variables)

@@ -46,7 +46,7 @@ _TEXT = re.compile(r"<((?:text|original|tried)-[0-9a-f]{8})>\n(.*?)\n</\1>", re.
 _FEEDBACK = re.compile(r"^<feedback-[0-9a-f]{8}>$", re.MULTILINE)
 
 
-_AROUND_A_CASE = 90
+_AROUND_A_CASE = 60
 """Tokens of a case that are neither its messages nor its answer: its tags, and what is said of the answer."""
 
 

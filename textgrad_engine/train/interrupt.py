@@ -174,9 +174,10 @@ class _Listener:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if number in TERMINATING:
-            last, self._terminated = self._terminated, time.monotonic()
-            if self._terminated - last < ONCE:
+            now = time.monotonic()
+            if now - self._terminated < ONCE:
                 return
+            self._terminated = now
         if self.heard.signal is None:
             self.heard.signal = number
         if self.pressed or not self.asked:
