@@ -35,6 +35,9 @@ def test_a_value_is_itself_however_it_is_written(value: Any, any_order: bool) ->
     ("answer", "expected", "says"),
     [
         ("I do not know.", {"a": 1}, ["It is no JSON: "]),
+        ("Sure.", [{"name": "pay", "arguments": {}}], ['- expected [{"name": "pay", "arguments": {}}], got "Sure."']),
+        ("I do not know.", [{"name": "Ann"}], ["It is no JSON: "]),
+        ("None.", [], ["It is no JSON: "]),
         ('{"a": 1', {"a": 1}, ["It is no JSON: "]),
         ("[" * 100_000, [1], ["It is no JSON: "]),
         ('{"a": 1, "b": 2}', {"a": 1}, ["- at b: expected nothing, got 2"]),

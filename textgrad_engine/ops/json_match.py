@@ -63,7 +63,7 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
     try:
         got = _value_in(answer, leniently=True)
     except _NoJSON as error:
-        if isinstance(wanted, dict | list):
+        if isinstance(wanted, dict | list) and not _are_calls(wanted):
             return 0.0, templates.load("json_match").render(problem=str(error), differences=[], more=0)
         got = answer
     right = wrong = 0
@@ -82,6 +82,15 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
     ]
     remark = templates.load("json_match").render(problem="", differences=shown, more=len(found) - len(shown))
     return right / (right + wrong) if graded else 0.0, remark
+
+
+def _are_calls(wanted: Any) -> bool:
+    """Whether calls of tools are expected: who answers in words instead is to call them, and to write no JSON."""
+    calls = wanted if isinstance(wanted, list) else []
+    return bool(calls) and all(isinstance(each, dict) and each.keys() == _OF_A_CALL for each in calls)
+
+
+_OF_A_CALL = {"name", "arguments"}
 
 
 class _NoJSON(ValueError):
