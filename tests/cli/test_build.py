@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import textgrad_engine as tg
 from textgrad_engine import Variable, nn
 from textgrad_engine.cli import build
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.errors import TemplateError
+from textgrad_engine.testing import ScriptedModel
 from textgrad_engine.train import Guards, Trainer
 
 
@@ -78,6 +82,22 @@ def test_metrics_are_made_from_their_names(small: Any) -> None:
     scaled = build.make_metric(load_config(folder))
     assert isinstance(scaled, nn.Metric)
     assert scaled.scale == (0.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("scale", "told"),
+    [("", "from 0 to 1"), ("scale = [1, 5]", "from 1 to 5"), ("scale = [0.0, 2.5]", "from 0.0 to 2.5")],
+)
+def test_a_judge_is_told_its_scale_as_the_config_has_it(scale: str, told: str, small: Any) -> None:
+    """Of a scale from 1.0 to 5.0 a judge takes other marks than of one from 1 to 5, which Python's asks of it."""
+    table = f'name = "judge"\ninstructions = "Is it right?"\n{scale}'
+    model = ScriptedModel([{"explanation": "", "score": 1}] * 2)
+    config = load_config(small(('name = "exact_match"', table)))
+    kept = json.loads(json.dumps(config.resolved()))  # in a run folder
+    with tg.use_models(judge=model):
+        for each in (config, Config.of(kept, config.path)):
+            _ = build.make_metric(each)(Variable("x")).data
+    assert [f"a number {told}}}" in request.messages[-1].text for request in model.requests] == [True, True]
 
 
 def test_the_users_own_prompts_are_checked(small: Any, tmp_path: Path) -> None:

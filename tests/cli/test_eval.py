@@ -668,6 +668,9 @@ def test_whether_it_is_worse_is_asked_only_where_that_can_be_told(cli: Any, run:
         result = cli("eval", run, "--not-worse")
         assert result.exit_code == 2
         assert "the run has no result of its best prompt on its test split" in " ".join(result.stderr.split())
+    result = cli("eval", run, "--data", TICKETS / "val.jsonl", "--not-worse")
+    assert result.exit_code == 2
+    assert "the run has measured nothing on a test split" in " ".join(result.stderr.split())
 
 
 def test_of_what_was_ended_early_nothing_is_compared(cli: Any, run: Path) -> None:

@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import pickle
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -234,6 +235,40 @@ def test_weights_may_be_as_large_or_small_as_numbers_are() -> None:
         assert [loss(answer(), target).data for target in (right, wrong)] == [0.5, 0.0]
     with pytest.raises(ValueError, match="the weight of 'a' is a number above 0"):
         nn.Weighted({"a": nn.ExactMatch()}, {"a": 10**400})
+
+
+class Single:
+    """A number of half the precision, as numpy's float32: beside one that it cannot hold it warns."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __abs__(self) -> Single:
+        return Single(abs(self.value))
+
+    def __add__(self, other: float) -> float:
+        return self.value + other
+
+    def __gt__(self, other: float) -> bool:
+        return self.value > self._held(other)
+
+    def __le__(self, other: float) -> bool:
+        return self.value <= self._held(other)
+
+    @staticmethod
+    def _held(other: float) -> float:
+        if other > 3.4e38:
+            warnings.warn("overflow encountered in cast", RuntimeWarning, stacklevel=3)
+        return other
+
+
+def test_weights_may_be_numbers_of_another_library() -> None:
+    """No warning of that library is shown to somebody who gave a weight like any other."""
+    loss = nn.Weighted({"a": nn.ExactMatch(), "b": nn.JSONMatch()}, {"a": Single(3.0), "b": Single(1.0)})
+    assert loss.weights == {"a": 3.0, "b": 1.0}
 
 
 def test_a_field_that_is_null_is_expected_as_null() -> None:

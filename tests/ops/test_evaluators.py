@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import textgrad_engine as tg
 from textgrad_engine import Variable, dispatch, ops
 from textgrad_engine.errors import AutogradError, MalformedResponse, ScoreError
+from textgrad_engine.fences import fence
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.ops import exact_match
@@ -238,6 +239,16 @@ def test_a_metric_shows_the_critic_its_target_as_json() -> None:
     )
     assert '>\n{"order": "A1", "gift": true}\n</expected-' in explanation.data
     assert given == [target]
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "shown"),
+    [(12.0, 12.0, "12"), (12.0, 12, "12"), (12, 12.0, "12"), (1e16, 1e16, "1e+16"), (0.5, 0.5, "0.5")],
+)
+def test_a_metric_shows_the_critic_one_number_as_one(got: float, wanted: float, shown: str) -> None:
+    """Else the critic sees a point that is missing, or too much, and has it taught."""
+    _, explanation = ops.deterministic_evaluator(Variable(got), wanted, lambda got, wanted: 0, "equal sums")
+    assert f'Expected: "{shown}"\nGot:\n{fence(shown, "got")}' in explanation.data
 
 
 def each_way(prediction: Any, target: Any) -> list[tuple[Variable, Variable]]:

@@ -10,6 +10,7 @@ from textgrad_engine import Variable, func, nn, ops
 from textgrad_engine.errors import BadRequest, ContextOverflow
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.context import Room
+from textgrad_engine.ops import images
 from textgrad_engine.ops.images import ContentPart, gallery_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
@@ -145,6 +146,7 @@ def test_an_image_in_several_places_is_sent_once() -> None:
 @pytest.mark.parametrize(("most", "shown"), [(1, ["c"]), (2, ["b", "c"]), (3, ["a", "b", "c"])])
 def test_of_too_many_the_last_are_shown(most: int, shown: list[str], caplog: pytest.LogCaptureFixture) -> None:
     """The others are named where they stood, and the log says how many."""
+    images._tell_left_out.cache_clear()
     with ops.feedback_images(most):
         told = Asking("{one} {two} {three}").told(one=image("a"), two=image("b"), three=image("c"))
     assert names_in(told)[1::2] == shown
@@ -296,6 +298,18 @@ def test_judges_see_the_images_among_their_inputs(loss: Any) -> None:
     assert len(set(re.findall(r"<image_1-\w{8}/>", told[-1]["text"]))) == 1
     assert re.search(r"picture:\n<input-(\w+)>\n(<image_1-\w{8}/>)\n</input-\1>", told[-1]["text"])
     assert "[a recording, not shown here]" in told[-1]["text"]
+
+
+@pytest.mark.parametrize("loss", [nn.Judge, nn.TextLoss])
+def test_what_a_judge_leaves_out_of_each_example_is_told_once(loss: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A thousand lines that say the same would push all else that is told out of sight."""
+    images._tell_left_out.cache_clear()
+    with tg.use_models(judge=FunctionModel(verdict)):
+        for number in range(3):
+            inputs = {name: image(f"{name}{number}") for name in ("one", "two")}
+            _ = loss("Right?", images=1)(Variable("a cat"), inputs=inputs).data
+    assert len(caplog.messages) == 1
+    assert "1 of 2 images left out: 1 are shown at most" in caplog.text
 
 
 @pytest.mark.parametrize("loss", [nn.Judge, nn.TextLoss])

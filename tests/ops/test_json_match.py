@@ -35,6 +35,9 @@ def test_a_value_is_itself_however_it_is_written(value: Any, any_order: bool) ->
     ("answer", "expected", "says"),
     [
         ("I do not know.", {"a": 1}, ["It is no JSON: "]),
+        ("Sure.", [{"name": "pay", "arguments": {}}], ['- expected [{"name": "pay", "arguments": {}}], got "Sure."']),
+        ("I do not know.", [{"name": "Ann"}], ["It is no JSON: "]),
+        ("None.", [], ["It is no JSON: "]),
         ('{"a": 1', {"a": 1}, ["It is no JSON: "]),
         ("[" * 100_000, [1], ["It is no JSON: "]),
         ('{"a": 1, "b": 2}', {"a": 1}, ["- at b: expected nothing, got 2"]),
@@ -165,6 +168,10 @@ def test_targets_of_a_batch_are_those_of_its_entries() -> None:
         ({"tags": ["a"], "n": 2}, {"tags": ["a"], "n": 1}, 1 / 2),
         ([[], ["a"]], [["a"], ["b"]], 1 / 3),
         ([], ["a"], 0.0),
+        ([{"n": 1, "m": 2}, {"n": 1, "m": 3}], [{"n": 1, "m": 3}, {"n": 1, "m": 4}], 3 / 4),
+        ([{"sku": "B", "n": 1}, {"sku": "A", "n": 1}], [{"sku": "A", "n": 2}, {"sku": "B", "n": 3}], 2 / 4),
+        ([{"n": 1, "m": [2, 3]}], [{"n": "1", "m": [3, 4]}, {"n": 5}], 2 / 5),
+        ([{"n": 1}], [{"n": 2}], 0.0),
     ],
 )
 def test_the_part_of_a_list_in_any_order(answer: Any, expected: Any, score: float) -> None:
@@ -183,6 +190,13 @@ def test_the_part_of_a_list_in_any_order(answer: Any, expected: Any, score: floa
 def test_long_lists_in_any_order_are_compared_by_their_values(answer: Any, expected: Any) -> None:
     """However many of them are written otherwise."""
     assert json_match(json.dumps(answer), expected, any_order=True) == (1.0, "")
+
+
+def test_of_a_record_in_any_order_the_fields_that_differ_are_told() -> None:
+    """Not two records, in each of which the critic has to look for what is wrong."""
+    lines = [{"what": "lamp", "price": 10}, {"what": "bulb", "price": 3}]
+    remark = json_match(json.dumps(lines[::-1]), [lines[1], {**lines[0], "price": 11}], any_order=True)[1]
+    assert remark == "- at [any].price: expected 11, got 10"
 
 
 def test_lists_in_any_order_are_not_compared_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:

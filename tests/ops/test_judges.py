@@ -334,6 +334,25 @@ def test_a_judge_reads_values_as_exact_match_does(model: FunctionModel) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda got, wanted: ops.judge(got, "?", target=wanted)[0], {"explanation": "", "score": 1}),
+        (lambda got, wanted: ops.rubric(got, ["?"], target=wanted)[0], {"1": {"explanation": "", "met": True}}),
+        (lambda got, wanted: ops.text_loss(got, "?", target=wanted), {"criticism": "", "nothing_wrong": True}),
+    ],
+)
+@pytest.mark.parametrize("wanted", [12, 12.0])
+def test_a_number_reads_alike_as_answer_and_as_target(ask: Any, answer: Any, wanted: Any) -> None:
+    """The judge does not take 12 for another answer than 12.0."""
+    judge = ScriptedModel([answer])
+    with tg.use_models(judge=judge):
+        _ = ask(ops.field(Variable('{"amount": 12.0}'), "amount"), wanted).data
+    shown = judge.requests[0].messages[-1].text
+    assert fence("12", "answer") in shown
+    assert fence("12", "reference") in shown
+
+
+@pytest.mark.parametrize(
     ("ask", "label", "heading"),
     [
         (lambda: ops.judge(Variable("x"), "Is it kind?")[0], "criteria", "Criteria:"),

@@ -390,6 +390,15 @@ def test_unanswered_examples_are_told(changed: Any) -> None:
     assert "seed prompt, validation: 1 example without an answer left out, e.g. b: EmptyResponse: no content" in text
 
 
+def test_what_one_prompt_lost_is_told_once(changed: Any) -> None:
+    """Where nothing did better the best prompt is the seed prompt, and what it lost was printed twice."""
+    some = Evaluation(("a", "b"), (1.0, None), ("x", None), {"b": "EmptyResponse: no content"})
+    same = changed(seed_test=some, best_test=some)
+    assert render(same).count("e.g. b:") == 2
+    assert render(replace(same, best=same.seed, comparison=None)).count("e.g. b:") == 1
+    assert render(replace(same, best=same.seed, comparison=None, seed_test=None)).count("e.g. b:") == 1
+
+
 def test_many_examples_and_long_feedback_are_cut_and_counted(changed: Any) -> None:
     """A line that fifty tickets asked for does not fill the screen; what is left out is said."""
     many = tuple(Evidence(f"feedback {n} " + "long " * 100, tuple(f"t{k}" for k in range(n, n + 12))) for n in range(9))

@@ -116,6 +116,13 @@ def test_a_floor_that_no_score_can_have_is_refused(floor: float) -> None:
         Objective(program, nn.OnField(nn.ExactMatch(), "word"), words, guards=guards)
 
 
+@pytest.mark.parametrize("value", ["true", "True", True])
+def test_a_slice_is_named_as_the_table_has_it_or_as_python_does(value: Any) -> None:
+    """`show --by` prints the true of a table as it stands there, and so a config names it."""
+    found = [{"id": name, "vip": name != "b"} for name in "abc"]
+    assert Guards(floors={("vip", value): 0.5}).on(found, scale=(0, 1)).floors[0].positions == (0, 2)
+
+
 @pytest.mark.parametrize(
     ("guards", "message"),
     [

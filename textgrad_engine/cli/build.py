@@ -124,7 +124,7 @@ def _loss_of(
     elif metric.kind == "rubric":
         loss = Rubric(metric.rubric, images=images)
     elif metric.kind == "judge":
-        loss = Judge(metric.instructions or "", scale=stated or (0.0, 1.0), images=images)
+        loss = Judge(metric.instructions or "", scale=stated or (0, 1), images=images)
     if metric.pattern is not None:
         stands = "" if metric.path or metric.default is None else str(metric.default)
         loss = OnMatch(loss, metric.pattern, default=stands)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    WrapValidator,
+)
 
 from textgrad_engine.ops.criteria import without_floors
 from textgrad_engine.ops.extract import check_pattern
@@ -133,6 +143,15 @@ def _pattern(value: str | None) -> str | None:
     return value
 
 
+def _as_written(value: Any, checked: Callable[[Any], float]) -> float:
+    number = checked(value)
+    return value if isinstance(value, int) else number
+
+
+_Number = Annotated[float, WrapValidator(_as_written), PlainSerializer(lambda number: number, return_type=Any)]
+"""A number that stays whole where it is written so, and in run folders: a judge who is told of 5.0 marks by halves."""
+
+
 class Metric(Section):
     """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
 
@@ -149,7 +168,7 @@ class Metric(Section):
     purpose: str | None = None
     instructions: str | None = None
     criteria: list[Any] | None = None
-    scale: list[float] | None = Field(default=None, min_length=2, max_length=2)
+    scale: list[_Number] | None = Field(default=None, min_length=2, max_length=2)
     field: Annotated[Any, AfterValidator(_path)] = None
     default: Annotated[Any, AfterValidator(_text_or_number)] = None
     pattern: Annotated[str | None, AfterValidator(_pattern)] = None

@@ -210,7 +210,7 @@ class Weighted(OneVariable):
         if not losses or losses.keys() != weights.keys():
             raise ValueError(f"Weighted: each loss has a weight; got losses {list(losses)} and weights {list(weights)}")
         for name, weight in weights.items():
-            if not is_number(weight) or not 0 < weight <= sys.float_info.max:
+            if not is_number(weight) or not 0 < plain(weight) <= sys.float_info.max:
                 raise ValueError(f"Weighted: the weight of {name!r} is a number above 0, got {weight!r}")
         self.weights = {name: plain(weights[name]) for name in losses}
         for name, loss in losses.items():

@@ -179,6 +179,17 @@ def written(value: Any) -> str:
     return fences.as_text(value)
 
 
+def beside_other(value: Any) -> str:
+    """A value as it is shown beside one that it was compared with: as `written`, and equal numbers alike.
+
+    Example:
+        >>> beside_other(12.0), beside_other(12), beside_other("12.0"), beside_other(0.5)
+        ('12', '12', '12.0', '0.5')
+    """
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return written(int(value) if whole else value)
+
+
 def scored(prediction: Any, scores: list[Any], texts: list[str], count: int | None, reduction: Reduction) -> Any:
     """Score and explanation of a prediction, made of those of its entries; `count` is None where it is no batch."""
     roles = roles_of(prediction)
@@ -220,8 +231,8 @@ class _Deterministic(Evaluator):
                 low=None if low is None else in_digits(low),
                 high=None if high is None else in_digits(high),
                 must_pass=success_fn is not None,
-                prediction=got,
-                target=None if wanted is None else written(wanted),
+                prediction=beside_other(got),
+                target=None if wanted is None else beside_other(wanted),
                 explanation=remark,
             )
             for fine, score, (got, wanted), remark in zip(good, scores, pairs, remarks)

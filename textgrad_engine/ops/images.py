@@ -14,6 +14,7 @@ NOTE [Images beside a text]
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import operator
 import re
@@ -203,8 +204,13 @@ def gallery_of(
         tokens += cost
     if what and len(kept) < len(found):
         why = f"{most} are shown at most" if len(kept) == most else "the context has no room for more"
-        _log.warning("%s: %d of %d images left out: %s", what, len(found) - len(kept), len(found), why)
+        _tell_left_out(what, len(found) - len(kept), len(found), why)
     return Gallery(tuple([image for key, image in found.items() if key in kept]), tokens) if kept else None
+
+
+@functools.lru_cache(maxsize=1024)  # once: a setting leaves out as many of each example, of thousands
+def _tell_left_out(what: str, missing: int, count: int, why: str) -> None:
+    _log.warning("%s: %d of %d images left out: %s", what, missing, count, why)
 
 
 def pictured(values: Sequence[Any], render: Callable[[list[Any]], str], most: int) -> Any:

@@ -63,7 +63,7 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
     try:
         got = _value_in(answer, leniently=True)
     except _NoJSON as error:
-        if isinstance(wanted, dict | list):
+        if isinstance(wanted, dict | list) and not _are_calls(wanted):
             return 0.0, templates.load("json_match").render(problem=str(error), differences=[], more=0)
         got = answer
     right = wrong = 0
@@ -82,6 +82,15 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
     ]
     remark = templates.load("json_match").render(problem="", differences=shown, more=len(found) - len(shown))
     return right / (right + wrong) if graded else 0.0, remark
+
+
+def _are_calls(wanted: Any) -> bool:
+    """Whether calls of tools are expected: who answers in words instead is to call them, and to write no JSON."""
+    calls = wanted if isinstance(wanted, list) else []
+    return bool(calls) and all(isinstance(each, dict) and each.keys() == _OF_A_CALL for each in calls)
+
+
+_OF_A_CALL = {"name", "arguments"}
 
 
 class _NoJSON(ValueError):
@@ -170,8 +179,8 @@ def _compared(got: Any, wanted: Any, names: _Names | None) -> Iterator[tuple[int
         elif isinstance(wanted, list) and isinstance(got, list) and names is not None and (wanted or got):
             lacking, beyond = _left_over(got, wanted, names)
             yield sum(map(_size, wanted)) - sum(map(_size, lacking)), None
-            yield from [(_size(value), _Difference((*path, ...), value, _NOTHING)) for value in lacking]
-            yield from [(_size(value), _Difference((*path, ...), _NOTHING, value)) for value in beyond]
+            inside = [_Difference((*path, ...), *pair) for pair in _beside_each_other(lacking, beyond, names)]
+            waiting += reversed(inside)
         elif isinstance(wanted, list) and isinstance(got, list) and (wanted or got):
             places = range(max(len(wanted), len(got)))
             waiting += reversed([_Difference((*path, n), _at(wanted, n), _at(got, n)) for n in places])
@@ -234,6 +243,32 @@ def _is_same(got: Any, wanted: Any, names: _Names) -> bool:
         return all(difference is None for _, difference in _compared(got, wanted, names))
     except RecursionError:
         return False
+
+
+def _beside_each_other(lacking: list[Any], beyond: list[Any], names: _Names) -> list[tuple[Any, Any]]:
+    """What is wanted beside what is there instead: of records those that have most fields in common; else nothing.
+
+    Args:
+        lacking: what is wanted and not there.
+        beyond: what is there and not wanted.
+        names: those of all values in both.
+    """
+    with_field: dict[tuple[str, int], list[int]] = {}
+    for place, value in enumerate(beyond[:_COMPARED]):
+        for key, inside in value.items() if isinstance(value, dict) else ():
+            with_field.setdefault((key, names[id(inside)].loose), []).append(place)
+    common: Counter[tuple[int, int]] = Counter()
+    for number, value in enumerate(lacking[:_COMPARED]):
+        for key, inside in value.items() if isinstance(value, dict) else ():
+            common.update([(number, place) for place in with_field.get((key, names[id(inside)].loose), ())])
+    of_lacking: dict[int, int] = {}
+    taken: set[int] = set()
+    for number, place in sorted(common, key=lambda pair: (-common[pair], pair)):
+        if number not in of_lacking and place not in taken:
+            of_lacking[number] = place
+            taken.add(place)
+    wanted = [(each, beyond[of_lacking[n]] if n in of_lacking else _NOTHING) for n, each in enumerate(lacking)]
+    return [*wanted, *[(_NOTHING, each) for place, each in enumerate(beyond) if place not in taken]]
 
 
 def _at(values: list[Any], place: int) -> Any:

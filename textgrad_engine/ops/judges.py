@@ -18,7 +18,7 @@ from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.llm.request import GenerateConfig, Message
 from textgrad_engine.ops.batching import parts_of_items
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.evaluators import Evaluator, refuse_several_outputs, roles_of
+from textgrad_engine.ops.evaluators import Evaluator, beside_other, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.material import as_text, beside, chat_in_words, inputs_in_words, refuse_parts, shown
@@ -283,9 +283,9 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
 
     def render(data: list[Any]) -> str:
         given = [{"name": name, "text": shown(value)} for name, value in zip(names, data[3:]) if value is not None]
-        prediction, instructions, target = data[0], data[1], None if data[2] is None else shown(data[2])
+        prediction, target = beside_other(data[0]), None if data[2] is None else shown(beside_other(data[2]))
         return prompt.render(
-            instructions=instructions, low=low, high=high, prediction=prediction, target=target, inputs=given
+            instructions=data[1], low=low, high=high, prediction=prediction, target=target, inputs=given
         )
 
     values = enumerate(("prediction", "instructions", "target", *names), 1)

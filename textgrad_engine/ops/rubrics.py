@@ -18,7 +18,7 @@ from textgrad_engine.llm.request import ResponseFormat
 from textgrad_engine.ops.asking import completion_of
 from textgrad_engine.ops.criteria import Criterion, criteria_of, full_marks, numbered, score_of, written
 from textgrad_engine.ops.entries import each_entry
-from textgrad_engine.ops.evaluators import Evaluator, in_digits, refuse_several_outputs, roles_of
+from textgrad_engine.ops.evaluators import Evaluator, beside_other, in_digits, refuse_several_outputs, roles_of
 from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
@@ -292,8 +292,8 @@ def _plan(prompt: templates.Prompt, names: tuple[str, ...], images: int) -> Plan
         return prompt.render(
             criteria=numbered(found),
             count=len(found),
-            prediction=data[0],
-            target=None if data[2] is None else shown(data[2]),
+            prediction=beside_other(data[0]),
+            target=None if data[2] is None else shown(beside_other(data[2])),
             inputs=given,
         )
 

@@ -14,7 +14,7 @@ from textgrad_engine.llm.images import is_image
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.ops.entries import each_entry, stacked
-from textgrad_engine.ops.evaluators import feedback_of, is_leaf, refuse_several_outputs, roles_of
+from textgrad_engine.ops.evaluators import beside_other, feedback_of, is_leaf, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import (
     MOST_IMAGES,
     ContentPart,
@@ -135,7 +135,7 @@ def _prompt(data: Sequence[Any], names: tuple[str, ...]) -> str:
     prediction, instructions, target, *inputs = data
     return templates.load("text_loss").render(
         instructions=instructions,
-        prediction=prediction,
-        target=None if target is None else shown(target),
+        prediction=beside_other(prediction),
+        target=None if target is None else shown(beside_other(target)),
         inputs=[{"name": name, "text": shown(value)} for name, value in zip(names, inputs) if value is not None],
     )

@@ -112,6 +112,8 @@ def incomparable(run: Run, about: Mapping[str, Any], own: Mapping[str, Any]) -> 
         own: what it would say of the run's own models and endpoints.
     """
     if about["split"] != "test":
+        if run.result is None or run.result.best_test is run.result.seed_test is None:
+            return "the run has measured nothing on a test split"
         return "the run has measured its test split, and these are other examples"
     found = next(_of_the_run(run, about), None)
     if found is None or (found[0] == "seed" and run.best != run.seed):

@@ -54,14 +54,17 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
         missing = "all controls were" if result.controls.each else "any control was"
         notes.append(f"The budget was spent before {missing} run.")
     notes += [f"{sentence}." for sentence in result.overlaps]
+    told: list[str] = []
     for which, evaluation in (
         ("seed prompt, validation", result.seed_val),
         ("best prompt, validation", result.best_val),
         ("seed prompt, test", result.seed_test),
         ("best prompt, test", result.best_test),
     ):
-        if evaluation is not None and evaluation.unanswered:
-            notes.append(f"{which}: {lost(evaluation)}")
+        said = "" if evaluation is None or not evaluation.unanswered else lost(evaluation)
+        if said and not (said in told and result.seed == result.best):  # the best prompt is then the seed prompt
+            notes.append(f"{which}: {said}")
+        told.append(said)
     notes += _time(result)
     if found is not None and found.bounds is not None:
         notes.append(f"Whatever the missing answers would have scored, the difference is {within(found.bounds, True)}.")

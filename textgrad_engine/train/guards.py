@@ -12,6 +12,7 @@ from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_number
 from textgrad_engine.nn.scores import scores_between
+from textgrad_engine.ops.evaluators import written
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.scores import ALIKE, apart
@@ -139,7 +140,7 @@ class Guards:
         floors = []
         for (column, value), least in self.floors.items():
             found = tuple(
-                n for n, row in enumerate(examples_of(rows)) if column in row and str(row[column]) == str(value)
+                n for n, row in enumerate(examples_of(rows)) if column in row and _is_called(row[column], value)
             )
             if not found:
                 raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}")
@@ -365,6 +366,11 @@ def _no_metric(name: str, known: Sequence[str]) -> str:
             "that all examples share, nn.Rubric([...])"
         )
     return "and the score is made of no such metric" + (suggest(name, known) or f"; they are {listed(known)}")
+
+
+def _is_called(found: Any, value: Any) -> bool:
+    """Whether a field has a value, which a config, whose keys are texts, names as JSON or as Python writes it."""
+    return str(value) in (str(found), written(found))
 
 
 def _instead(column: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -37,5 +37,6 @@ def nothing_to_show(objective: Objective, scores: Collection[float], beside: Col
     charged = objective.tokens_weight or objective.latency_weight
     if not scores or not marks.known or min(scores) < marks.top or charged:
         return ""
-    each = "the only validation example has" if len(scores) == 1 else f"all {len(scores)} validation examples have"
+    which = "answered validation" if len(scores) < len(objective.val) else "validation"
+    each = f"the only {which} example has" if len(scores) == 1 else f"all {len(scores)} {which} examples have"
     return f"{each} the best score, {marks.top:g}, so it ended; harder ones would tell more"
