@@ -280,8 +280,11 @@ def refuse_if_mostly_lost(found: Sequence[Scored], what: str = "examples") -> No
     asked = [each for each in found if not isinstance(each.failure, ENDED)]
     failures = [each.failure for each in asked if each.failure is not None]
     if len(failures) > MOST_UNANSWERED * len(asked):
-        failures[0].add_note(f"{len(failures)} of {len(asked)} {what} went unanswered; this is the first error")
-        raise failures[0]
+        first, told = failures[0], "went unanswered; this is the first error"
+        # A search may have come upon it before, among other examples, and gone on.
+        notes = [note for note in getattr(first, "__notes__", ()) if not note.endswith(told)]
+        first.__notes__ = [*notes, f"{len(failures)} of {len(asked)} {what} {told}"]
+        raise first
 
 
 def evaluation_of(
