@@ -307,6 +307,26 @@ def test_examples_that_go_unanswered_are_not_raced_on() -> None:
     assert len(here.search.board.val) == 12
 
 
+def test_a_first_pool_most_of_which_goes_unanswered_does_not_end_the_search() -> None:
+    """There are others to race on: which ones are first was drawn."""
+    here = World("a12", "a4", pool=2)
+    gone: set[str] = set()
+
+    def before(request: Request) -> None:
+        if request.purpose == "forward":
+            word = request.messages[-1].text
+            if len(gone) < 2:
+                gone.add(word)
+            if word in gone:
+                raise ContentFiltered("withheld")
+
+    here.before = before
+    first = here.step()
+    here.search.close()
+    assert first is not None
+    assert len(here.search.board.val) == 2
+
+
 def test_a_promising_candidate_whose_further_examples_go_unanswered_is_raced_without_them() -> None:
     """It is not lost: what its race has shown so far stands."""
     for seed in range(10):

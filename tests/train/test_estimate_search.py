@@ -191,6 +191,16 @@ def test_prices_and_controls() -> None:
         assert before.low < now.low < now.usual
 
 
+@pytest.mark.parametrize("name", ["BootstrapDemos", "random edits"])
+def test_controls_have_texts_written_where_the_search_does_not(name: str) -> None:
+    """The rewrite is a control of these, too, and its model may be the dearest."""
+    task = simulated_task(rules=4, seed=2, train=12, val=12, test=12)
+    with_controls, result = checked(name, task, 1, Trainer(max_steps=6, controls=True))
+    without, _ = checked(name, task, 1, Trainer(max_steps=6))
+    assert result.usage["optimizer"].calls > 0
+    assert with_controls.calls.keys() - without.calls.keys() == {"optimizer"}
+
+
 def test_a_field_that_lacks_is_an_error_as_in_fit() -> None:
     """What would end the run ends the estimate, in the same words."""
     program, loss = parts()

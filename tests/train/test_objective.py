@@ -163,6 +163,16 @@ def test_when_most_are_lost_nothing_can_be_said() -> None:
     assert (here.objective.scores(LOUD, [5, 6, 7, 0]), here.asked) == ([1.0, 1.0, 1.0, None], 0)
 
 
+def test_only_the_last_count_of_lost_answers_is_told() -> None:
+    """A failure that is known is raised again among other examples; who reads it is told of those that ended it."""
+    here = Shouting(losing("ant", "bee", "cat", "dog", "eel"))
+    for positions in (EVERY, range(3)):
+        with pytest.raises(ContentFiltered) as caught:
+            here.objective.scores(LOUD, positions)
+    told = [note for note in caught.value.__notes__ if "went unanswered" in note]
+    assert told == ["3 of 3 examples went unanswered; this is the first error"]
+
+
 def test_a_single_lost_answer_among_known_ones_is_passed_over() -> None:
     """What counts is what was asked about, not only what had to be bought."""
     here = Shouting(losing("hen"))

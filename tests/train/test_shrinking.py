@@ -12,7 +12,7 @@ import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.errors import BadRequest, DataError
 from textgrad_engine.llm import Request
-from textgrad_engine.optim.contracts import Requires
+from textgrad_engine.optim.contracts import Placeholders, Requires
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Guards, ShrinkResult, ashrink, shrink
@@ -107,6 +107,14 @@ def test_a_text_that_never_kept_a_contract_is_shrunk_all_the_same() -> None:
     lacking = short(contracts=[Requires(["JSON"]), Requires(["kind"])])[1]
     assert lacking.after == short(contracts=[Requires(["kind"])])[1].after
     assert lacking.removed["system"]
+
+
+def test_slots_stay() -> None:
+    """As in every new text: a program refuses a field that has no slot, and it would never be shown again."""
+    text, val = PROMPT.replace("Be good.", "It is for {who}."), [{**row, "who": "Ann"} for row in rows()]
+    for own in ([], [Placeholders(["who"])]):
+        found = short(text, val=val, contracts=own)[1]
+        assert found.after == {"system": "Shout odd words.\nIt is for {who}.\nWhisper w40."}
 
 
 def test_each_text_keeps_its_own_contracts() -> None:

@@ -356,6 +356,26 @@ def test_texts_that_lose_answers_are_refused_and_the_run_goes_on(make: Any, worl
     assert "had one before; that is more than chance" in " ".join([*result.steps[0].problems, result.steps[0].why])
 
 
+@pytest.mark.parametrize("make", [TGD, PatchSearch])
+def test_texts_that_lose_most_validation_answers_do_not_cost_the_run(make: Any, world: Any, rows: Any) -> None:
+    """A race saw too few lost answers to tell them from chance; `resume` would ask for the same answers in vain."""
+    here = world("SHOUT")
+    here.optimizer = make(here.program.parameters())
+    lost = [f"lost{n}" for n in range(8)]
+    lost_with = [*lost, *(f"long{n}" for n in range(4))]
+
+    def before(request: Request) -> None:
+        if request.purpose == "forward" and request.messages[1].text in (
+            lost_with if "SHOUT" in request.messages[0].text else lost
+        ):
+            raise TruncatedResponse("ran into its length limit")
+
+    here.before = before
+    result = here.fit(rows("ant", "bee"), rows(*lost_with, *(f"w{n}" for n in range(8))), rows("cat"), max_steps=1)
+    assert (result.status, result.best["system"], result.best_val) == ("finished", SEED, result.seed_val)
+    assert result.best_test is not None
+
+
 def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:
     """Of the texts that everything is compared with nothing can be said then; the feedback is forgotten."""
     here = world("SHOUT")

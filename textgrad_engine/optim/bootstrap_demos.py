@@ -24,7 +24,7 @@ Where it departs:
 - Labelled examples are for the last step. DSPy shows them to each, without what they lack.
 - Of a call with tools the last answer is shown, not the turns before it.
 - The demonstrations are lines of the prompt's own text (`proposers.Demonstrations`), so contracts hold for them: that
-  of the length, and `NoCopying`, which leaves no set to try.
+  of the length, and `NoCopying`, which leaves no set to try but of fields of a word or two.
 - Examples that are longer than a prompt may be are in no set, unless all are.
 - What is measured on the validation set selects; the test set stays sealed, and the final choice is the Trainer's, so
   that all searches end by one rule.

@@ -287,7 +287,7 @@ class PatchSearch(BoardSearcher):
             try:
                 scores = objective.scores(board.texts, more)
             except UNANSWERED:
-                if not board.val:
+                if not board.val and not self._waiting:
                     raise
                 continue  # most of these went unanswered, so races go on without them
             found = {n: score for n, score in zip(more, scores) if score is not None}

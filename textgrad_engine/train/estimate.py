@@ -169,7 +169,7 @@ def estimate(
             most_of_them = Range(0, merging * each, merging * each * USUALLY_WRONG)
             part["optimizer"] = part.get("optimizer", Range()) + most_of_them
     if trainer.controls:
-        add_controls(calls, inputs, outputs, used, seen, len(val), 0 if test is None else len(test))
+        add_controls(calls, inputs, outputs, used, seen, len(val), 0 if test is None else len(test), optimizer)
     dollars = None if models is None else dollars_of(models, inputs, outputs)
     steps, assumed = round(plan.steps.high), nobody.assuming()
     return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), assumed=assumed)

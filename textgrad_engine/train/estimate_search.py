@@ -112,7 +112,7 @@ def estimate_search(
         )
     waits = _waits(volume, used, seen, bool(tests))
     if trainer.controls:
-        add_controls(calls, inputs, outputs, used, seen, len(val), tests)
+        add_controls(calls, inputs, outputs, used, seen, len(val), tests, optimizer)
         waits = None
     dollars = None if models is None else dollars_of(models, inputs, outputs)
     steps = round(volume.decisions.high)

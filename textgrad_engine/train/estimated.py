@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from textgrad_engine import templates
 from textgrad_engine.data import examples_of
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
@@ -21,7 +22,9 @@ from textgrad_engine.llm.roles import use_models
 from textgrad_engine.llm.usage import Metered
 from textgrad_engine.ops.reduce import MERGE_SCHEMA
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.volume import Range
+from textgrad_engine.optim.settings import most_tokens
 from textgrad_engine.train.least import least
 
 ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
@@ -36,6 +39,9 @@ SHARED_INPUT = 0.35
 
 _USUAL_CONTROL, _USUALLY_REWRITTEN = 0.75, 0.02
 """Of the calls that a control may make so many are usual for its examples, and to have a text rewritten."""
+
+_FRAME = 200
+"""Tokens of a request for a text beside its system message and the texts in it, at most about so many."""
 
 SHRINK = 0.5
 """The share of the trained texts that edits may take away by and by."""
@@ -176,8 +182,11 @@ def add_controls(
     seen: int,
     val: int,
     tests: int,
+    optimizer: Optimizer,
 ) -> None:
     """Add what the two controls use to what the optimizer's run uses, by purpose.
+
+    One of the two has texts rewritten also where the optimizer asks nobody for texts.
 
     Args:
         calls: of the optimizer's run; changed, and so are `inputs` and `outputs`.
@@ -187,12 +196,31 @@ def add_controls(
         seen: examples that went forward there.
         val: how many examples to validate on.
         tests: how many to test on.
+        optimizer: the one that they are controls of.
     """
     of_run = sum(calls.values(), Range())
     for purpose, extra in _controls(used, seen, of_run, val, tests).items():
+        if purpose not in calls:
+            calls[purpose] = extra
+            inputs[purpose], outputs[purpose] = _rewrites(extra, optimizer)
+            continue
         for part in (inputs, outputs):
             part[purpose] += _as_before(extra, part[purpose], calls[purpose])
         calls[purpose] += extra
+
+
+def _rewrites(calls: Range, optimizer: Optimizer) -> tuple[Range, Range]:
+    """Input and output tokens of calls that have a text rewritten without feedback."""
+    texts = [str(variable.data) for variable in optimizer.variables()]
+    sizes = [tokens.count(text) for text in texts]
+    most = max([*sizes, *(int(group.get("max_tokens") or most_tokens(texts)) for group in optimizer.param_groups)])
+    mean, head = sum(sizes) / len(sizes), tokens.count(templates.load("control_rewrite").system)
+    shown = MOST_SHOWN + 2  # the text, those tried before, and one that is refused
+    fewest, longest = ANSWER_TOKENS["optimizer"]
+    return (
+        Range(calls.low * head, calls.high * (head + _FRAME + shown * most), calls.usual * (head + shown / 2 * mean)),
+        Range(calls.low * fewest, calls.high * (longest + most), calls.usual * (USUAL_ANSWER["optimizer"] + mean)),
+    )
 
 
 def _as_before(extra: Range, amount: Range, calls: Range) -> Range:
@@ -220,9 +248,8 @@ def _controls(used: Mapping[str, Usage], seen: int, of_run: Range, val: int, tes
         name: Range(2 * val * each, 2 * max(val, examples) * each, 2 * usually * each)
         for name, each in an_example.items()
     }
-    if "optimizer" in used:  # one of the two asks it, and races each answer on two examples at least
-        extra["optimizer"] = Range(0, of_run.high / 2, _USUALLY_REWRITTEN * of_run.usual)
-    return extra
+    # One of the two asks for texts, and races each answer on two examples at least.
+    return extra | {"optimizer": Range(0, of_run.high / 2, _USUALLY_REWRITTEN * of_run.usual)}
 
 
 def summed(each: Sequence[Estimate]) -> Estimate:

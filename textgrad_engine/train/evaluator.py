@@ -14,7 +14,16 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.data.contents import contents_of
 from textgrad_engine.data.dataset import Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
-from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, DataError, Stopped
+from textgrad_engine.errors import (
+    UNANSWERED,
+    AnswerError,
+    BadRequest,
+    BudgetExceeded,
+    CallCancelled,
+    DataError,
+    Stopped,
+    UnsendableRequest,
+)
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
@@ -36,6 +45,9 @@ from textgrad_engine.train.targets import counting_entries, inputs_and_target
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
+
+BY_THE_TEXTS = (AnswerError, BadRequest, UnsendableRequest)
+"""Of what leaves a question unanswered, that which comes of what is asked: who asks again mostly gets the same."""
 
 ENDED = (BudgetExceeded, Stopped, CallCancelled)
 """What ends an evaluation before every example was asked about."""
@@ -268,8 +280,11 @@ def refuse_if_mostly_lost(found: Sequence[Scored], what: str = "examples") -> No
     asked = [each for each in found if not isinstance(each.failure, ENDED)]
     failures = [each.failure for each in asked if each.failure is not None]
     if len(failures) > MOST_UNANSWERED * len(asked):
-        failures[0].add_note(f"{len(failures)} of {len(asked)} {what} went unanswered; this is the first error")
-        raise failures[0]
+        first, told = failures[0], "went unanswered; this is the first error"
+        # A search may have come upon it before, among other examples, and gone on.
+        notes = [note for note in getattr(first, "__notes__", ()) if not note.endswith(told)]
+        first.__notes__ = [*notes, f"{len(failures)} of {len(asked)} {what} {told}"]
+        raise first
 
 
 def evaluation_of(

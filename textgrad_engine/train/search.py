@@ -11,6 +11,7 @@ from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.evaluator import BY_THE_TEXTS
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 from textgrad_engine.train.unguided import beats_seed
@@ -78,7 +79,14 @@ class SearchRun(Run):
 
     def complete(self) -> None:
         """Score the best texts on the whole validation set; the seed texts come back where these do not beat them."""
-        self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
+        try:
+            self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
+        except BY_THE_TEXTS as error:  # of most answers, and a run that is resumed would ask for them in vain
+            _log.warning(
+                "with the texts that were found most of all %d validation answers are lost, so the seed texts stay: %s",
+                *(len(self.val), error),
+            )
+            self.best_val = None
         if self.best != self.seed and not self.seed_is_beaten():
             self.best, self.best_val = dict(self.seed), self.seed_val
             self.origins = {name: [None] * len(text.split("\n")) for name, text in self.seed.items()}
@@ -156,6 +164,7 @@ class SearchRun(Run):
     def seed_is_beaten(self) -> bool:
         """Whether the best texts do better on the validation set than the seed texts, or as well, and are shorter."""
         assert self.seed_val is not None
-        assert self.best_val is not None
+        if self.best_val is None:
+            return False
         seed, best = self.objective.texts_of(self.seed), self.objective.texts_of(self.best)
         return beats_seed(self.objective, seed, best, self.seed_val, self.best_val)

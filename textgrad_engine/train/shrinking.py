@@ -17,6 +17,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.contracts import Contract
+from textgrad_engine.optim.contracts.standard import slots_stay
 from textgrad_engine.optim.growing import AT_ONCE
 from textgrad_engine.optim.search.objective import Texts, tokens_of
 from textgrad_engine.optim.search.race import KEEP
@@ -146,9 +147,9 @@ def shrink(
         val: the examples to race on; not the test set, as they choose.
         target: the field that holds an example's target.
         parameters: what is shrunk; None for all parameters of the program that require grad.
-        contracts: what each text must keep; by dotted name where they must keep different things. What a text does not
-            keep as it is given, as it lacks a phrase that only another one is to have, is not asked of it, since
-            leaving out lines could not repair it.
+        contracts: what each text must keep, beside its ``{slots}``, for which `optim.Placeholders` may say otherwise;
+            by dotted name where they must keep different things. What a text does not keep as it is given, as it lacks
+            a phrase that only another one is to have, is not asked of it, since leaving out lines could not repair it.
         guards: what must not break.
         clusters: the field that says which examples belong together; intervals and the verdict then do not take them
             for independent. Races do.
@@ -199,7 +200,8 @@ def shrink(
         guards=guards,
         clusters=clusters,
     )
-    start, kept = texts_now(objective.parameters), _contracts_of(objective.names, contracts)
+    named = dict(zip(objective.names, objective.parameters))
+    start, kept = texts_now(objective.parameters), _contracts_of(named, contracts)
     objective.adopt(start)
     with meter() as used:
         before = objective.evaluation(start, on_score)
@@ -342,18 +344,19 @@ async def ashrink(*args: Any, **kwargs: Any) -> ShrinkResult:
 
 
 def _contracts_of(
-    names: Sequence[str], given: Iterable[Contract] | Mapping[str, Iterable[Contract]]
+    named: Mapping[str, Variable], given: Iterable[Contract] | Mapping[str, Iterable[Contract]]
 ) -> dict[str, tuple[Contract, ...]]:
-    """What each text must keep, by its name.
+    """What each text must keep, by its name; its slots in any case.
 
     Raises:
         ValueError: there is no text of a name.
     """
     if not isinstance(given, Mapping):
-        return dict.fromkeys(names, tuple(given))
-    if unknown := [name for name in given if name not in names]:
-        raise ValueError(f"contracts names {unknown[0]!r}, and what is shrunk is {', '.join(names)}")
-    return {name: tuple(given.get(name, ())) for name in names}
+        given = dict.fromkeys(named, tuple(given))
+    elif unknown := [name for name in given if name not in named]:
+        raise ValueError(f"contracts names {unknown[0]!r}, and what is shrunk is {', '.join(named)}")
+    wanted = {name: tuple(given.get(name, ())) for name in named}
+    return {name: (*slots_stay(own, named[name]), *own) for name, own in wanted.items()}
 
 
 def _put(texts: Texts, number: int, text: str) -> Texts:

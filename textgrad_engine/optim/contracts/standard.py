@@ -40,10 +40,20 @@ def contracts_for(
             raise TypeError(
                 f"a constraint is a text or has describe(before) and problem(before, after), got {name}{hint}"
             )
+    slots = slots_stay(own, variable) if template else ()
     describes = isinstance(variable, Description)
-    filled = template and not describes and not any(isinstance(contract, Placeholders) for contract in own)
-    standing: list[Contract] = [NotEmpty(), *([Placeholders()] if filled else []), MaxTokens(max_tokens)]
-    return (*standing, *([MaxCharacters(MOST_CHARACTERS)] if describes else []), *own)
+    return (NotEmpty(), *slots, MaxTokens(max_tokens), *([MaxCharacters(MOST_CHARACTERS)] if describes else []), *own)
+
+
+def slots_stay(own: Iterable[Contract], variable: Variable | None = None) -> tuple[Contract, ...]:
+    """The contract by which a text keeps its slots; none where the user's say it, or it has none, as that of a tool.
+
+    Args:
+        own: the user's contracts.
+        variable: whose text it is.
+    """
+    said = isinstance(variable, Description) or any(isinstance(contract, Placeholders) for contract in own)
+    return () if said else (Placeholders(),)
 
 
 def kept_by_some(
