@@ -376,6 +376,24 @@ def test_texts_that_lose_most_validation_answers_do_not_cost_the_run(make: Any, 
     assert result.best_test is not None
 
 
+@pytest.mark.parametrize("lost_with", ["SHOUT", SEED])
+def test_test_answers_that_are_mostly_lost_do_not_cost_the_result(lost_with: str, world: Any, rows: Any) -> None:
+    """All was paid for by then: the run says what it found, why there is no test score, and that it is at its end."""
+    here = world("SHOUT")
+
+    def before(request: Request) -> None:
+        system, user = (message.text for message in request.messages[:2])
+        if request.purpose == "forward" and user in ("cow", "dog") and ("SHOUT" in system) is (lost_with == "SHOUT"):
+            raise TruncatedResponse("ran into its length limit")
+
+    here.before = before
+    val = rows(*(f"w{n}" for n in range(8)))
+    result = here.fit(rows("ant", "bee"), val, rows("cow", "dog", "eel"), max_steps=1)
+    assert (result.status, result.best["system"]) == ("finished", f"{SEED}\nSHOUT")
+    assert (result.seed_test, result.best_test, result.compared_on, result.kept_short) == (None, None, "val", False)
+    assert "the test set has no score, as most answers to it are lost: ran into its length limit" in str(result)
+
+
 def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:
     """Of the texts that everything is compared with nothing can be said then; the feedback is forgotten."""
     here = world("SHOUT")

@@ -74,7 +74,9 @@ def _openings(run: Run) -> int:
 
 
 def _untested(run: Run, status: Status) -> str:
-    """Why the budget left the test set, or a part of it, unrun."""
+    """Why the budget left the test set, or a part of it, unrun, or why there is no score of it."""
+    if run.untested:
+        return run.untested
     if status == "interrupted" or run.test is None or run.seed_val is None:
         return ""
     why = f"{run.ending.shortage or 'other calls took a part of it'}; raise it, or test fewer examples"

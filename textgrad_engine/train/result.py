@@ -42,7 +42,8 @@ class TrainResult:
         front: of the texts that answered all validation examples that the seed texts did and that guards let through,
             those that no others beat by fewer tokens or a higher score without losing in the other; longest first. With
             a `latency_weight` less time counts in the same way.
-        untested: why the budget left the test set, or a part of it, unrun; else "".
+        untested: why the budget left the test set, or a part of it, unrun, or why it has no score, as most of its
+            answers are lost; else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
         idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
             better could be shown; else "".
@@ -93,7 +94,8 @@ class TrainResult:
     def kept_short(self) -> bool:
         """Whether a budget left out the controls, or a part of the test set, of a run that came to its end."""
         no_controls = self.controls is not None and bool(self.controls.problem)
-        return self.status == "finished" and (bool(self.untested) or no_controls)
+        a_part = bool(self.untested) and self.best_test is not None
+        return self.status == "finished" and (a_part or no_controls)
 
     @property
     def spent_its_part(self) -> bool:

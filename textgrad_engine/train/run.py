@@ -30,7 +30,7 @@ from textgrad_engine.train.controls import CONTROLS, Controls
 from textgrad_engine.train.deadline import Deadline
 from textgrad_engine.train.ending import Ending
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import evaluate
+from textgrad_engine.train.evaluator import BY_THE_TEXTS, evaluate
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -102,6 +102,7 @@ class Run(abc.ABC):
         self.best_test: Evaluation | None = None
         self.controls: Controls | None = None
         self.test_usage: dict[str, Usage] = {}
+        self.untested = ""  # why there is no score though there was room for one
         self.steps: list[StepEnded] = []
         self.shortage = ""
         self.budgets = budgets_around()
@@ -389,12 +390,16 @@ class Run(abc.ABC):
 
     def evaluate_test(self, rows: Rows) -> None:
         """Score the best texts on the test set, and the seed texts when they differ."""
-        self.best_test, self.test_usage["best"] = self.tested(rows)
-        if self.best == self.seed:
-            self.seed_test = self.best_test
-            return
-        self.load(self.seed)
-        self.seed_test, self.test_usage["seed"] = self.tested(rows)
+        try:
+            self.best_test, self.test_usage["best"] = self.tested(rows)
+            if self.best == self.seed:
+                self.seed_test = self.best_test
+                return
+            self.load(self.seed)
+            self.seed_test, self.test_usage["seed"] = self.tested(rows)
+        except BY_THE_TEXTS as error:  # of most answers, and a run that is resumed would ask for them in vain
+            self.best_test = self.seed_test = None
+            self.untested = f"the test set has no score, as most answers to it are lost: {error}"
 
     def tested(self, rows: Rows) -> tuple[Evaluation, Usage]:
         """The test scores of the texts of now, and what the program's calls took, also those that a cache spared."""
