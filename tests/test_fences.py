@@ -42,6 +42,7 @@ def test_what_is_quoted_is_read_as_it_was_and_as_no_more(texts):
         found.append(quoted[quoted.re.groups])
         rest = rest[quoted.end() :]
     assert found == texts
+    assert all(fences.is_quotable(text) == fences.quoted(text).startswith(' "') for text in texts)
 
 
 @settings(max_examples=200)

@@ -122,7 +122,8 @@ def quoted(text: object, label: str = "text") -> str:
 
 def quoted_text(text: str, label: str) -> str:
     """`quoted` for what is a text already."""
-    if len(text) <= MOST_QUOTED and text.isprintable() and not _MARKS.search(text):  # as in `is_quotable`
+    # What `is_quotable` says, without its two calls, as it is asked of each answer and each piece of feedback.
+    if len(text) <= MOST_QUOTED and text.isprintable() and not _MARKS.search(text):
         return f' "{text}"'
     return f"\n{fenced(text, label)}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import textgrad_engine as tg
@@ -230,24 +231,27 @@ def test_in_a_chain_with_python_between_each_later_call_is_shown_once() -> None:
     assert first.count("No.") == 1
 
 
-def test_what_python_made_of_answers_that_all_read_is_left_out_for_want_of_room() -> None:
-    """As the answers themselves are."""
+def said_to_one_of_three(made_of: Callable[[Variable], Variable]) -> list[str]:
+    """The cases of one of three agents who read each other's answers, or what was made of these, round after round."""
     prompts = [wanting(f"Agent {n}.") for n in range(3)]
     answers: list[Any] = ["Begin."]
     for number in range(6):
-        answers = [
-            ops.straight_through(str(found), found)
-            for found in [
-                ops.chat_completion(
-                    answering(f"{prompt.data} says {number}"),
-                    [{"role": "system", "content": prompt}, {"role": "user", "content": ["All said: ", *answers]}],
-                )
-                for prompt in prompts
-            ]
+        found = [
+            ops.chat_completion(
+                answering(f"{prompt.data} says {number}"),
+                [{"role": "system", "content": prompt}, {"role": "user", "content": ["All said: ", *answers]}],
+            )
+            for prompt in prompts
         ]
+        answers = list(map(made_of, found))
     with ops.critic(None):
         ops.chat_completion(answering(), [{"role": "user", "content": ["Vote: ", *answers]}]).backward("No.")
-    lengths = [len(text) for text in said(prompts[0])]
+    return said(prompts[0])
+
+
+def test_what_python_made_of_answers_that_all_read_is_left_out_for_want_of_room() -> None:
+    """As the answers themselves are."""
+    lengths = [len(text) for text in said_to_one_of_three(lambda found: ops.straight_through(str(found), found))]
     assert len(lengths) == 6
     assert max(lengths) < 15_000
 
@@ -262,23 +266,11 @@ def test_two_fields_of_an_answer_that_go_into_one_call_are_one_case() -> None:
 
 
 def test_where_all_read_all_cases_are_left_out_for_want_of_room() -> None:
-    """Three agents who read each other's answers, round after round: it would be three times as long in each."""
-    prompts = [wanting(f"Agent {n}.") for n in range(3)]
-    answers: list[Any] = ["Begin."]
-    for number in range(6):
-        answers = [
-            ops.chat_completion(
-                answering(f"{prompt.data} says {number}"),
-                [{"role": "system", "content": prompt}, {"role": "user", "content": ["All said: ", *answers]}],
-            )
-            for prompt in prompts
-        ]
-    with ops.critic(None):
-        ops.chat_completion(answering(), [{"role": "user", "content": ["Vote: ", *answers]}]).backward("No.")
-    lengths = [len(text) for text in said(prompts[0])]
-    assert len(lengths) == 6
-    assert max(lengths) < 15_000
-    assert "\n2 more cases that it led to are left out here, for want of room.\n" in max(said(prompts[0]), key=len)
+    """It would be three times as long in each round."""
+    cases = said_to_one_of_three(lambda found: found)
+    assert len(cases) == 6
+    assert max(map(len, cases)) < 15_000
+    assert "\n2 more cases that it led to are left out here, for want of room.\n" in max(cases, key=len)
 
 
 def test_an_optimizer_is_shown_the_answer_once_and_reports_name_what_was_said_of_it() -> None:
