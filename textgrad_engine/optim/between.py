@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textgrad_engine.optim.cells import Evidence, Origin, lines_of
-from textgrad_engine.optim.matching import matcher_of
+from textgrad_engine.optim.matching import pairs_in
 from textgrad_engine.optim.patch import Edit, Op
 
 
@@ -30,7 +30,7 @@ def edits_between(
     known = [None] * len(new) if origins is None else list(origins)
     edits: list[Edit] = []
     evidence: list[Evidence] = []
-    for tag, start, stop, first, last in matcher_of(old, new).get_opcodes():
+    for tag, start, stop, first, last in pairs_in(old, new):
         if tag == "equal":
             continue
         groups = _by_writer(new[first:last], known[first:last])

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
+from textgrad_engine.optim.words import words_of
+
 MOST_PAIRS = 50_000
 """So many pairs of equal lines are looked at: those of 220 blank lines in either text.
 
@@ -105,3 +107,76 @@ def _joined(codes: Iterable[_Opcode]) -> Iterator[_Opcode]:
         held = code
     if held is not None:
         yield held
+
+
+def pairs_in(before: Sequence[str], after: Sequence[str]) -> Iterator[_Opcode]:
+    """What difflib says of two lists of lines, with what became of each line where many in a row were written anew.
+
+    A run of lines that differ is taken apart: a line goes with the one, in the same order, that has most of its words,
+    and what stands between such pairs goes by its place. So a list whose lines have all been put in other words is one
+    change for each entry, which can be judged by itself, and not one that takes out all and writes all.
+
+    Args:
+        before: the lines of the one.
+        after: those of the other.
+
+    Example:
+        >>> old = ["- bills: money", "- parcels: transport"]
+        >>> list(pairs_in(old, ["- bills: money, and fees", "- parcels: transport, late or lost", "Be brief."]))
+        [('replace', 0, 1, 0, 1), ('replace', 1, 2, 1, 2), ('insert', 2, 2, 2, 3)]
+    """
+    for code in matcher_of(before, after).get_opcodes():
+        tag, start, stop, first, last = code
+        if tag != "replace" or stop - start == 1:
+            yield code
+            continue
+        pairs = _by_words(before[start:stop], after[first:last])
+        for old, new in [*((start + i, first + j) for i, j in pairs), (stop, last)]:
+            yield from _by_place(start, old, first, new)
+            if old < stop:
+                yield "replace", old, old + 1, new, new + 1
+            start, first = old + 1, new + 1
+
+
+def _by_place(start: int, stop: int, first: int, last: int) -> Iterator[_Opcode]:
+    """Lines without words in common: the first goes with the first; what is left over came in, or is gone."""
+    while start < stop and first < last:
+        own = last if start == stop - 1 else first + 1
+        yield "replace", start, start + 1, first, own
+        start, first = start + 1, own
+    if start < stop:
+        yield "delete", start, stop, first, first
+    if first < last:
+        yield "insert", start, start, first, last
+
+
+def _by_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of lines, in order, that have as many words in common as can be: half of the shorter one's at least."""
+    if len(before) * len(after) > MOST_PAIRS:
+        return []
+    old, new = ([Counter(words_of(line)) for line in lines] for lines in (before, after))
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    alike = [[_alike(one, other) for other in new] for one in old]
+    for i in range(len(old) - 1, -1, -1):
+        for j in range(len(new) - 1, -1, -1):
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], alike[i][j] + best[i + 1][j + 1])
+    i = j = 0
+    found = []
+    while i < len(old) and j < len(new):
+        if alike[i][j] and best[i][j] == alike[i][j] + best[i + 1][j + 1]:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def _alike(one: Counter[str], other: Counter[str]) -> float:
+    """The share of the shorter line's words that the other has, and a little for the longer one's; 0 for few."""
+    fewest, most = sorted((one.total(), other.total()))
+    if not fewest:
+        return 0.0
+    common = (one & other).total()
+    return common / fewest + common / most / 100 if 2 * common >= fewest else 0.0

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Origin, cells_of, lines_of, text_of
-from textgrad_engine.optim.matching import matcher_of
+from textgrad_engine.optim.matching import pairs_in
 from textgrad_engine.optim.sentences import Place, led_as, places_of
 from textgrad_engine.optim.showing import left_over
 
@@ -266,14 +266,14 @@ def origins_of_rewrite(
     taken: dict[int, str] = {}
     written: dict[int, list[Cell]] = {}
     number = 0
-    for tag, start, stop, first, last in matcher_of(old, new).get_opcodes():
+    for tag, start, stop, first, last in pairs_in(old, new):
         if tag == "equal":
             continue
         number += 1
         edit = f"{step}.{number}"
         origin = Origin(step, reason, tuple(evidence), edit)
         taken |= dict.fromkeys(range(start + 1, stop + 1), edit)
-        written[stop] = [Cell(line, origin) for line in new[first:last]]
+        written.setdefault(stop, []).extend(Cell(line, origin) for line in new[first:last])
     return text_of(_rebuilt(cells_of(before, origins), taken, written))[1]
 
 
