@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -65,8 +66,32 @@ _OURS = {
 """What our names are in TextGrad, DSPy, GEPA, AdalFlow, Trace, PyTorch and Lightning."""
 
 _MODELS = "use_models(forward=..., backward=..., optimizer=..., judge=...) says who is asked"
+_OF_A_MODEL = (
+    "api",
+    "api_base",
+    "api_key",
+    "base_url",
+    "context",
+    "headers",
+    "max_in_flight",
+    "policy",
+    "price",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
+"""What `llm.resolve` takes and nobody else does, beside a name of it in other libraries."""
+
 _IN_WORDS = {
     **dict.fromkeys(("engine", "lm", "model", "backward_engine", "reflection_lm"), _MODELS),
+    **{
+        name: f"llm.resolve(name, {'base_url' if name == 'api_base' else name}=...) makes a model with it, which is "
+        "given in the place of its name"
+        for name in _OF_A_MODEL
+    },
+    **dict.fromkeys(
+        ("config", "generation_config", "model_kwargs", "sampling_params"),
+        "each setting is given by its own name, such as temperature=0",
+    ),
     **dict.fromkeys(("lr", "learning_rate", "weight_decay"), "what bounds a step is its max_edits"),
     "max_metric_calls": "`with tg.budget(calls=...)` around it bounds its calls",
     **dict.fromkeys(
@@ -156,10 +181,10 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     if name is None:
         return None
     called = function.__qualname__.rpartition("<locals>.")[2]
-    owner, is_made = called.removesuffix(".__init__"), called.endswith(".__init__")
-    return f"{owner}() has no argument {name!r}" + (
-        which_is_meant(name, known) or (_of_method(name, args[0]) if is_made else "") or _listed(known)
-    )
+    meant = which_is_meant(name, known)
+    if meant in ("", nearest(name, known)):  # letters in common say less than that another call has the very name
+        meant = _elsewhere(function, name, args) or meant
+    return f"{called.removesuffix('.__init__')}() has no argument {name!r}{meant or _listed(known)}"
 
 
 def _too_many(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
@@ -198,14 +223,36 @@ def which_is_meant(name: str, known: list[str]) -> str:
     return f"; {_IN_WORDS[name]}" if name in _IN_WORDS else nearest(name, known)
 
 
-def _of_method(name: str, made: Any) -> str:
-    """Which method of an object takes what was given when it was made."""
-    cls = type(made)
-    for method, value in inspect.getmembers_static(cls, inspect.isfunction):
-        for each in () if method.startswith("_") else inspect.signature(value).parameters:
-            if name == each or name in _OURS.get(each, ()):
+def _elsewhere(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -> str:
+    """Which other call has the argument: of the same object, or what makes an argument that the function has."""
+    called = function.__qualname__.rpartition("<locals>.")[2]
+    if called.endswith(".__init__"):
+        cls = type(args[0])
+        for method, value in inspect.getmembers_static(cls, inspect.isfunction):
+            if not method.startswith("_") and (each := _among(name, value)):
                 return f"; {cls.__name__}.{method}() has {each!r}"
+        return ""
+    if "." in called:
+        return _of_what_makes(type(args[0]), name)
+    try:
+        hints = typing.get_type_hints(inspect.unwrap(function))
+    except NameError:  # a name that only type checkers import
+        return ""
+    for argument, hint in hints.items():
+        for cls in () if argument == "return" else typing.get_args(hint) or (hint,):
+            if isinstance(cls, type) and (found := _of_what_makes(cls, name)):
+                return f"{found}, and is given as {argument}="
     return ""
+
+
+def _of_what_makes(cls: type, name: str) -> str:
+    each = _among(name, cls.__init__) if cls.__module__.startswith(f"{__package__}.") else ""
+    return f"; {cls.__name__}() has {each!r}" if each else ""
+
+
+def _among(name: str, function: Callable[..., Any]) -> str:
+    """The argument of a function that is called so, here or in another library; "" for none."""
+    return next((each for each in names_of(function) if name == each or name in _OURS.get(each, ())), "")
 
 
 def _listed(known: list[str]) -> str:
