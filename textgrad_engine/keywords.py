@@ -246,7 +246,7 @@ def _elsewhere(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -
 
 
 def _of_what_makes(cls: type, name: str) -> str:
-    each = _among(name, cls.__init__) if cls.__module__.startswith(f"{__package__}.") else ""
+    each = _among(name, inspect.getattr_static(cls, "__init__")) if cls.__module__.startswith(f"{__package__}.") else ""
     return f"; {cls.__name__}() has {each!r}" if each else ""
 
 
