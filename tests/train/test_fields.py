@@ -177,11 +177,11 @@ def from_sqlite() -> list[Any]:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("val.jsonl", r"fit: val is the path 'val\.jsonl', .*data\.load\('val\.jsonl'\) reads them"),
-        (Path("val.jsonl"), r"fit: val is the path 'val\.jsonl'"),
+        ("val.jsonl", r"fit: val should be .*, and is the path 'val\.jsonl'; data\.load\('val\.jsonl'\) reads them"),
+        (Path("val.jsonl"), r"fit: val should be a sequence of dicts, and is the path 'val\.jsonl'"),
         ([{"text": "x"}, ("x", "y")], "fit: example 1 of val is a tuple; an example is a dict of its fields"),
         (from_sqlite(), r"fit: example 0 of val is a Row; give dict\(row\)"),
-        (DataLoader([{"text": "x"}]), r"fit: val is a DataLoader, .*; give the dataset .*\.dataset"),
+        (DataLoader([{"text": "x"}]), r"fit: val should be .*, and is a DataLoader, .*; give the dataset .*\.dataset"),
         (None, "fit: val should be a sequence of examples.* got NoneType; data.random_split cuts some off"),
         (
             iter([{"text": "x"}]),

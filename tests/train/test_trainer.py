@@ -481,7 +481,10 @@ def test_a_path_is_no_set_of_examples(world: Any, rows: Any) -> None:
     here = world(None)
     for sets in (("train.jsonl", rows("a")), (rows("a"), "val.jsonl"), (rows("a"), rows("b"), "test.jsonl")):
         name = next(each for each in sets if isinstance(each, str))
-        with pytest.raises(TypeError, match=f"fit: {name.removesuffix('.jsonl')} is the path '{name}'"):
+        with pytest.raises(
+            TypeError,
+            match=f"fit: {name.removesuffix('.jsonl')} should be .*, and is the path '{name}'",
+        ):
             here.fit(*sets)
     assert here.model.requests == []
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.callables import signature_of
-from textgrad_engine.data.dataloader import DataLoader
-from textgrad_engine.data.dataset import as_columns, as_example, by_position, examples_of, listed
+from textgrad_engine.data.dataset import as_example, as_no_rows, by_position, examples_of, listed
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
@@ -204,21 +202,11 @@ def check_examples(rows: Any, argument: str, call: str) -> Sequence[dict[str, An
         TypeError: it is a path, a DataLoader, no sequence, or one of something other than dicts.
 
     Example:
-        >>> check_examples("train.jsonl", "train", "fit")
+        >>> check_examples("a.csv", "train", "fit")
         Traceback (most recent call last):
-        TypeError: fit: train is the path 'train.jsonl', and should be the examples; data.load('train.jsonl') reads them
+        TypeError: fit: train should be a sequence of dicts, and is the path 'a.csv'; data.load('a.csv') reads them
     """
-    if isinstance(rows, str | os.PathLike):
-        path = os.fspath(rows)
-        raise TypeError(
-            f"{call}: {argument} is the path {path!r}, and should be the examples; data.load({path!r}) reads them"
-        )
-    if isinstance(rows, DataLoader):
-        raise TypeError(
-            f"{call}: {argument} is a DataLoader, which gives minibatches, and should be the examples; give the "
-            "dataset that it was made with, its .dataset"
-        )
-    if why := as_columns(rows):
+    if why := as_no_rows(rows):
         raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
     if not isinstance(rows, Collection) and not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
         more = "; data.random_split cuts some off those that there are" if rows is None else ""
