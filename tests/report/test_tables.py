@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,6 +58,12 @@ Not everything went well
 def test_the_whole_report(result: TrainResult) -> None:
     """What people see, as it stands."""
     assert render(result, title="runs/tickets-1") == WHOLE
+
+
+def test_who_gives_a_run_is_told_what_of_it_is_rendered(result: TrainResult) -> None:
+    """As `store.read_run` gave it."""
+    with pytest.raises(TypeError, match=r"got a value of type SimpleNamespace; give its \.result; an evaluation"):
+        render(SimpleNamespace(result=result))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
