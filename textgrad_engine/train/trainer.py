@@ -12,7 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.callables import signature_of
+from textgrad_engine.callables import check_method, signature_of
 from textgrad_engine.checks import above, at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
@@ -408,4 +408,5 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
                 f"callbacks[{position}] ({type(callback).__name__}) has an `async def on_event`, and nobody awaits it: "
                 "write `def on_event`"
             )
+        check_method(callback, "on_event", "event")
     return every

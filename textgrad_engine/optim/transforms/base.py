@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine import dispatch
+from textgrad_engine.callables import check_method
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
@@ -189,6 +190,9 @@ def chain(*transforms: FeedbackTransform) -> Chain:
         if isinstance(transform, Chain):
             flat.extend(transform.transforms)
         elif isinstance(transform, FeedbackTransform) and not isinstance(transform, type):
+            check_method(transform, "init")
+            check_method(transform, "update", "gathered", "state", "context")
+            check_method(transform, "record", "state", "lines", "outcome")
             flat.append(transform)
         else:
             raise TypeError(
