@@ -23,6 +23,11 @@ def prompt() -> nn.Parameter:
     return nn.Parameter("Repeat.", role="system prompt")
 
 
+class Echo(nn.Module):
+    def forward(self, text: str) -> str:
+        return text
+
+
 PROGRAM = nn.ChatCompletion("{text}")
 ROWS = [{"text": "a", "target": "a"}]
 
@@ -80,6 +85,10 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: tg.set_models(forward="a", base_url="b"), "'base_url'; llm.resolve(name, base_url=...) makes a model"),
         (lambda: nn.Judge("a", model="b", api_base="c"), "'api_base'; llm.resolve(name, base_url=...) makes a model"),
         (lambda: nn.ChatCompletion("a", config={}), "'config'; each setting is given by its own name, such as temp"),
+        (lambda: llm.set_price("a", input=1), "set_price() has no argument 'input'; here it is 'input_per_million'"),
+        (lambda: Echo(text="a"), "Echo() has no argument 'text'; Echo.forward() has 'text'"),
+        (lambda: nn.ExactMatch("a", "b"), "2 came by place; what it makes is called: ExactMatch()(...)"),
+        (lambda: nn.Judge("a", (0, 1), None, None, True, 8, "b"), "what it makes is called: Judge(...)(...)"),
         (lambda: tg.use_models(foward="a/b").__enter__(), "use_models() has no argument 'foward'; did you mean 'forw"),
         (lambda: tg.budget(usd=1).__enter__(), "budget() has no argument 'usd'; here it is 'dollars'"),
         (lambda: tg.budget(x=1).__enter__(), "budget() has no argument 'x'; it takes dollars, calls, tokens"),

@@ -17,7 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.kinds import Kind, kind_of, told
-from textgrad_engine.llm import Price
+from textgrad_engine.llm import Price, Wrapper
+
+
+def test_a_name_of_a_model_in_the_place_of_one_leads_to_what_makes_one() -> None:
+    """A wrapper takes a model alone, and most else takes its name as well."""
+    with pytest.raises(TypeError, match=r"got 'openai/gpt-5'; llm\.resolve\('openai/gpt-5'\) makes one of a name"):
+        Wrapper("openai/gpt-5")  # type: ignore[arg-type]
 
 
 class Speaker:

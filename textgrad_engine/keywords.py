@@ -56,6 +56,8 @@ _OURS = {
     "seed": ("random_state", "generator", "manual_seed"),
     "fractions": ("lengths",),
     "dollars": ("max_cost", "usd"),
+    "input_per_million": ("input",),
+    "output_per_million": ("output",),
     "forward": ("lm", "model", "engine"),
     "backward": ("backward_engine",),
     "gradient": ("grad_tensors",),
@@ -180,11 +182,19 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     name = next((each for each in kwargs if each not in known), None)
     if name is None:
         return None
-    called = function.__qualname__.rpartition("<locals>.")[2]
     meant = which_is_meant(name, known)
     if meant in ("", nearest(name, known)):  # letters in common say less than that another call has the very name
         meant = _elsewhere(function, name, args) or meant
-    return f"{called.removesuffix('.__init__')}() has no argument {name!r}{meant or _listed(known)}"
+    return f"{_what_was_called(function, args)}() has no argument {name!r}{meant or _listed(known)}"
+
+
+def _what_was_called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """A function or class by its name; one that is derived from it and has no ``__init__`` of its own by that one's."""
+    called = function.__qualname__.rpartition("<locals>.")[2]
+    if not called.endswith(".__init__"):
+        return called
+    own = inspect.unwrap(type(args[0]).__init__) is inspect.unwrap(function)
+    return type(args[0]).__name__ if own else called.removesuffix(".__init__")
 
 
 def _too_many(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
@@ -195,9 +205,12 @@ def _too_many(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     if came <= len(places) or any(each.kind is each.VAR_POSITIONAL for each in parameters):
         return ""
     named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    owner = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
+    owner = _what_was_called(function, args)
     by_name = f", and {', '.join(named[:_MOST])} by name" if named else ""
-    return f"{owner}() takes {', '.join(places) or 'nothing'} by place{by_name}; {came} came by place"
+    calls = ""
+    if function.__name__ == "__init__" and callable(args[0]):  # as a loss is, whose class was called in its place
+        calls = f"; what it makes is called: {owner}({'...' if places else ''})(...)"
+    return f"{owner}() takes {', '.join(places) or 'nothing'} by place{by_name}; {came} came by place{calls}"
 
 
 def names_of(function: Callable[..., Any]) -> list[str]:

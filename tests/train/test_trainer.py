@@ -578,3 +578,13 @@ class Rewritten:
     async def propose(self, brief: Brief, model: Any, problem: str = "") -> Proposal:
         self.asked += 1
         return Proposal(brief.text, brief.origins)
+
+
+def test_a_class_of_callbacks_is_to_be_made_one() -> None:
+    """There is nothing to be written where it has the method."""
+
+    class Quiet:
+        def on_event(self, event: object) -> None: ...
+
+    with pytest.raises(TypeError, match=r"is the class Quiet, .*; give an instance of it: Quiet\(\.\.\.\)$"):
+        Trainer(callbacks=[Quiet])  # type: ignore[list-item]

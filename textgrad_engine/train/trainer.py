@@ -399,9 +399,12 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
     every = tuple(callbacks)
     for position, callback in enumerate(every):
         if isinstance(callback, type) or not callable(getattr(callback, "on_event", None)):
+            repair = "write a class with that method, and give an instance of it"
+            if isinstance(callback, type) and hasattr(callback, "on_event"):
+                repair = f"give an instance of it: {callback.__name__}(...)"
             raise TypeError(
                 f"callbacks[{position}] is {told(callback)}, and a callback is an object with a method "
-                "on_event(event); write a class with that method, and give an instance of it"
+                f"on_event(event); {repair}"
             )
         if inspect.iscoroutinefunction(callback.on_event):
             raise TypeError(
