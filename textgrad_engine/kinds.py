@@ -341,6 +341,8 @@ def _instances(cls: type) -> Kind | None:
     def repair(value: Any) -> str:
         if cls.__name__ == "Model" and isinstance(value, str):
             return f"; llm.resolve({value!r:.60}) makes one of a name"
+        if cls.__name__ == "Model" and type(value).__module__.partition(".")[0] == "openai":
+            return "; llm.resolve('openai/NAME', base_url=..., api_key=...) makes one, with a client of its own"
         if cls.__name__ == "Model" and inspect.isroutine(value):
             return f"; llm.CallableModel({_named(value)}) makes one of a function of messages"
         if (

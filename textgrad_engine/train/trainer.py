@@ -293,7 +293,10 @@ class Trainer:
                     "the optimizer, or freeze it: requires_grad_(False)"
                 )
         if not any(variable.requires_grad for variable in given):
-            raise ValueError("the optimizer has no parameter that requires grad, so there is nothing to train")
+            raise ValueError(
+                "the optimizer has no parameter that requires grad, so there is nothing to train; "
+                "program.requires_grad_() unfreezes its texts"
+            )
         if not self.critic and not optimizer.hears_critic:
             name = type(optimizer).__name__
             raise ValueError(f"Trainer(critic=False) means nothing to this {name}, which asks no critic; take it out")
