@@ -188,6 +188,22 @@ class OfAnotherShape:
     async def complete(self, messages: Any, config: Any) -> None: ...
 
 
+class Unscheduled(optim.schedules.EditSchedule):
+    def edits(self) -> int:  # type: ignore[override]
+        return 3
+
+
+class Unmeasured(optim.Searcher):
+    expected = 0.5
+
+    def decide(self, objective: Any) -> None: ...
+
+    def texts(self) -> tuple[str, ...]:
+        return ("a",)
+
+    def volume(self) -> Any: ...  # type: ignore[override]
+
+
 class Undecided(optim.Searcher):
     expected = 0.5
 
@@ -217,6 +233,18 @@ class Undecided(optim.Searcher):
             "update takes (gathered), and is called with (gath",
         ),
         (lambda own: llm.resolve(own), "complete takes (messages, config), and is called with (request); write `def c"),
+        (lambda own: Unscheduled(optim.TGD([PROMPT])), "edits takes (), and is called with (step); write `def edits("),
+        (
+            lambda own: estimate(
+                tg.Trainer(),
+                nn.ChatCompletion("{ticket}", system=PROMPT),
+                nn.ExactMatch(),
+                Unmeasured([PROMPT], {}),
+                ROWS,
+                ROWS,
+            ),
+            "volume takes (), and is called with (sizes)",
+        ),
         (
             lambda own: Undecided([PROMPT], {}),
             "Undecided.decide takes (), and is called with (objective); write `def d",
