@@ -217,8 +217,8 @@ class Budgeted(Wrapper):
         if dollars is None and any(each.dollars is not None for each in budgets):
             error = UnknownPriceError(
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
-                "price=llm.Price(input=..., output=...) (llm.resolve, OpenAIModel) or llm.set_price, in a config with "
-                "[models.prices], or limit calls or tokens instead"
+                "price=llm.Price(input=..., output=...) (llm.resolve, OpenAIModel) or llm.set_price(name, input, "
+                "output), in a config with [models.prices], or limit calls or tokens instead"
             )
             raise mark(error, sent=False)
         return Amount(1, usage.total_tokens, math.ceil(Decimal(str(dollars or 0.0)) * PICO))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from textgrad_engine import dispatch
-from textgrad_engine.callables import name_of, signature_of
+from textgrad_engine.callables import in_words, name_of, signature_of
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ConnectionFailed, ModelError, ReturnError
 from textgrad_engine.kinds import told
@@ -134,10 +134,8 @@ def _check_takes_messages(fn: Callable[..., Any]) -> None:
     try:
         signature.bind([])
     except TypeError as error:
-        bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-        takes = signature.replace(parameters=bare, return_annotation=signature.empty)
         raise TypeError(
-            f"CallableModel: {told(fn)} is called with a list of messages, and takes {takes}: {error}; give a function "
-            "of (messages), such as a functools.partial that settles the others by name"
+            f"CallableModel: {told(fn)} is called with a list of messages, and takes {in_words(signature)}: {error}; "
+            "give a function of (messages), such as a functools.partial that settles the others by name"
             + (", or an object of the class" if isinstance(fn, type) else "")
         ) from None

@@ -12,7 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.callables import signature_of
+from textgrad_engine.callables import check_method, signature_of
 from textgrad_engine.checks import above, at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
@@ -293,7 +293,10 @@ class Trainer:
                     "the optimizer, or freeze it: requires_grad_(False)"
                 )
         if not any(variable.requires_grad for variable in given):
-            raise ValueError("the optimizer has no parameter that requires grad, so there is nothing to train")
+            raise ValueError(
+                "the optimizer has no parameter that requires grad, so there is nothing to train; "
+                "program.requires_grad_() unfreezes its texts"
+            )
         if not self.critic and not optimizer.hears_critic:
             name = type(optimizer).__name__
             raise ValueError(f"Trainer(critic=False) means nothing to this {name}, which asks no critic; take it out")
@@ -399,13 +402,17 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
     every = tuple(callbacks)
     for position, callback in enumerate(every):
         if isinstance(callback, type) or not callable(getattr(callback, "on_event", None)):
+            repair = "write a class with that method, and give an instance of it"
+            if isinstance(callback, type) and hasattr(callback, "on_event"):
+                repair = f"give an instance of it: {callback.__name__}(...)"
             raise TypeError(
                 f"callbacks[{position}] is {told(callback)}, and a callback is an object with a method "
-                "on_event(event); write a class with that method, and give an instance of it"
+                f"on_event(event); {repair}"
             )
         if inspect.iscoroutinefunction(callback.on_event):
             raise TypeError(
                 f"callbacks[{position}] ({type(callback).__name__}) has an `async def on_event`, and nobody awaits it: "
                 "write `def on_event`"
             )
+        check_method(callback, "on_event", "event")
     return every
