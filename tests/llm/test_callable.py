@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 from pathlib import Path
@@ -170,3 +171,20 @@ def test_an_app_is_trained_and_nothing_is_asked_again_on_resume(tmp_path: Path) 
     asked.clear()
     assert run().best == {"system": "Answer.\nSay B."}
     assert asked == []
+
+
+def test_an_app_is_timed_unless_it_says_itself_how_long_it_took() -> None:
+    """What a `latency_weight` goes by: the time of the app, with all that it asks others."""
+
+    def answer(app: Any) -> llm.Completion:
+        request = llm.Request(messages=(llm.Message(role="user", content="Is it?"),))
+        return asyncio.run(llm.CallableModel(app).complete(request))
+
+    async def at_once(messages: Any) -> str:
+        return "yes"
+
+    usage = llm.Usage(input_tokens=3, output_tokens=1)
+    for app in (lambda messages: "yes", at_once, lambda messages: llm.Completion(text="yes", usage=usage)):
+        assert 0 < answer(app).latency < 60
+    assert answer(lambda messages: llm.Completion(text="yes", usage=usage)).usage == usage
+    assert answer(lambda messages: llm.Completion(text="yes", latency=0.25)).latency == 0.25
