@@ -231,7 +231,7 @@ def _told(folder: Path, data: Path, parts: Mapping[str, int], folds: int | None,
     if folds is None:
         said = [f"{made}: {', '.join([f'{number} in {name}' for name, number in parts.items()])}."]
     else:
-        said = [f"{made}, uncut, as they are few: with --folds all of them test."]
+        said = [f"{made}, uncut, as they are few: --folds tests all of them in turn."]
     said += remarks
     dealt = f" --folds {folds}" if folds else ""
     place = typed(folder)
