@@ -39,7 +39,10 @@ FOLDS = 5
 def init(
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder to make, or one that has none of these files yet.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The folder to make, or one that has none of these files yet.", show_default=False
+        ),
     ],
     data: Annotated[
         Path | None,
