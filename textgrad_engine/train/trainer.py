@@ -86,7 +86,7 @@ class Trainer:
             for as a whole (`optim.BeamSearch`, `optim.OPRO`); None goes on to the end.
         critic: whether a critic says what a wrong answer asks of the texts. Without one an optimizer reads the cases
             themselves (`ops.critic`): no feedback calls, and longer requests to the optimizer.
-        feedback_batch_size: so many examples may share one feedback call.
+        feedback_batch_size: so many examples may share one feedback call; a search has a setting of its own.
         feedback_images: a request to the critic shows at most so many images; 0 for a critic that reads none. See
             `ops.feedback_images`.
         target: the field that holds an example's target.
@@ -97,7 +97,7 @@ class Trainer:
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         guards: what no new text may break, however much better it is on the whole.
         clusters: the field that says which examples belong together, such as the document that several questions are
-            about; intervals and verdicts then do not take them for independent. Races do.
+            about; races, intervals and verdicts then do not take them for independent.
         tokens_weight: what 1000 tokens of the trained texts cost, in units of the score. Races and means are decided by
             the score less that; the scores that are reported stay plain.
         latency_weight: what a second of an example's forward calls costs, in the same way. 0 decides nothing, and has
