@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import llm
+from textgrad_engine import llm, ops
 from textgrad_engine.blocks import block
 from textgrad_engine.testing import ScriptedModel
 
@@ -31,6 +31,29 @@ def test_a_budget_on_a_line_by_itself_is_told_to_limit_nothing(caplog: pytest.Lo
     assert caplog.messages == [
         f"{name}(...) had no effect, as no block was entered: write `with {name}(...):`"
         for name in ("budget", "budget", "use_models", "caching")
+    ]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: ops.critic(None),
+        lambda: ops.feedback_batch_size(6),
+        lambda: ops.feedback_images(0),
+        lambda: ops.notes({"t1": "It is about the invoice."}),
+        lambda: llm.meter(),
+        lambda: llm.observe(print),
+        lambda: llm.on_token(print),
+        lambda: llm.repeat(1),
+    ],
+)
+def test_whatever_holds_for_a_block_says_so_on_a_line_by_itself(
+    made: Callable[[], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The critic was asked all the same, no note was shown to it, and nothing was counted."""
+    made()
+    assert [message.partition("(...)")[2] for message in caplog.messages] == [
+        f" had no effect, as no block was entered: write `with {caplog.messages[0].partition('(')[0]}(...):`"
     ]
 
 

@@ -1,20 +1,26 @@
 import __future__
 
 import functools
+import re
 import sys
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import nn, ops, optim
+from textgrad_engine import llm, nn, ops, optim
 from textgrad_engine.autograd import Function, Variable
-from textgrad_engine.callables import signature_of, types_of_arguments
+from textgrad_engine.callables import check_method, signature_of, types_of_arguments
 from textgrad_engine.func import functional_call
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.estimate import estimate
 
 ROWS = [{"ticket": f"ticket {number}", "target": "billing"} for number in range(4)]
+
+PROMPT = nn.Parameter("Sort.", role="system prompt")
 
 SOURCE = """
 from typing import TYPE_CHECKING
@@ -156,3 +162,107 @@ def test_how_a_function_is_called_is_read_anew_where_it_has_changed() -> None:
     assert signature_of(keyed).parameters["note"].default == ""
     keyed.__kwdefaults__["note"] = "late"
     assert signature_of(keyed).parameters["note"].default == "late"
+
+
+class OfAnotherShape:
+    """What has all methods that are asked for, and none that can be called."""
+
+    name = "own"
+
+    def propose(self, brief: Any) -> None: ...
+
+    def on_event(self) -> None: ...
+
+    def describe(self, before: str) -> str:
+        return ""
+
+    def problem(self, after: str) -> str | None: ...
+
+    def init(self) -> dict[str, Any]:
+        return {}
+
+    def update(self, gathered: Any) -> Any: ...
+
+    def record(self, state: Any, lines: Any, outcome: str) -> Any: ...
+
+    async def complete(self, messages: Any, config: Any) -> None: ...
+
+
+class Unscheduled(optim.schedules.EditSchedule):
+    def edits(self) -> int:  # type: ignore[override]
+        return 3
+
+
+class Unmeasured(optim.Searcher):
+    expected = 0.5
+
+    def decide(self, objective: Any) -> None: ...
+
+    def texts(self) -> tuple[str, ...]:
+        return ("a",)
+
+    def volume(self) -> Any: ...  # type: ignore[override]
+
+
+class Undecided(optim.Searcher):
+    expected = 0.5
+
+    def decide(self) -> None: ...  # type: ignore[override]
+
+    def texts(self) -> tuple[str, ...]:
+        return ("a",)
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (
+            lambda own: optim.TGD([PROMPT], proposer=own),
+            r"propose takes (brief), and is called with (brief, model, pro",
+        ),
+        (
+            lambda own: tg.Trainer(callbacks=[own]),
+            "on_event takes (), and is called with (event); write `def on_event(",
+        ),
+        (
+            lambda own: optim.TGD([PROMPT], constraints=[own]),
+            "problem takes (after), and is called with (before, after)",
+        ),
+        (
+            lambda own: optim.PatchSearch([PROMPT], transforms=[own]),
+            "update takes (gathered), and is called with (gath",
+        ),
+        (lambda own: llm.resolve(own), "complete takes (messages, config), and is called with (request); write `def c"),
+        (lambda own: Unscheduled(optim.TGD([PROMPT])), "edits takes (), and is called with (step); write `def edits("),
+        (
+            lambda own: estimate(
+                tg.Trainer(),
+                nn.ChatCompletion("{ticket}", system=PROMPT),
+                nn.ExactMatch(),
+                Unmeasured([PROMPT], {}),
+                ROWS,
+                ROWS,
+            ),
+            "volume takes (), and is called with (sizes)",
+        ),
+        (
+            lambda own: Undecided([PROMPT], {}),
+            "Undecided.decide takes (), and is called with (objective); write `def d",
+        ),
+    ],
+)
+def test_a_method_that_cannot_be_called_is_told_of_before_anything_is_asked(
+    use: Callable[[Any], object], says: str
+) -> None:
+    """It ended a run with what Python says of a call in here, when the first validation was paid for."""
+    with pytest.raises(TypeError, match=re.escape(says)):
+        use(OfAnotherShape())
+
+
+def test_a_method_may_take_more_than_it_is_given_and_need_not_say_what() -> None:
+    class Wide:
+        def on_event(self, *events: Any, level: int = 0) -> None: ...
+
+    check_method(Wide(), "on_event", "event")
+    check_method(SimpleNamespace(on_event=print), "on_event", "event")
+    check_method(Mock(spec=["on_event"]), "on_event", "event")

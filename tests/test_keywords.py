@@ -16,11 +16,16 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
-from textgrad_engine.keywords import _OURS, names_told
+from textgrad_engine.keywords import _OF_A_MODEL, _OURS, names_told
 
 
 def prompt() -> nn.Parameter:
     return nn.Parameter("Repeat.", role="system prompt")
+
+
+class Echo(nn.Module):
+    def forward(self, text: str) -> str:
+        return text
 
 
 PROGRAM = nn.ChatCompletion("{text}")
@@ -52,6 +57,9 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: optim.BootstrapDemos([prompt()], max_bootstrapped_demos=3), "here it is 'bootstrapped'"),
         (lambda: tg.Trainer(optimizer=optim.TGD([prompt()])), "argument 'optimizer'; Trainer.fit() has 'optimizer'"),
         (lambda: tg.Trainer(trainset=ROWS), "Trainer() has no argument 'trainset'; Trainer.fit() has 'train'"),
+        (lambda: tg.Trainer().fit(None, None, target="a"), "argument 'target'; Trainer() has 'target'"),
+        (lambda: tg.Trainer().fit(None, None, epochs=2), "argument 'epochs'; Trainer() has 'max_epochs'"),
+        (lambda: tg.cross_validate(None, None, [], target="a"), "Trainer() has 'target', and is given as trainer="),
         (lambda: tg.Trainer(max_epoch=2), "Trainer() has no argument 'max_epoch'; did you mean 'max_epochs'?"),
         (lambda: tg.Trainer(epochs=2), "here it is 'max_epochs'"),
         (lambda: tg.Trainer(early_stopping=2), "Trainer() has no argument 'early_stopping'; here it is 'patience'"),
@@ -74,6 +82,13 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: data.DataLoader(ROWS, collate_fn=list), "leave it out, as a minibatch is the list of its examples"),
         (lambda: data.random_split(ROWS, [0.5, 0.5], generator=1), "here it is 'seed'"),
         (lambda: tg.set_models(lm="a/b"), "set_models() has no argument 'lm'; here it is 'forward'"),
+        (lambda: tg.set_models(forward="a", base_url="b"), "'base_url'; llm.resolve(name, base_url=...) makes a model"),
+        (lambda: nn.Judge("a", model="b", api_base="c"), "'api_base'; llm.resolve(name, base_url=...) makes a model"),
+        (lambda: nn.ChatCompletion("a", config={}), "'config'; each setting is given by its own name, such as temp"),
+        (lambda: llm.set_price("a", input=1), "set_price() has no argument 'input'; here it is 'input_per_million'"),
+        (lambda: Echo(text="a"), "Echo() has no argument 'text'; Echo.forward() has 'text'"),
+        (lambda: nn.ExactMatch("a", "b"), "2 came by place; what it makes is called: ExactMatch()(...)"),
+        (lambda: nn.Judge("a", (0, 1), None, None, True, 8, "b"), "what it makes is called: Judge(...)(...)"),
         (lambda: tg.use_models(foward="a/b").__enter__(), "use_models() has no argument 'foward'; did you mean 'forw"),
         (lambda: tg.budget(usd=1).__enter__(), "budget() has no argument 'usd'; here it is 'dollars'"),
         (lambda: tg.budget(x=1).__enter__(), "budget() has no argument 'x'; it takes dollars, calls, tokens"),
@@ -135,6 +150,18 @@ def test_every_name_of_ours_in_the_table_is_an_argument_of_something() -> None:
                     except ValueError:
                         continue
     assert set(_OURS) <= known
+
+
+def test_what_belongs_to_a_model_is_an_argument_of_what_makes_one() -> None:
+    assert {*_OF_A_MODEL} - {"api_base"} <= {*inspect.signature(llm.resolve).parameters}
+
+
+@pytest.mark.parametrize("name", [*_OF_A_MODEL, "timeout", "max_retries", "prompt"])
+def test_nobody_is_told_to_send_what_is_no_setting_along_with_each_request(name: str) -> None:
+    """A key in `extra` would stand in the request's body, and in every record of it."""
+    with pytest.raises(TypeError) as told:
+        nn.ChatCompletion("{text}", **{name: "secret"})
+    assert "extra" not in str(told.value)
 
 
 def test_what_a_caller_had_in_hand_goes_with_its_error() -> None:

@@ -15,9 +15,22 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai import AsyncOpenAI
 
 from textgrad_engine.kinds import Kind, kind_of, told
-from textgrad_engine.llm import Price
+from textgrad_engine.llm import Price, Wrapper, set_models
+
+
+def test_a_name_of_a_model_in_the_place_of_one_leads_to_what_makes_one() -> None:
+    """A wrapper takes a model alone, and most else takes its name as well."""
+    with pytest.raises(TypeError, match=r"got 'openai/gpt-5'; llm\.resolve\('openai/gpt-5'\) makes one of a name"):
+        Wrapper("openai/gpt-5")  # type: ignore[arg-type]
+
+
+def test_a_client_in_the_place_of_a_model_leads_to_what_makes_one() -> None:
+    """Other libraries take one; here address and key are given to `llm.resolve`."""
+    with pytest.raises(TypeError, match=r"got a value of type AsyncOpenAI; llm\.resolve\('openai/NAME', base_url="):
+        set_models(forward=AsyncOpenAI(api_key="k"))  # type: ignore[arg-type]
 
 
 class Speaker:

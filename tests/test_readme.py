@@ -70,6 +70,8 @@ def test_the_first_command_prints_what_the_page_shows(at_the_root: None, tmp_pat
     output = invoke("train", "examples/tickets", "--run-dir", str(tmp_path / "run")).output
     printed = [line.split() for line in output.splitlines()]
     assert [line for line in shown if not any(each[: len(line)] == line for each in printed)] == []
+    (number,) = re.findall(r"`calls runs/tickets-1 (\d+)` shows one: here what the critic was sent", PAGE)
+    assert "backward, step 1, about t006" in invoke("calls", str(tmp_path / "run"), number).output
 
 
 def test_the_page_is_read_in_a_few_minutes() -> None:

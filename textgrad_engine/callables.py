@@ -55,6 +55,48 @@ _read: dict[bool, _Read] = {False: WeakKeyDictionary(), True: WeakKeyDictionary(
 """What `inspect.signature` made of functions and of methods, 36 µs each, and a run asks some thirty times."""
 
 
+def in_words(signature: inspect.Signature) -> str:
+    """What a function takes, without types.
+
+    Example:
+        >>> in_words(signature_of(lambda prediction, target=None: 1))
+        '(prediction, target=None)'
+    """
+    bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=signature.empty))
+
+
+def check_method(given: Any, method: str, *names: str) -> None:
+    """Refuse an object of the user's whose method cannot be called with what it will be given, before a run begins.
+
+    Args:
+        given: the object.
+        method: the name of its method.
+        names: what the method is given, by place.
+
+    Raises:
+        TypeError: it takes something else.
+
+    Example:
+        >>> class Silent:
+        ...     def on_event(self): ...
+        >>> check_method(Silent(), "on_event", "event")
+        Traceback (most recent call last):
+        TypeError: Silent.on_event takes (), and is called with (event); write `def on_event(self, event)`
+    """
+    try:
+        signature = signature_of(getattr(given, method))
+    except (TypeError, ValueError):  # it does not say how it is called
+        return
+    try:
+        signature.bind(*names)
+    except TypeError:
+        raise TypeError(
+            f"{type(given).__name__}.{method} takes {in_words(signature)}, and is called with ({', '.join(names)}); "
+            f"write `def {method}({', '.join(['self', *names])})`"
+        ) from None
+
+
 def name_of(function: Callable[..., Any]) -> str:
     """What a function is called; of a partial its function, of an object that can be called its class.
 

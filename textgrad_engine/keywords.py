@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -55,6 +56,8 @@ _OURS = {
     "seed": ("random_state", "generator", "manual_seed"),
     "fractions": ("lengths",),
     "dollars": ("max_cost", "usd"),
+    "input_per_million": ("input",),
+    "output_per_million": ("output",),
     "forward": ("lm", "model", "engine"),
     "backward": ("backward_engine",),
     "gradient": ("grad_tensors",),
@@ -65,8 +68,32 @@ _OURS = {
 """What our names are in TextGrad, DSPy, GEPA, AdalFlow, Trace, PyTorch and Lightning."""
 
 _MODELS = "use_models(forward=..., backward=..., optimizer=..., judge=...) says who is asked"
+_OF_A_MODEL = (
+    "api",
+    "api_base",
+    "api_key",
+    "base_url",
+    "context",
+    "headers",
+    "max_in_flight",
+    "policy",
+    "price",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
+"""What `llm.resolve` takes and nobody else does, beside a name of it in other libraries."""
+
 _IN_WORDS = {
     **dict.fromkeys(("engine", "lm", "model", "backward_engine", "reflection_lm"), _MODELS),
+    **{
+        name: f"llm.resolve(name, {'base_url' if name == 'api_base' else name}=...) makes a model with it, which is "
+        "given in the place of its name"
+        for name in _OF_A_MODEL
+    },
+    **dict.fromkeys(
+        ("config", "generation_config", "model_kwargs", "sampling_params"),
+        "each setting is given by its own name, such as temperature=0",
+    ),
     **dict.fromkeys(("lr", "learning_rate", "weight_decay"), "what bounds a step is its max_edits"),
     "max_metric_calls": "`with tg.budget(calls=...)` around it bounds its calls",
     **dict.fromkeys(
@@ -155,11 +182,19 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     name = next((each for each in kwargs if each not in known), None)
     if name is None:
         return None
+    meant = which_is_meant(name, known)
+    if meant in ("", nearest(name, known)):  # letters in common say less than that another call has the very name
+        meant = _elsewhere(function, name, args) or meant
+    return f"{_what_was_called(function, args)}() has no argument {name!r}{meant or _listed(known)}"
+
+
+def _what_was_called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """A function or class by its name; one that is derived from it and has no ``__init__`` of its own by that one's."""
     called = function.__qualname__.rpartition("<locals>.")[2]
-    owner, is_made = called.removesuffix(".__init__"), called.endswith(".__init__")
-    return f"{owner}() has no argument {name!r}" + (
-        which_is_meant(name, known) or (_of_method(name, args[0]) if is_made else "") or _listed(known)
-    )
+    if not called.endswith(".__init__"):
+        return called
+    own = inspect.unwrap(type(args[0]).__init__) is inspect.unwrap(function)
+    return type(args[0]).__name__ if own else called.removesuffix(".__init__")
 
 
 def _too_many(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
@@ -170,9 +205,12 @@ def _too_many(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     if came <= len(places) or any(each.kind is each.VAR_POSITIONAL for each in parameters):
         return ""
     named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    owner = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
+    owner = _what_was_called(function, args)
     by_name = f", and {', '.join(named[:_MOST])} by name" if named else ""
-    return f"{owner}() takes {', '.join(places) or 'nothing'} by place{by_name}; {came} came by place"
+    calls = ""
+    if function.__name__ == "__init__" and callable(args[0]):  # as a loss is, whose class was called in its place
+        calls = f"; what it makes is called: {owner}({'...' if places else ''})(...)"
+    return f"{owner}() takes {', '.join(places) or 'nothing'} by place{by_name}; {came} came by place{calls}"
 
 
 def names_of(function: Callable[..., Any]) -> list[str]:
@@ -198,14 +236,36 @@ def which_is_meant(name: str, known: list[str]) -> str:
     return f"; {_IN_WORDS[name]}" if name in _IN_WORDS else nearest(name, known)
 
 
-def _of_method(name: str, made: Any) -> str:
-    """Which method of an object takes what was given when it was made."""
-    cls = type(made)
-    for method, value in inspect.getmembers_static(cls, inspect.isfunction):
-        for each in () if method.startswith("_") else inspect.signature(value).parameters:
-            if name == each or name in _OURS.get(each, ()):
+def _elsewhere(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -> str:
+    """Which other call has the argument: of the same object, or what makes an argument that the function has."""
+    called = function.__qualname__.rpartition("<locals>.")[2]
+    if called.endswith(".__init__"):
+        cls = type(args[0])
+        for method, value in inspect.getmembers_static(cls, inspect.isfunction):
+            if not method.startswith("_") and (each := _among(name, value)):
                 return f"; {cls.__name__}.{method}() has {each!r}"
+        return ""
+    if "." in called:
+        return _of_what_makes(type(args[0]), name)
+    try:
+        hints = typing.get_type_hints(inspect.unwrap(function))
+    except NameError:  # a name that only type checkers import
+        return ""
+    for argument, hint in hints.items():
+        for cls in () if argument == "return" else typing.get_args(hint) or (hint,):
+            if isinstance(cls, type) and (found := _of_what_makes(cls, name)):
+                return f"{found}, and is given as {argument}="
     return ""
+
+
+def _of_what_makes(cls: type, name: str) -> str:
+    each = _among(name, inspect.getattr_static(cls, "__init__")) if cls.__module__.startswith(f"{__package__}.") else ""
+    return f"; {cls.__name__}() has {each!r}" if each else ""
+
+
+def _among(name: str, function: Callable[..., Any]) -> str:
+    """The argument of a function that is called so, here or in another library; "" for none."""
+    return next((each for each in names_of(function) if name == each or name in _OURS.get(each, ())), "")
 
 
 def _listed(known: list[str]) -> str:

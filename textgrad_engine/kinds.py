@@ -275,7 +275,10 @@ def _sequence(item: Kind | None) -> Kind:
         if item is not None and isinstance(value, list | tuple):
             place = next((number for number, each in enumerate(value) if not item.takes(each)), None)
             return "" if place is None else f"; [{place}] of it is {told(value[place])}"
-        return f"; write [{value!r:.60}]" if item is not None and item.takes(value) else ""
+        shown = repr(value)
+        if len(shown) > 60 or "\n" in shown or shown.startswith("<"):  # what nobody can copy
+            shown = "..."
+        return f"; write [{shown}]" if item is not None and item.takes(value) else ""
 
     many = item.words[1] if item else ""
     return Kind((f"a sequence{many and ' of ' + many}", f"sequences{many and ' of ' + many}"), takes, repair)
@@ -336,6 +339,10 @@ def _instances(cls: type) -> Kind | None:
         return bool(methods) and _has(value, *methods)
 
     def repair(value: Any) -> str:
+        if cls.__name__ == "Model" and isinstance(value, str):
+            return f"; llm.resolve({value!r:.60}) makes one of a name"
+        if cls.__name__ == "Model" and type(value).__module__.partition(".")[0] == "openai":
+            return "; llm.resolve('openai/NAME', base_url=..., api_key=...) makes one, with a client of its own"
         if cls.__name__ == "Model" and inspect.isroutine(value):
             return f"; llm.CallableModel({_named(value)}) makes one of a function of messages"
         if (

@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import dispatch, func, ops
+from textgrad_engine import dispatch, func, nn, ops
 from textgrad_engine.autograd import AccumulateGrad, GradientEdge, get_gradient_edge, grad
 from textgrad_engine.dispatch import Scope
 from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
@@ -75,6 +75,15 @@ def test_what_does_not_require_grad_has_no_backward():
     for root in (tg.Variable("x", role="answer"), tg.Variable("x", role="answer") + "!"):
         with pytest.raises(AutogradError, match=r"'answer' does not require grad.*= nn\.Parameter\(answer\)"):
             root.backward("f")
+
+
+def test_a_loss_on_the_data_of_an_answer_is_told_that_data_leads_nowhere():
+    """The likeliest cause in a loop of one's own, as a value is read by that name."""
+    answer = leaf("late") + "!"
+    for cut in (answer.data, str(answer), answer.detach()):
+        with pytest.raises(AutogradError, match=r"with an answer itself, as its \.data, str\(\) and \.detach\(\) le"):
+            nn.ExactMatch()(cut, "soon").backward()
+    nn.ExactMatch()(answer, "soon").backward()
 
 
 @pytest.mark.parametrize("gradients", [["f"], ["f", "g", "h"], [], "f"])

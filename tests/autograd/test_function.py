@@ -628,6 +628,25 @@ def test_outputs_that_are_no_variables_pass_through():
     assert texts(prompt.grad) == ["f"]
 
 
+def test_a_text_alone_is_refused_where_feedback_was_to_reach_what_it_is_made_of():
+    """It has no way back, and what is made of it trains nothing; with a value that wants no feedback it is a result."""
+
+    class Shout(tg.Function):
+        @staticmethod
+        def forward(ctx, text):
+            return text.data.upper()
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return grad_out
+
+    with pytest.raises(TypeError, match=r"Shout\.forward returned 'ABC', .*return Variable\(text, role=\.\.\.\)"):
+        Shout.apply(leaf("abc"))
+    assert Shout.apply(leaf("abc").detach()) == "ABC"
+    with tg.no_grad():
+        assert Shout.apply(leaf("abc")) == "ABC"
+
+
 def test_an_answer_in_plain_text_becomes_a_variable_when_dispatched():
     """A dispatched forward may return strings and numbers."""
 

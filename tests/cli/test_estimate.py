@@ -28,6 +28,16 @@ def test_a_latency_without_end_is_refused(cli) -> None:
     assert "--latency inf: name a number of seconds" in done.stderr
 
 
+def test_a_latency_is_refused_where_no_time_is_told(cli) -> None:
+    """Of one step after the other nobody works out how long they take: the option was taken, and did nothing."""
+    done = cli("estimate", str(TICKETS), "--latency", "5")
+    assert done.exit_code == 2
+    assert "--latency tells the time of a search, and TGD is none" in done.stderr
+    usual = cli("estimate", str(TICKETS), "--optimizer", "PatchSearch").stdout
+    assert usual == cli("estimate", str(TICKETS), "--optimizer", "PatchSearch", "--latency", "1").stdout
+    assert " at 1 s an answer" in usual
+
+
 def test_a_price_range_needs_no_key(cli, monkeypatch) -> None:
     """One wants to know the price before one has an account."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

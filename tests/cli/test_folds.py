@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -147,17 +148,38 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole: str) -> None:
     assert "budget spent; tested" in cut.stdout
     none = cli("train", home, "--folds", 3, "--run-dir", "runs/none", "--budget-calls", 2)
     assert none.exit_code == 2
-    assert "equal part of what is left of the budget: the budget of 0 calls" in " ".join(none.stdout.split())
+    assert "equal part of what is left of the budget: the part of 0 calls" in " ".join(none.stdout.split())
     assert "tested once" not in none.stdout
     short = cli("train", home, "--folds", 3, "--run-dir", "runs/short", "--budget-calls", 2, "--quiet")
-    assert "nothing was asked: each run may use an equal part of what is left of the budget: the bud" in short.stdout
-    assert "the budget of 0 calls" in json.loads(cli("show", "runs/short", "--json").stdout)["shortage"]
+    assert "nothing was asked: each run may use an equal part of what is left of the budget: the par" in short.stdout
+    assert "the part of 0 calls" in json.loads(cli("show", "runs/short", "--json").stdout)["shortage"]
     assert "`textgrad-engine resume runs/none` goes on with it, with a larger --budget" in none.stderr
     assert (home / "runs/cut/fold-3/events.jsonl").is_file()  # each had its share
     again = json.loads(cli("resume", "runs/cut", "--budget-calls", 100_000, "--json").stdout)
     for each in (in_one_go, again):
         each.pop("run"), each.pop("seconds"), each.pop("test_openings_before")
     assert again == in_one_go
+
+
+def test_the_budget_that_is_said_to_do_is_that_of_all_runs(
+    cli: Any, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each run has a part of it, and the whole is what an option can raise."""
+    none = cli("train", home, "--folds", 3, "--run-dir", "runs/none", "--budget-calls", 2)
+    assert "the first one may need 1; raise the budget to 4 calls or more" in " ".join(none.stdout.split())
+    assert cli("resume", "runs/none", "--budget-calls", 3).exit_code == 2
+    assert cli("resume", "runs/none", "--budget-calls", 4).exit_code == 3
+    cli("train", home, "--folds", 3, "--run-dir", "runs/cut", "--budget-calls", 500, "--quiet")
+
+    def asked(name: str) -> int:
+        return len((home / "runs/cut" / name / "completions.jsonl").read_text(encoding="utf-8").splitlines())
+
+    cli("resume", "runs/cut", "--budget-calls", 500)
+    first, *_ = re.findall("no room for more than was on record.* raise it to ([0-9,]+) calls or more", caplog.text)
+    enough, before = int(first.replace(",", "")), asked("fold-1")
+    assert 500 < enough < 1000
+    cli("resume", "runs/cut", "--budget-calls", enough)
+    assert asked("fold-1") > before
 
 
 def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path, cut: Result) -> None:

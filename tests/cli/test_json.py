@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +91,26 @@ def test_what_code_of_the_users_prints_is_not_among_it(cli: Any, small: Any, tmp
     assert result.exit_code == 0
     assert json.loads(result.stdout)["status"] == "finished"
     assert {"imported", "scored"} <= set(result.stderr.split("\n"))
+
+
+def test_what_other_processes_print_is_not_among_it(small: Any, tmp_path: Path) -> None:
+    """A metric that runs tests begins one, which writes to the descriptor; so does a library that is not Python's."""
+    folder = small(('name = "exact_match"', 'function = "loud:score"\npurpose = "sameness"'), rows=4)
+    (folder / "loud.py").write_text(
+        "import os, subprocess, sys\n"
+        "def score(prediction, target):\n"
+        "    subprocess.run([sys.executable, '-c', 'print(\"tests passed\")'], check=True)\n"
+        "    os.write(1, b'raw\\n')\n"
+        "    return prediction == target\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "textgrad_engine", "eval", str(folder)]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, env=env, cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"] == "finished"
+    assert {"tests passed", "raw"} <= set(done.stderr.split("\n"))
+    wrong = subprocess.run([*command, "--json", "--missing"], capture_output=True, text=True, env=env, check=False)
+    assert json.loads(wrong.stdout)["exit_code"] == wrong.returncode == 2
 
 
 def test_an_error_of_the_users_code_has_its_notes(cli: Any, small: Any, tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> 
     assert "Exit codes: 0 all went well; 1 an error while running; 2 wrong usage, config or data" in said
     assert "3 the budget was spent" in said
     assert "130 interrupted" in said
-    assert ("; 4 the score is below" in said) == (command in {(), ("eval",)})
+    below = "; 4 the score of eval is below" if command == () else "; 4 the score is below"
+    assert (f"{below} --at-least, or worse where --not-worse was asked" in said) == (command in {(), ("eval",)})
 
 
 @pytest.mark.parametrize("command", ["estimate", "show", "calls", "diff", "report"])

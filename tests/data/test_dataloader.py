@@ -31,13 +31,13 @@ from textgrad_engine.data import DataLoader, Dataset, RandomSampler, Sampler, We
 def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], message: str) -> None:
     """As in torch, a wrong argument is an error when the loader is made."""
     with pytest.raises(ValueError, match=message):
-        DataLoader("abc", **arguments)
+        DataLoader(list("abc"), **arguments)
 
 
 def test_a_sampler_without_a_length_is_refused() -> None:
     """The number of steps must be known."""
     with pytest.raises(TypeError, match="with a length, got generator"):
-        DataLoader("abc", sampler=(n for n in range(3)))
+        DataLoader(list("abc"), sampler=(n for n in range(3)))
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_a_sampler_that_gives_no_positions_is_told_what_one_is(position: Any, sh
             return 2
 
     with pytest.raises(TypeError, match=f"^Own gave {shown}, and a position is a whole number: 0 is the first example"):
-        iter(DataLoader("abc", sampler=Own()))
+        iter(DataLoader(list("abc"), sampler=Own()))
 
 
 @pytest.mark.parametrize("position", [-1, 3])
 def test_a_sampler_that_points_outside_is_named(position: int) -> None:
     """A negative position does not silently count from the end."""
     with pytest.raises(IndexError, match=f"gave position {position}; the dataset has 3"):
-        iter(DataLoader("abc", sampler=[0, position]))
+        iter(DataLoader(list("abc"), sampler=[0, position]))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_sampler_that_points_outside_is_named(position: int) -> None:
 )
 def test_the_state_of_another_loader_is_refused(change: dict[str, Any], message: str) -> None:
     """A resumed run with other batches would not be the same run; the loader is left as it was."""
-    loader = DataLoader("abcde", 2, shuffle=True, seed=0)
+    loader = DataLoader(list("abcde"), 2, shuffle=True, seed=0)
     before = loader.state_dict()
     with pytest.raises(ValueError, match=message):
         loader.load_state_dict({**before, **change})
@@ -91,7 +91,7 @@ def test_the_state_of_another_loader_is_refused(change: dict[str, Any], message:
 def test_an_epoch_is_a_whole_number(epoch: Any) -> None:
     """set_epoch refuses what is no epoch."""
     with pytest.raises(ValueError, match="epoch must be an integer"):
-        DataLoader("abc").set_epoch(epoch)
+        DataLoader(list("abc")).set_epoch(epoch)
 
 
 @given(n=st.integers(0, 30), size=st.integers(1, 10), shuffle=st.booleans(), drop=st.booleans())
@@ -165,9 +165,9 @@ def test_a_loader_goes_on_exactly_where_another_stood(n: int, size: int, stop: i
 
 def test_the_last_batch_is_not_given_twice() -> None:
     """A run stopped in the last batch of an epoch resumes with the end of that epoch, not its start."""
-    loader = DataLoader("abcd", 2)
+    loader = DataLoader(list("abcd"), 2)
     states = [loader.state_dict() for _ in loader]
-    other = DataLoader("abcd", 2)
+    other = DataLoader(list("abcd"), 2)
     other.load_state_dict(states[-1])
     assert (other.epoch, list(other), other.epoch) == (0, [], 1)
     assert len(list(other)) == 2

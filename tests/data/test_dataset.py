@@ -10,8 +10,8 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn
-from textgrad_engine.data import DataLoader, random_split
-from textgrad_engine.data.dataset import Dataset, Subset, as_columns, examples_of, ids_of, suggest
+from textgrad_engine.data import DataLoader, check_splits, random_split
+from textgrad_engine.data.dataset import Dataset, Subset, as_no_rows, examples_of, ids_of, suggest
 from textgrad_engine.errors import DataError
 
 
@@ -90,18 +90,18 @@ def test_subsets_keep_ids_whatever_is_below() -> None:
     assert part.ids == ("train:5", "a")
     assert Subset(part, [1]).ids == part[1:].ids == ("a",)
     assert list(part[::-1]) == [dataset[0], dataset[2]]
-    assert Subset("abc", [1]).ids == ("1",)
-    assert Subset("abc", [1]).where(0) == "example 1"
-    assert Subset("abc", [1]).columns == ()
-    assert Subset("abc", [1]).path is None
+    assert Subset(list("abc"), [1]).ids == ("1",)
+    assert Subset(list("abc"), [1]).where(0) == "example 1"
+    assert Subset(list("abc"), [1]).columns == ()
+    assert Subset(list("abc"), [1]).path is None
 
 
 def test_a_subset_refuses_positions_outside() -> None:
     """A negative position does not silently count from the end."""
     with pytest.raises(IndexError, match="index -1 is outside of a dataset of 3"):
-        Subset("abc", [-1])
+        Subset(list("abc"), [-1])
     with pytest.raises(IndexError, match="index 3"):
-        Subset("abc", [3])
+        Subset(list("abc"), [3])
 
 
 def test_plain_sequences_have_ids_too() -> None:
@@ -167,6 +167,10 @@ class Frame:
         (Frame(), r'a table \(Frame\); give its rows, \.to_dict\("records"\)'),
         ({"text": ["a", "b"], "target": ["x", "y"]}, r"a dict of text, target.*\.select\(range"),
         ({"train": [{"text": "a"}], "test": []}, r"a dict of train, test; of several splits give one"),
+        ("d/val.jsonl", r"the path 'd/val\.jsonl'; data\.load\('d/val\.jsonl'\) reads them"),
+        (Path("val.jsonl"), r"the path 'val\.jsonl'; data\.load\('val\.jsonl'\) reads them"),
+        ({"text": "a", "target": "b"}, r"one example, with text, target; give a list of it: \[example\]"),
+        (DataLoader([{"text": "a"}]), r"a DataLoader, which gives minibatches; give the dataset .*, its \.dataset"),
     ],
 )
 @pytest.mark.parametrize(
@@ -175,11 +179,12 @@ class Frame:
         Dataset,
         DataLoader,
         lambda rows: random_split(rows, [0.5, 0.5], seed=0),
+        lambda rows: check_splits(rows, rows),
         lambda rows: tg.evaluate(nn.ChatCompletion("{text}"), rows, nn.ExactMatch()),
     ],
 )
-def test_what_holds_its_examples_by_columns_is_refused_with_the_way_to_its_rows(rows: Any, said: str, use: Any) -> None:
-    """The names of its columns were taken for the examples, or it failed with `KeyError: 0`."""
+def test_what_is_no_sequence_of_rows_is_refused_with_the_way_to_its_rows(rows: Any, said: str, use: Any) -> None:
+    """The letters of a path, or the names of columns, were taken for the examples, or it failed with `KeyError: 0`."""
     with pytest.raises(TypeError, match=said):
         use(rows)
 
@@ -194,6 +199,6 @@ def test_a_dataset_of_ones_own_may_know_its_columns() -> None:
             return {"word": [row["word"] for row in self]}
 
     rows = Own([{"word": "ant"}, {"word": "bee"}])
-    assert as_columns(rows) == ""
+    assert as_no_rows(rows) == ""
     assert list(examples_of(rows)) == rows
     assert list(DataLoader(rows)) == [[row] for row in rows]

@@ -827,3 +827,15 @@ def test_the_role_of_a_value_inside_is_there_at_every_level(wrap: Any) -> None:
     func.vmap(wrap(loss))(["aa", "ab"])
     func.vmap(wrap(loss))(["aa", "ba"])
     assert roles == ["role a", ""]
+
+
+def test_batches_by_name_are_told_how_they_come_by_place():
+    """What comes by name is the same for all; the words of the error are the call that was meant."""
+
+    def greet(name, mood):
+        return ops.join([mood, name])
+
+    with pytest.raises(AutogradError) as told:
+        func.vmap(greet)(name=["a", "b"], mood=["c", "d"])
+    written = str(told.value).partition("; write ")[2]
+    assert eval(written, {"vmap": func.vmap, "f": greet, "name": ["a", "b"], "mood": ["c", "d"]}).data == ["ca", "db"]

@@ -947,3 +947,12 @@ def test_a_kept_answer_that_its_pydantic_model_no_longer_takes_is_asked_for_anew
     assert asyncio.run(model.complete(taking("old"))).text == '{"queue": "new"}'
     assert len(asked) == 3
     cache.close()
+
+
+def test_what_is_no_folder_is_told_of_the_block():
+    """True stands for the user's own folder on the command line, and for nothing here."""
+    with (
+        pytest.raises(TypeError, match=r"^caching: path must be a text, a path, a Cache or None, got True"),
+        caching(True),
+    ):
+        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import llm, nn, optim
+from textgrad_engine import llm, nn, ops, optim
 from textgrad_engine.errors import BadRequest, ConnectionFailed, ReturnError
 from textgrad_engine.testing import FunctionModel, feedback_for
 
@@ -170,3 +171,35 @@ def test_an_app_is_trained_and_nothing_is_asked_again_on_resume(tmp_path: Path) 
     asked.clear()
     assert run().best == {"system": "Answer.\nSay B."}
     assert asked == []
+
+
+def test_an_app_is_timed_unless_it_says_itself_how_long_it_took() -> None:
+    """What a `latency_weight` goes by: the time of the app, with all that it asks others."""
+
+    def answer(app: Any) -> llm.Completion:
+        request = llm.Request(messages=(llm.Message(role="user", content="Is it?"),))
+        return asyncio.run(llm.CallableModel(app).complete(request))
+
+    async def at_once(messages: Any) -> str:
+        return "yes"
+
+    usage = llm.Usage(input_tokens=3, output_tokens=1)
+    for app in (lambda messages: "yes", at_once, lambda messages: llm.Completion(text="yes", usage=usage)):
+        assert 0 < answer(app).latency < 60
+    assert answer(lambda messages: llm.Completion(text="yes", usage=usage)).usage == usage
+    assert answer(lambda messages: llm.Completion(text="yes", latency=0.25)).latency == 0.25
+
+
+@pytest.mark.parametrize("purpose", ["forward", "backward"])
+def test_an_app_that_is_asked_as_a_critic_is_told_how_to_name_another(purpose: Any) -> None:
+    """It stands in for all who are not named, and raises at messages that are none of its own."""
+
+    def app(messages: list[dict[str, Any]]) -> str:
+        raise ValueError("too many values to unpack")
+
+    with tg.use_models(forward=llm.CallableModel(app)):
+        asked = ops.chat_completion(None, [{"role": "user", "content": "Why?"}], purpose=purpose)
+        with pytest.raises(ValueError, match="too many values") as caught:
+            str(asked)
+    said = "it was asked for 'backward', as the model of 'forward' is unless another one is named: by use_models(back"
+    assert any(said in note for note in caught.value.__notes__) == (purpose == "backward")

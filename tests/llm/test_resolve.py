@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from textgrad_engine.errors import UnknownModelError
-from textgrad_engine.llm import GenerateConfig, OpenAIModel, Wrapper, innermost, resolve
+from textgrad_engine.llm import GenerateConfig, OpenAIModel, Wrapper, innermost, resolve, set_models
 from textgrad_engine.llm.model import defaults_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -11,6 +13,16 @@ def test_an_unknown_name_says_what_there_is(name):
     """The error lists the embedded models and how to give an address."""
     with pytest.raises(UnknownModelError, match=r"simulated/tickets.*base_url='http"):
         resolve(name)
+
+
+@pytest.mark.parametrize("refused", [lambda: resolve("qwen3:8b"), lambda: set_models(forward="qwen3:8b")])
+def test_what_the_error_says_of_a_server_makes_a_model_as_it_stands(refused):
+    """Who names a model gives its address to `resolve`, as the calls that take a name take no address."""
+    with pytest.raises(UnknownModelError) as told:
+        refused()
+    (said,) = re.findall(r"llm\.(resolve\(.*?\))", str(told.value))
+    made = eval(said, {"resolve": resolve})
+    assert (innermost(made).name, innermost(made).base_url) == ("qwen3:8b", "http://localhost:11434/v1")
 
 
 def test_an_unknown_embedded_model_lists_those_there_are():

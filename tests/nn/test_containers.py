@@ -112,12 +112,26 @@ def test_sequential_takes_modules_by_name() -> None:
         (lambda: nn.Sequential(len), "Sequential takes modules, and '0' is builtin_function_or_method"),  # type: ignore[call-overload]
         (lambda: nn.ModuleList([Add("a"), 3]), "ModuleList takes modules, and '1' is int 3"),  # type: ignore[list-item]
         (lambda: nn.ModuleList().append(None), "ModuleList takes modules, and '0' is NoneType"),  # type: ignore[arg-type]
-        (lambda: nn.ModuleDict({"a": Add}), "ModuleDict takes modules, and 'a' is type"),  # type: ignore[dict-item]
     ],
 )
 def test_what_is_no_module_is_refused(make: Any, message: str) -> None:
     """Where it is given, by its name, and not at the first walk."""
     with pytest.raises(TypeError, match=f"{message}.*Make it an nn.Module whose forward does it"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Sequential([Add("a")]), r"Give the modules in it one by one, as in nn\.Sequential\(\*modules\)"),  # type: ignore[call-overload]
+        (lambda: nn.ModuleList([Add("a")])("b"), "holds modules and is not called itself; call them, or take nn.Sequ"),
+        (lambda: nn.ModuleList(Add("a")), r"modules must be a sequence .*; write \[\.\.\.\]$"),  # type: ignore[arg-type]
+        (lambda: nn.ModuleDict({"a": Add}), r"'a' is type .*Give an instance of it: Add\(\.\.\.\)"),  # type: ignore[dict-item]
+    ],
+)
+def test_the_repair_goes_with_what_was_meant(make: Any, message: str) -> None:
+    """A class is not wrapped in a module, nor a list that was to be unpacked."""
+    with pytest.raises(TypeError, match=message):
         make()
 
 

@@ -100,6 +100,8 @@ def test_what_is_no_parameter_is_refused_with_the_repair(wrong: Any) -> None:
     for make in (lambda: nn.ParameterList([wrong]), lambda: nn.ParameterDict({"0": wrong})):
         with pytest.raises(TypeError, match=r"takes parameters, and '0' is .*nn\.Parameter\(text, role=\.\.\.\)"):
             make()
+    with pytest.raises(TypeError, match=r"takes a sequence of parameters, got one; write \[parameter\]"):
+        nn.ParameterList(nn.Parameter("x"))  # type: ignore[arg-type]
     with pytest.raises(KeyError, match="without dots"):
         nn.ParameterDict({"a.b": nn.Parameter("x")})
     with pytest.raises(TypeError, match=r"nn\.ParameterList or nn\.ParameterDict"):

@@ -7,6 +7,7 @@ import inspect
 import json
 import pickle
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ def answer(text: str = ANSWER) -> Variable:
 @pytest.mark.parametrize("wrong", [(), (True,), (1.5,), (None,)])
 def test_a_loss_on_no_field_is_refused_where_it_is_made(wrong: tuple[Any, ...]) -> None:
     """Else it would be refused on the first answer that is paid for."""
-    with pytest.raises(TypeError, match="field: "):
+    with pytest.raises(TypeError, match=r"^OnField: "):
         nn.OnField(nn.ExactMatch(), *wrong)
 
 
@@ -102,7 +103,9 @@ def test_of_several_outputs_the_named_one_is_scored() -> None:
         ({"a": nn.ExactMatch()}, {"a": True}, "above 0"),
         ({"a": nn.ExactMatch(), "b": nn.Metric(brief, "length")}, None, "'b' does not say from where to where"),
         ({"b": nn.OnField(nn.Metric(brief, "length"), "why")}, None, "'b' does not say from where to where"),
-        ({"b": nn.TextLoss("What is wrong?")}, None, "'b' does not say"),
+        ({"b": nn.TextLoss("What is wrong?")}, None, "'b' is a TextLoss, which gives words and no score; take nn.Jud"),
+        ({"b": nn.Metric(brief, "length")}, None, r"; give it scale=\(0, 1\), or what they are$"),
+        ({"b": brief}, None, r"; nn\.Metric\(function, purpose, scale=\(0, 1\)\) makes a loss of a function"),
     ],
 )
 def test_scores_that_cannot_be_weighed_are_refused(losses: Any, weights: Any, said: str) -> None:
@@ -479,3 +482,18 @@ def test_the_repr_of_a_loss_of_a_field_names_the_field() -> None:
     """Of several such losses, which is which; the default only where there is one."""
     assert repr(nn.OnField(nn.ExactMatch(), "label")) == "OnField(\n  path=('label',)\n  (loss): ExactMatch()\n)"
     assert "path=('parts', 0), default=''" in repr(nn.OnField(nn.ExactMatch(), "parts", 0, default=""))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.OnMatch(nn.ExactMatch(), "("), "^OnMatch: the pattern '\\(' is no regular expression"),
+        (lambda: nn.OnMatch(nn.ExactMatch(), "a", default=3), "^OnMatch: default is a text"),  # type: ignore[arg-type]
+        (lambda: nn.OnField(nn.ExactMatch()), "^OnField: names no field; put its name, such as 'label', behind the fi"),
+        (lambda: nn.OnField(nn.ExactMatch(), ["a"]), r"^OnField: .*got list \['a'\]; write the names one by one"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_wrong_is_told_of_the_call_that_was_made(make: Callable[[], Any], message: str) -> None:
+    """Nobody who wrote it knows of the operation inside."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -26,6 +26,26 @@ def test_load_state_dict_names_every_key_that_does_not_fit() -> None:
     assert (tree.head.data, tree.left.prompt.data) == ("changed", "left")
     assert not_loaded == (["left.prompt"], ["wrong"]) == (not_loaded.missing_keys, not_loaded.unexpected_keys)
     assert tree.load_state_dict(tree.state_dict()) == ([], [])
+
+
+def test_a_state_of_which_nothing_fits_is_not_said_to_load_in_part() -> None:
+    """`strict=False` would load nothing of it, and say nothing."""
+    tree = Tree()
+    with pytest.raises(KeyError, match=r"unexpected \['hed'\]\. None fits; rename them"):
+        tree.load_state_dict({"hed": "changed"})
+
+
+def test_who_gives_a_result_is_told_what_of_it_is_the_state() -> None:
+    """A run, and what `fit` gave, have the best texts by name."""
+
+    class Result:
+        best: ClassVar = {"head": "changed"}
+
+    tree = Tree()
+    with pytest.raises(TypeError, match=r"takes what state_dict gave, got Result; give its \.best$"):
+        tree.load_state_dict(Result())  # type: ignore[arg-type]
+    tree.load_state_dict(Result().best, strict=False)
+    assert tree.head.data == "changed"
 
 
 @pytest.mark.parametrize("broken", [{"data": object(), "role": "", "requires_grad": True}, {"data": "x"}, 5, None])

@@ -472,7 +472,16 @@ def spread(*items: str) -> str:
     ("tools", "error", "message"),
     [
         ([untyped], TypeError, "the tool 'untyped' does not say of what type 'item' is"),
-        ([spread], TypeError, r"the tool 'spread' takes \*items"),
+        (
+            [spread],
+            TypeError,
+            r"the tool 'spread' takes \*items, .*; write a function that names each with",
+        ),
+        (
+            [Expert.expert],
+            TypeError,
+            r"is a method of Expert and .*; give that of one: Expert\(\.\.\.\)\.expert",
+        ),
         ([lambda item: item], TypeError, "give a function made with def"),
         ([max], TypeError, "the tool 'max' does not say what its arguments are"),
         ([misspelled], TypeError, "the tool 'misspelled' has a type that is not known"),

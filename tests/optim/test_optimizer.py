@@ -51,8 +51,29 @@ def test_a_limit_below_what_a_text_has_is_warned_of(caplog: pytest.LogCaptureFix
     (said,) = caplog.messages
     assert said.startswith("TGD allows 1 token in Variable 'sorter', which has 4: only texts that are shorter than")
     caplog.clear()
-    optim.TGD([{"params": [parameter("Sort the mail.")], "max_tokens": 4}])
+    optim.TGD([{"params": [parameter("Sort the mail.")], "max_tokens": 4}], constraints=[optim.MaxTokens(4)])
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("limit", "allowed", "repair"),
+    [
+        (
+            optim.MaxTokens(1),
+            "1 token in Variable 'sorter', which has 4: ",
+            "raise MaxTokens(limit=1), or leave it out",
+        ),
+        (optim.MaxCharacters(9), "9 characters in Variable 'sorter', which has 14", "raise MaxCharacters(limit=9), or"),
+    ],
+)
+def test_so_is_one_that_is_given_as_a_contract(
+    limit: optim.Contract, allowed: str, repair: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each new line was refused, and the run said that no proposal could be used."""
+    optim.TGD([parameter("Sort the mail.", "sorter")], constraints=[limit])
+    (said,) = caplog.messages
+    assert said.startswith(f"TGD allows {allowed}")
+    assert repair in said
 
 
 def test_a_frozen_line_that_no_text_has_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -507,6 +507,7 @@ def test_the_optimizers_model_is_asked_with_its_purpose() -> None:
         ({"examples": "Be brief."}, TypeError, r"write \['Be brief.'\]"),
         ({"transforms": dedupe()}, TypeError, "transforms is a sequence"),
         ({"transforms": [print]}, TypeError, "a feedback transform has"),
+        ({"transforms": [dedupe]}, TypeError, r"got the function dedupe\(\); give what it makes: dedupe\(\.\.\.\)"),
         ({"proposer": "patch"}, TypeError, r"a proposer has propose\(\), such as Patch"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,6 +58,12 @@ Not everything went well
 def test_the_whole_report(result: TrainResult) -> None:
     """What people see, as it stands."""
     assert render(result, title="runs/tickets-1") == WHOLE
+
+
+def test_who_gives_a_run_is_told_what_of_it_is_rendered(result: TrainResult) -> None:
+    """As `store.read_run` gave it."""
+    with pytest.raises(TypeError, match=r"got a value of type SimpleNamespace; give its \.result; an evaluation"):
+        render(SimpleNamespace(result=result))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +177,11 @@ def test_a_run_that_ended_before_a_change_was_tried_does_not_blame_the_changes(
     ("step", "calls", "said"),
     [
         ({"train_mean": 0.25}, 90, "the critic was asked 90 times and found nothing to change"),
-        ({"train_mean": 0.25, "problems": ("no feedback: cut off",)}, 90, "no change did better"),
+        (
+            {"train_mean": 0.25, "problems": ("no feedback: cut off",)},
+            90,
+            "nothing was tried, as answers were not to be had in 9 of 9 steps (step 1: no feedback: cut off)",
+        ),
         ({"train_mean": 0.25, "feedback": 2}, 90, "no change did better"),
         ({"train_mean": 0.25}, 0, "no change did better"),
         ({"train_mean": 1.0}, 0, "all training answers were right, so there was nothing to learn"),

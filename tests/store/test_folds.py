@@ -121,6 +121,19 @@ def test_folders_of_cross_validations_are_offered_where_a_name_is_wrong(tmp_path
         read_run(tmp_path / "a")
 
 
+def test_what_is_no_cross_validation_is_not_called_a_damaged_one(tmp_path: Path) -> None:
+    """There is nothing to be restored in the folder of a run, nor in one that is not there."""
+    write_folds(tmp_path / "a", ["x", "y"], folds=2, clusters=())
+    with pytest.raises(RunError, match=r"b: there is no such folder; .* has a$"):
+        read_folds(tmp_path / "b")
+    (tmp_path / "run").mkdir()
+    with pytest.raises(RunError, match=r"run: this is no folder of a cross-validation, it has no folds\.json"):
+        read_folds(tmp_path / "run")
+    (tmp_path / "run/events.jsonl").touch()
+    with pytest.raises(RunError, match="run: this is the folder of one run, which read_run reads"):
+        read_folds(tmp_path / "run")
+
+
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_folder_that_was_refused_is_not_held_by_who_keeps_the_error(tmp_path: Path, damaged: bool) -> None:
     """A notebook keeps the last one with its frames; the cell is mended and run again."""

@@ -53,9 +53,9 @@ def test_tables_that_are_sorted_by_length_are_estimated_as_they_are(search: Any)
 def test_what_is_no_set_is_refused_as_in_fit() -> None:
     """In the words of the call that was made; an empty set has none to be put through."""
     program, loss, optimizer = parts()
-    with pytest.raises(TypeError, match=r"^estimate: train is the path 'train.jsonl'.*data\.load"):
+    with pytest.raises(TypeError, match=r"^estimate: train should be .*, and is the path 'train.jsonl'.*data\.load"):
         estimate(tg.Trainer(), program, loss, optimizer, "train.jsonl", ROWS)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^estimate: val is a DataLoader, which gives minibatches"):
+    with pytest.raises(TypeError, match=r"^estimate: val should be .*, and is a DataLoader, which gives minibatches"):
         estimate(tg.Trainer(), program, loss, optimizer, ROWS, data.DataLoader(ROWS))  # type: ignore[arg-type]
     with pytest.raises(DataError, match="the test set is empty"):
         estimate(tg.Trainer(), program, loss, optimizer, ROWS, ROWS, [])

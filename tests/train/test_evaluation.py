@@ -188,3 +188,9 @@ def test_a_whole_evaluation_and_its_slices_are_compared_alike() -> None:
     assert compare(first["y"], second["y"]).verdict == "not shown"
     with pytest.raises(ValueError, match="differ in their ids"):
         compare(first["x"], second["y"])
+
+
+def test_the_name_of_a_column_is_no_list_of_values() -> None:
+    """An evaluation knows no rows; the letters of the name were counted."""
+    with pytest.raises(TypeError, match=r"got a text; write \[row\['queue'\] for row in rows\]"):
+        Evaluation(("a", "b"), (1.0, 0.0), (1.0, 0.0), {}).by("queue")

@@ -158,7 +158,7 @@ def test_arguments_in_the_order_of_fit_are_told_apart() -> None:
     program = nn.ChatCompletion("{word}", model=echo())
     with pytest.raises(TypeError, match=r"evaluate\(program, dataset, loss\); got ExactMatch for the dataset and list"):
         evaluate(program, nn.ExactMatch(), rows(2))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"evaluate: dataset is the path 'val\.jsonl'"):
+    with pytest.raises(TypeError, match=r"evaluate: dataset should be .*, and is the path 'val\.jsonl'"):
         evaluate(program, "val.jsonl", nn.ExactMatch())  # type: ignore[arg-type]
 
 

@@ -130,6 +130,30 @@ def test_a_program_may_take_any_name_and_say_which_it_wants() -> None:
         assert fields_named_by(constant)(row, "1") == {}
 
 
+def test_slots_are_a_repair_where_they_are_read_alone() -> None:
+    """What takes all by place has no use for names, and was called with nothing when it had them."""
+
+    def by_place(*fields: Any) -> Any:
+        return fields
+
+    by_place.slots = ("ticket",)  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"write them out, def forward\(self, ticket\)$"):
+        fields_named_by(by_place)
+    with pytest.raises(TypeError, match=r'or name them in an attribute slots = \("ticket",\)$'):
+        fields_named_by(lambda **fields: fields)
+
+
+def test_who_wants_the_whole_example_is_told_that_fields_come_by_name() -> None:
+    """As other libraries give it; a name that is nearly there is another mistake."""
+    example = {"ticket": "Where is it?", "queue": "shipping"}
+    with pytest.raises(
+        DataError, match=r"no field 'row'.*it has ticket, queue; a program is given no example, but by na"
+    ):
+        fields_named_by(lambda row: row)(example, "t7")
+    with pytest.raises(DataError, match=r"no field 'tickets'.*it has ticket, queue$"):
+        fields_named_by(lambda tickets: tickets)(example, "t7")
+
+
 def test_slots_that_are_one_text_are_refused() -> None:
     """Their letters would be taken for the names."""
 
@@ -177,11 +201,11 @@ def from_sqlite() -> list[Any]:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("val.jsonl", r"fit: val is the path 'val\.jsonl', .*data\.load\('val\.jsonl'\) reads them"),
-        (Path("val.jsonl"), r"fit: val is the path 'val\.jsonl'"),
+        ("val.jsonl", r"fit: val should be .*, and is the path 'val\.jsonl'; data\.load\('val\.jsonl'\) reads them"),
+        (Path("val.jsonl"), r"fit: val should be a sequence of dicts, and is the path 'val\.jsonl'"),
         ([{"text": "x"}, ("x", "y")], "fit: example 1 of val is a tuple; an example is a dict of its fields"),
         (from_sqlite(), r"fit: example 0 of val is a Row; give dict\(row\)"),
-        (DataLoader([{"text": "x"}]), r"fit: val is a DataLoader, .*; give the dataset .*\.dataset"),
+        (DataLoader([{"text": "x"}]), r"fit: val should be .*, and is a DataLoader, .*; give the dataset .*\.dataset"),
         (None, "fit: val should be a sequence of examples.* got NoneType; data.random_split cuts some off"),
         (
             iter([{"text": "x"}]),

@@ -14,7 +14,7 @@ import pytest
 
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ServerFailed
-from textgrad_engine.llm import Completion, Request, RetryPolicy, resolve
+from textgrad_engine.llm import CallableModel, Completion, Request, RetryPolicy, resolve
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.optim.search.race import Race
@@ -140,6 +140,35 @@ def test_the_calls_of_a_chain_add_up_and_those_of_a_judge_do_not() -> None:
     judge = nn.Judge("Is it polite?", model=FunctionModel(lambda request: {"explanation": "", "score": 1}))
     found = evaluate(Chain(), ROWS[:1], judge, timed=True)
     assert found.latency == (math.fsum([0.1, 0.2, 0.3]),)
+
+
+def test_what_an_app_asks_of_models_is_in_its_own_time() -> None:
+    """Its seconds have theirs in them."""
+    inside = nn.ChatCompletion("{q}", model=FunctionModel(lambda request: Completion(text="x", latency=0.5)))
+
+    def app(messages: Any) -> Completion:
+        return Completion(text=inside(q=messages[-1]["content"]).data, latency=2.0)
+
+    found = evaluate(program_of(CallableModel(app)), ROWS[:2], nn.ExactMatch(), timed=True)
+    assert found.latency == (2.0, 2.0)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_of_a_weight_that_no_time_was_measured_for_it_is_said_that_it_decided_nothing(weight: float) -> None:
+    """It was said that texts were compared by their time."""
+
+    def untimed(request: Request) -> Any:
+        said = answer(request)
+        return said.model_copy(update={"latency": 0.0}) if isinstance(said, Completion) else said
+
+    program = program_of(FunctionModel(untimed))
+    with use_models(backward=FunctionModel(answer), optimizer=FunctionModel(answer)):
+        result = Trainer(max_steps=1, latency_weight=weight, tokens_weight=0.01).fit(
+            program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS[:8], ROWS[8:]
+        )
+    said = " ".join(result.terms)
+    assert "no time was measured, as the program's model does not say how long its answers take" in said
+    assert "less 0.01 for 1,000 tokens of the texts, so" in said
 
 
 def test_a_watch_that_saw_no_call_knows_nothing() -> None:

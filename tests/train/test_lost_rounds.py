@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import nn
+from textgrad_engine import nn, use_models
 from textgrad_engine.errors import ModelError
+from textgrad_engine.llm import CallableModel
 from textgrad_engine.optim import TGD
+from textgrad_engine.train import Trainer
 from textgrad_engine.train.lost_rounds import LostRounds
 
 LOST: dict[str, Any] = {"heard": False, "problems": ["filtered"]}
@@ -28,6 +30,18 @@ def test_three_steps_end_a_run_in_which_nothing_was_answered() -> None:
         found.check(**step, number=number)
     with pytest.raises(ModelError, match=r"3 steps in a row came to nothing, step 6 being the last; .*: filtered"):
         found.check(**LOST, number=6)
+
+
+def test_an_app_that_is_asked_as_critic_is_told_how_another_one_is_named() -> None:
+    """It answers as it always does: `set_models(forward=app)` makes it the model of all calls."""
+    program = nn.ChatCompletion("{text}", system=nn.Parameter("Sort.", role="system prompt"))
+    rows = [{"text": "a", "target": "b"}, {"text": "c", "target": "d"}]
+    with use_models(forward=CallableModel(lambda messages: "billing")):
+        with pytest.raises(ModelError, match=r"3 steps.*'<lambda>' \(backward\).*; use_models\(backward=\.\.\., optim"):
+            Trainer(max_epochs=3).fit(program, nn.ExactMatch(), TGD(program.parameters()), rows, rows)
+        result = Trainer(max_epochs=2).fit(program, nn.ExactMatch(), TGD(program.parameters()), rows, rows)
+    assert "nothing was tried, as answers were not to be had in 2 of 2 steps (step 1: no feedback from" in str(result)
+    assert "no change did better" not in str(result)
 
 
 @pytest.mark.parametrize(("before", "most"), [("K", 6), ("KKKK", 4), ("K" * 30, 3), ("LKKKK", 6), ("LLKLK", 10)])

@@ -96,6 +96,8 @@ def test_a_split_that_there_is_not_is_refused() -> None:
         ValueError, match=r"^there are train and val examples to score, got 'test'; the test set is only"
     ):
         Shouting().objective.scores(SEED, [0], "test")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"got \[0\]; write scores\(texts, positions, split\); the test set"):
+        Shouting().objective.scores(SEED, "train", [0])  # type: ignore[arg-type]
 
 
 # what is scored

@@ -165,7 +165,7 @@ def test_losses_of_one_prediction_name_the_outputs(loss: str, form: str, named: 
         pytest.raises(TypeError, match=f"scores one Variable, got {named}; .*OnField") as e,
     ):
         evaluate(Reasoning(FORMS[form][0]), ROWS, LOSSES[loss])
-    assert e.value.__notes__ == ["while running the program on example 'ant'"]
+    assert e.value.__notes__ == ["while computing the loss on example 'ant'"]
     assert all(request.purpose == "forward" for request in model.requests)
 
 

@@ -124,3 +124,28 @@ def test_what_is_given_is_written_down_before_the_run() -> None:
     with tg.budget(calls=100):
         fit_parts(PARTS, fit, folder)
     assert folder.shares["a"] == Share(Amount(100, UNLIMITED, UNLIMITED), Amount(25, UNLIMITED, UNLIMITED))
+
+
+def test_who_has_no_room_is_told_what_all_runs_take_together() -> None:
+    """A run's part cannot be raised by itself: the others have as much of the whole, or what they took."""
+    chat = tg.nn.ChatCompletion("{x}", model=tg.testing.FunctionModel(lambda request: "yes"))
+    whole, enough = OnRecord(Usage(calls=4), finished=True), list[str]()
+
+    def fit(part: Part) -> Any:
+        if done and part.name == "d":
+            return SimpleNamespace(status="finished", shortage="", total=whole.used)
+        assert [chat(x=f"{part.name} {number}").data for number in range(2)] == ["yes", "yes"]
+        third = chat(x=part.name)
+        with pytest.raises(tg.errors.BudgetExceeded) as caught:
+            str(third)
+        enough.append(caught.value.enough)
+        return SimpleNamespace(status="budget", shortage="", total=Usage(calls=2))
+
+    done = False
+    with tg.budget(calls=8):
+        fit_parts(PARTS, fit)
+    done = True
+    with tg.budget(calls=11):
+        assert chat(x="before").data == "yes"
+        fit_parts(PARTS, fit, Kept({"d": whole}))
+    assert enough == ["12 calls"] * 3 + ["9 calls"] + ["14 calls"] * 3  # the last one may have all that is left

@@ -38,6 +38,7 @@ NAN, INF = math.nan, math.inf
         (lambda: wilson_interval(1, 2, NAN), "confidence"),
         (lambda: mean_interval([]), "values is empty"),
         (lambda: mean_interval([0.5, NAN]), r"values\[1\] is nan, which is no score"),
+        (lambda: mean_interval([0.5, None]), r"values\[1\] is None, as of an unanswered example; leave such out"),  # type: ignore[list-item]
         (lambda: mean_interval([INF, 0.5]), r"values\[0\] is inf"),
         (lambda: mean_interval([0.5, 1.5], bounds=(0, 1)), "outside of the bounds"),
         (lambda: mean_interval([0.5, 0.7], 1.0), "confidence"),

@@ -481,7 +481,10 @@ def test_a_path_is_no_set_of_examples(world: Any, rows: Any) -> None:
     here = world(None)
     for sets in (("train.jsonl", rows("a")), (rows("a"), "val.jsonl"), (rows("a"), rows("b"), "test.jsonl")):
         name = next(each for each in sets if isinstance(each, str))
-        with pytest.raises(TypeError, match=f"fit: {name.removesuffix('.jsonl')} is the path '{name}'"):
+        with pytest.raises(
+            TypeError,
+            match=f"fit: {name.removesuffix('.jsonl')} should be .*, and is the path '{name}'",
+        ):
             here.fit(*sets)
     assert here.model.requests == []
 
@@ -575,3 +578,13 @@ class Rewritten:
     async def propose(self, brief: Brief, model: Any, problem: str = "") -> Proposal:
         self.asked += 1
         return Proposal(brief.text, brief.origins)
+
+
+def test_a_class_of_callbacks_is_to_be_made_one() -> None:
+    """There is nothing to be written where it has the method."""
+
+    class Quiet:
+        def on_event(self, event: object) -> None: ...
+
+    with pytest.raises(TypeError, match=r"is the class Quiet, .*; give an instance of it: Quiet\(\.\.\.\)$"):
+        Trainer(callbacks=[Quiet])  # type: ignore[list-item]

@@ -130,7 +130,7 @@ def test_a_loader_is_for_training_only(world: Any, rows: Any, place: str) -> Non
     here = world()
     loader = DataLoader(rows("dog", "eel"))
     sets = {"val": rows("bee"), "test": rows("cat")} | {place: loader}
-    with pytest.raises(TypeError, match=f"fit: {place} is a DataLoader"):
+    with pytest.raises(TypeError, match=f"fit: {place} should be .*, and is a DataLoader"):
         here.fit(loader, **sets)
     assert here.model.requests == []
 

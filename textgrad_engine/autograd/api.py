@@ -213,9 +213,10 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
         if not root._requires_grad:
             raise AutogradError(
                 f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
-                "Make a prompt with requires_grad=True (an nn.Parameter has it), and compute outside of no_grad(). A "
-                "loss speaks to its prediction alone: are loss(prediction, target) in that order? An answer that is to "
-                "be improved itself is made a leaf: answer = nn.Parameter(answer)"
+                "Make a prompt with requires_grad=True (an nn.Parameter has it), compute outside of no_grad(), and go "
+                "on with an answer itself, as its .data, str() and .detach() lead nowhere. A loss speaks to its "
+                "prediction alone: are loss(prediction, target) in that order? An answer that is to be improved itself "
+                "is made a leaf: answer = nn.Parameter(answer)"
             )
     found = Roots([], [], [])
     with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed

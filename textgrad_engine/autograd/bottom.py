@@ -18,6 +18,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import told
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
@@ -70,6 +71,11 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
                 out._requires_grad, out._grad_fn, out.output_nr = True, node, number
                 if type(out._data) is list:
                     ctx._note_batch(number, out._data)
+        if len(ctx._plain) == len(outs) and any(out is not None for out in outs):
+            raise TypeError(
+                f"{cls.__name__}.forward returned {told(raw)}, and an input of it wants feedback, which reaches "
+                "Variables alone: return Variable(text, role=...), or give it what .detach() gives"
+            )
         ctx._seal(node, raws, outs)
         _newest[0] = ctx._node
     return outs[0] if single else outs

@@ -72,11 +72,14 @@ def estimate(
     controls: Controls = False,
     folds: FoldsCount = None,
     latency: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--latency", metavar="SECONDS", min=0, help="Seconds that an answer takes, for the time of a search."
+            "--latency",
+            metavar="SECONDS",
+            min=0,
+            help="Seconds that an answer takes, for the time of a search; 1 where nothing is said.",
         ),
-    ] = 1.0,
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what train would cost, as a range; no model is asked.
@@ -89,7 +92,7 @@ def estimate(
     long and the endpoint takes all requests at once.
     """
     with checking():
-        if not math.isfinite(latency):
+        if latency is not None and not math.isfinite(latency):
             raise ConfigError(f"--latency {latency}: name a number of seconds")
         found = load_config(config).with_overrides(
             model=model,
@@ -120,6 +123,12 @@ def estimate(
         every, parts = (None, [Part("", *sets)]) if folds is None else parts_for(found, program, sets, folds)
         with build.prompts_of(found):
             result = estimate_parts(parts, of)
+        if latency is not None and result.waits is None:
+            raise ConfigError(
+                f"--latency tells the time of a search, and {found.optimizer.name} is none; leave it out, or name a "
+                "search with --optimizer"
+            )
+    answer = 1.0 if latency is None else latency
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
     below = _below_usual(found.budget, result)
@@ -128,7 +137,7 @@ def estimate(
         shown = {"models": names, "prices": stated, "runs": len(parts), **dataclasses.asdict(result)}
         shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
         if result.waits is not None:
-            shown["seconds_waited"] = dataclasses.asdict(result.waits * latency)
+            shown["seconds_waited"] = dataclasses.asdict(result.waits * answer)
         shown["budget"] = {**found.budget.model_dump(), "below_usual": below}
         write_json(shown)
     else:
@@ -139,7 +148,7 @@ def estimate(
         seen = textwrap.wrap(words, columns)
         unpriced = sorted({found.models.roles()[role] for role, each in models.items() if not _is_priced(each)})
         prices = runs.prices_in_words(found)
-        table = _table(result, names, prices, seconds, latency, columns, len(parts), unpriced)
+        table = _table(result, names, prices, seconds, answer, columns, len(parts), unpriced)
         early = [_spent_early(found.budget, below), shared_with_controls(found, controls)]
         spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
         write("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen]))

@@ -39,7 +39,10 @@ FOLDS = 5
 def init(
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder to make, or an empty one.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The folder to make, or one that has none of these files yet.", show_default=False
+        ),
     ],
     data: Annotated[
         Path | None,
@@ -231,7 +234,7 @@ def _told(folder: Path, data: Path, parts: Mapping[str, int], folds: int | None,
     if folds is None:
         said = [f"{made}: {', '.join([f'{number} in {name}' for name, number in parts.items()])}."]
     else:
-        said = [f"{made}, uncut, as they are few: with --folds all of them test."]
+        said = [f"{made}, uncut, as they are few: --folds tests all of them in turn."]
     said += remarks
     dealt = f" --folds {folds}" if folds else ""
     place = typed(folder)

@@ -27,7 +27,7 @@ class _Program(Commands):
             epilog(
                 spent="the score of what was answered was printed",
                 interrupted="the score of what was answered was printed, unless Ctrl-C was pressed twice",
-                also="4 the score is below --at-least, or --not-worse was asked and it is; ",
+                also="4 the score is below --at-least, or worse where --not-worse was asked; ",
             ),
             "evaluate",
         ),
@@ -58,7 +58,7 @@ app = typer.Typer(
     name="textgrad-engine",
     cls=_Program,
     help="Make LLM prompts better from examples, and prove it on held-out data.",
-    epilog=epilog(also="4 the score is below eval --at-least; "),
+    epilog=epilog(also="4 the score of eval is below --at-least, or worse where --not-worse was asked; "),
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

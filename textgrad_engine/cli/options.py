@@ -113,7 +113,8 @@ OptimizerName = Annotated[
     typer.Option(
         "--optimizer",
         metavar="NAME",
-        help=f"Use this optimizer instead of the config's, with its own defaults: {', '.join(NAMES)}, or module:name.",
+        help=f"Use this optimizer instead of the config's: {', '.join(NAMES)}, or module:name. Its own defaults hold; "
+        "only what new texts must keep stays as in the config.",
         autocompletion=completion.optimizers,
     ),
 ]

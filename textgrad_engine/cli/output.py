@@ -15,7 +15,7 @@ from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
-from textgrad_engine.cli.streams import unprintable
+from textgrad_engine.cli.streams import stdout_apart, unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.report.printing import JOINERS
@@ -181,7 +181,7 @@ _document: ContextVar[_Document | None] = ContextVar("textgrad_engine_document",
 @contextlib.contextmanager
 def _one_document() -> Iterator[None]:
     """Inside the block only `write_json` gets to stdout; what else is printed, by the user's code, goes to stderr."""
-    with setting(_document, _Document(sys.stdout)), contextlib.redirect_stdout(sys.stderr):
+    with stdout_apart() as stream, setting(_document, _Document(stream)):
         yield
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO, TypeVar
 
 UNREAD = 141
@@ -30,6 +30,33 @@ def open_streams() -> None:
     if sys.stdout is not None:
         out: Any = _Stdout(sys.stdout)
         sys.stdout = out
+
+
+@contextlib.contextmanager
+def stdout_apart() -> Iterator[Any]:
+    """Inside the block, stdout for who is given it: what else is written there, by other processes too, is on stderr.
+
+    A process that a metric or a tool begins, and a library that is not Python's, write to the descriptor.
+    """
+    out = sys.stdout
+    if not isinstance(out, _Stdout):  # closed, or in the place of the program's own, which no other process has
+        with contextlib.redirect_stdout(sys.stderr):
+            yield out
+        return
+    out.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        stream = open(kept, "w", encoding=out.encoding, errors=out.errors, closefd=False)  # noqa: SIM115
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                yield _Stdout(stream, out.failures)
+        finally:
+            with contextlib.suppress(OSError):  # it is among the failures
+                stream.close()
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def ending(run: Callable[[], Any]) -> int:

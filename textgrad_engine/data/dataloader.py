@@ -36,7 +36,7 @@ class DataLoader(Generic[T]):
             examples by columns.
 
     Example:
-        >>> loader = DataLoader("abcde", batch_size=2)
+        >>> loader = DataLoader(list("abcde"), batch_size=2)
         >>> list(loader), len(loader)
         ([['a', 'b'], ['c', 'd'], ['e']], 3)
     """
@@ -101,7 +101,7 @@ class DataLoader(Generic[T]):
         """Like iterating over the loader, but each batch comes as ``(positions in the dataset, examples)``.
 
         Example:
-            >>> list(DataLoader("abc", batch_size=2).index_batches())
+            >>> list(DataLoader(list("abc"), batch_size=2).index_batches())
             [([0, 1], ['a', 'b']), ([2], ['c'])]
         """
         if self._resumed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
+import os
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
@@ -58,7 +59,7 @@ class Dataset(Sequence[Example]):
         path: str | Path | None = None,
         lines: Sequence[int] | None = None,
     ) -> None:
-        one_by_one = {"rows": ()} if isinstance(rows, Iterable) else {}  # each row is looked at below
+        one_by_one = {"rows": ()} if isinstance(rows, Iterable | os.PathLike) else {}  # each row is looked at below
         check(Dataset.__init__, locals() | one_by_one)
         self._rows: list[Example] = list(examples_of(cast("Iterable[Example]", rows)))
         self.path = None if path is None else Path(path)
@@ -242,9 +243,9 @@ def examples_of(dataset: Iterable[T] | Examples[T]) -> Iterator[T]:
         [0, 1, 4]
 
     Raises:
-        TypeError: it is a table, or a dict of columns, which gives the names of its columns one after the other.
+        TypeError: it is a path, one example, a table or a dict of columns.
     """
-    if why := as_columns(dataset):
+    if why := as_no_rows(dataset):
         raise TypeError(f"examples are a sequence of dicts, and this is {why}")
     rows = cast("Iterable[T]", dataset)
     if isinstance(rows, type) or not (hasattr(rows, "__iter__") or hasattr(rows, "__getitem__")):
@@ -266,7 +267,7 @@ def by_position(dataset: Examples[T], named: str = "") -> Sequence[T]:
     Raises:
         TypeError: it has no length, or its examples are not there one by one.
     """
-    if why := as_columns(dataset):
+    if why := as_no_rows(dataset):
         raise TypeError(f"{named}examples are a sequence of dicts, and this is {why}")
     given: Any = dataset
     by_label = hasattr(given, "iloc")  # as in pandas' Series, whose labels may be any numbers
@@ -299,17 +300,31 @@ def as_example(row: Any) -> str:
     return f"{a_class(type(row))}; {repair}"
 
 
-def as_columns(dataset: Any) -> str:
-    """What something is that holds its examples by columns, with the repair; "" for what holds them one by one.
+def as_no_rows(dataset: Any) -> str:
+    """What something is whose parts are no examples, with the repair; "" for what holds them one by one.
+
+    A ``for`` over it would go on all the same: over the letters of a path, the names of columns, or of an example's
+    fields.
 
     Example:
-        >>> as_columns([{"text": "no signal"}])
+        >>> as_no_rows([{"text": "no signal"}])
         ''
-        >>> as_columns({"text": ["no signal"], "queue": ["technical"]})[:26]
+        >>> as_no_rows({"text": ["no signal"], "queue": ["technical"]})[:26]
         'a dict of text, queue; of '
+        >>> as_no_rows("train.jsonl")
+        "the path 'train.jsonl'; data.load('train.jsonl') reads them"
     """
+    if isinstance(dataset, str | os.PathLike):
+        path = f"{os.fspath(dataset)!r:.300}"
+        return f"the path {path}; data.load({path}) reads them"
+    if hasattr(dataset, "dataset") and hasattr(dataset, "batch_size"):  # PyTorch's, too
+        return (
+            f"a {type(dataset).__name__}, which gives minibatches; give the dataset that it was made with, its .dataset"
+        )
     if isinstance(dataset, Mapping) and 0 in dataset:
         return "a dict of examples by their numbers; give them in a list: list(examples.values())"
+    if isinstance(dataset, Mapping) and dataset and all(isinstance(it, str | int | float) for it in dataset.values()):
+        return f"one example, with {listed(dataset)}; give a list of it: [example]"
     if isinstance(dataset, Mapping):
         return (
             f"a dict of {listed(dataset)}; of several splits give one, "

@@ -260,6 +260,12 @@ def vmap(
 
     @waits("await func.avmap(f)(...)")
     def batched(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and not args:
+            names_given = ", ".join(kwargs)
+            raise AutogradError(
+                f"{call}: what comes by name is the same for all examples, and nothing came by place; write "
+                f"vmap(lambda {names_given}: f({', '.join(f'{name}={name}' for name in kwargs)}))({names_given})"
+            )
         columns = columns_of(args, in_dims, call)
         size = size_of_columns(columns, call)
         if names is not None and len(names) != size:

@@ -134,6 +134,7 @@ class Budget:
         self._largest = Amount()
         self._queue: deque[_Queued] = deque()
         self.waiting: set[tuple[bool, int]] = set()  # the ranks of calls, of which this is the outermost budget
+        self.whole: Callable[[Amount], Amount] | None = None  # of a part: which whole budget gives it so much
 
     @property
     def spent(self) -> Usage:
@@ -343,12 +344,13 @@ class Budget:
         def said(part: int) -> str:
             return f"{part / PICO:g}" if name == "pico" else f"{part:,}"
 
-        budget = f"the budget of {said(limit)} {shown if limit != unit else shown[:-1]}"
+        budget = f"the {'part' if self.whole else 'budget'} of {said(limit)} {shown if limit != unit else shown[:-1]}"
         if used == kept == Amount():
             text = "" if name == "calls" else ", for its text and the longest answer that max_tokens allows"
+            most = f"{said(getattr(self.whole(amount), name))} {shown}" if self.whole else "that"
             return (
                 f"{budget} does not allow a single call: the first one may need "
-                f"{said(getattr(amount, name))}{text}; raise the budget to that or more"
+                f"{said(getattr(amount, name))}{text}; raise the budget to {most} or more"
                 + ("" if name == "calls" else ", or set a lower max_tokens")
             )
         parts = {
@@ -371,13 +373,13 @@ class Budget:
         needed = Amount()
         for part in (amount, used, kept):
             needed.add(part)
-        most, found = self._most, []
+        most, found, whole = self._most, [], self.whole(needed) if self.whole else needed
         if needed.calls > most.calls:
-            found.append(f"{needed.calls:,} calls")
+            found.append(f"{whole.calls:,} calls")
         if needed.tokens > most.tokens:
-            found.append(f"{needed.tokens:,} tokens")
+            found.append(f"{whole.tokens:,} tokens")
         if needed.pico > most.pico:
-            found.append(f"${math.ceil(needed.pico * 100 / PICO) / 100:,.2f}")
+            found.append(f"${math.ceil(whole.pico * 100 / PICO) / 100:,.2f}")
         return " and ".join(found)
 
     def __repr__(self) -> str:

@@ -77,10 +77,18 @@ def budget(
         yield made
 
 
-def limited(most: Amount) -> contextlib.AbstractContextManager[Budget]:
-    """A `budget` of an amount; what is vast there limits nothing."""
+@contextlib.contextmanager
+def limited(most: Amount, whole: Callable[[Amount], Amount] | None = None) -> Iterator[Budget]:
+    """A `budget` of an amount; what is vast there limits nothing.
+
+    Args:
+        most: the amount.
+        whole: of a part of a budget around: how large that has to be for a part of so much, as that can be raised.
+    """
     calls, tokens, pico = (None if each >= UNLIMITED else each for each in (most.calls, most.tokens, most.pico))
-    return budget(None if pico is None else pico / PICO, calls, tokens)
+    with budget(None if pico is None else pico / PICO, calls, tokens) as made:
+        made.whole = whole
+        yield made
 
 
 def budgets_around() -> tuple[Budget, ...]:
@@ -217,8 +225,8 @@ class Budgeted(Wrapper):
         if dollars is None and any(each.dollars is not None for each in budgets):
             error = UnknownPriceError(
                 f"a budget in dollars needs the price of {self.name!r}, which is not known; state it with "
-                "price=llm.Price(input=..., output=...) (llm.resolve, OpenAIModel) or llm.set_price, in a config with "
-                "[models.prices], or limit calls or tokens instead"
+                "price=llm.Price(input=..., output=...) (llm.resolve, OpenAIModel) or llm.set_price(name, input, "
+                "output), in a config with [models.prices], or limit calls or tokens instead"
             )
             raise mark(error, sent=False)
         return Amount(1, usage.total_tokens, math.ceil(Decimal(str(dollars or 0.0)) * PICO))

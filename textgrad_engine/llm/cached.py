@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from textgrad_engine.blocks import block
-from textgrad_engine.checks import check
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.attachments import signed_again
 from textgrad_engine.llm.cache import DEFAULT_BYTES, Cache, always, open_cache
@@ -120,6 +120,7 @@ def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: in
         ...     len(cache)
         0
     """
+    check(caching, locals(), at_least(1, "max_bytes"))
     cache = open_cache(path, max_bytes)
     with setting(_block, cache):
         yield cache

@@ -24,6 +24,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import whole
 from textgrad_engine.errors import RequestRefused, UnsendableRequest
 from textgrad_engine.llm.attachments import unsigned_parts
@@ -35,6 +36,7 @@ from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.scoped import setting
 
 
+@block
 @contextlib.contextmanager
 def repeat(index: int | None = None) -> Iterator[None]:
     """Inside the block, cached requests are further samples: n samples of one request are n requests.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from textgrad_engine import dispatch
-from textgrad_engine.callables import name_of, signature_of
+from textgrad_engine.callables import in_words, name_of, signature_of
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ConnectionFailed, ModelError, ReturnError
 from textgrad_engine.kinds import told
@@ -23,8 +24,8 @@ class CallableModel:
 
     The function is given the messages of a call as OpenAI's API has them, and returns the answer. With the prompt of
     the app as system message and what it is asked as user message, the app is one call: its prompt is trained, its
-    answers are recorded, played back on `resume`, cached and counted, and all examples run at once. It counts as one
-    call, however often it asks others. It is given nothing else: sampling settings do not reach it, and a call with
+    answers are recorded, played back on `resume`, cached, counted and timed, and all examples run at once. It counts as
+    one call, however often it asks others. It is given nothing else: sampling settings do not reach it, and a call with
     tools is refused.
 
     Args:
@@ -91,6 +92,7 @@ class CallableModel:
                 "hear; have the function call them itself"
             )
         messages = [message.model_dump(include={"role", "content"}) for message in request.messages]
+        started = time.perf_counter()
         try:
             if inspect.iscoroutinefunction(self._fn):
                 answer: object = await self._fn(messages)
@@ -101,13 +103,14 @@ class CallableModel:
             if isinstance(error, ModelError) and not any(issubclass(kind, ModelError) for kind in self._retry):
                 raise  # of a model of ours, which has tried again by itself, and a budget has not more room
             raise ConnectionFailed(f"{self.name} raised {type(error).__name__}: {error}") from error
+        took = time.perf_counter() - started
         if isinstance(answer, Completion):
-            return answer
+            return answer if answer.latency else answer.model_copy(update={"latency": took})
         if not isinstance(answer, str):
             raise ReturnError(
                 f"CallableModel: {self.name} gave {told(answer)}; an answer is a text or an llm.Completion"
             )
-        return Completion(text=answer)
+        return Completion(text=answer, latency=took)
 
     @property
     def when_it_raises(self) -> str:
@@ -134,10 +137,8 @@ def _check_takes_messages(fn: Callable[..., Any]) -> None:
     try:
         signature.bind([])
     except TypeError as error:
-        bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-        takes = signature.replace(parameters=bare, return_annotation=signature.empty)
         raise TypeError(
-            f"CallableModel: {told(fn)} is called with a list of messages, and takes {takes}: {error}; give a function "
-            "of (messages), such as a functools.partial that settles the others by name"
+            f"CallableModel: {told(fn)} is called with a list of messages, and takes {in_words(signature)}: {error}; "
+            "give a function of (messages), such as a functools.partial that settles the others by name"
             + (", or an object of the class" if isinstance(fn, type) else "")
         ) from None

@@ -77,6 +77,11 @@ class Check(Wrapper):
                 "such as errors.ConnectionFailed or errors.RateLimited: these are tried again, and cost one answer"
             )
             error.add_note(getattr(self._core, "when_it_raises", usual))
+            if request.purpose != "forward":
+                error.add_note(
+                    f"it was asked for {request.purpose!r}, as the model of 'forward' is unless another one is named: "
+                    f"by use_models({request.purpose}=...), or {request.purpose} in a config's [models]"
+                )
             raise
         if not isinstance(completion, Completion):
             raise ReturnError(

@@ -293,9 +293,9 @@ class OpenAIModel:
             refused = ", and while tests run nothing would be: use a model of textgrad_engine.testing"
             raise mark(
                 AuthenticationFailed(
-                    f"no API key for {self.name!r}: set OPENAI_API_KEY or give api_key=..., or name a server that "
-                    "needs none with base_url='http://localhost:11434/v1'; nothing was sent"
-                    + (refused if os.environ.get(REFUSE_REQUESTS) else "")
+                    f"no API key for {self.name!r}: set OPENAI_API_KEY, or give llm.resolve(name, api_key=...) in the "
+                    "place of the name; a server that needs none is named by base_url='http://localhost:11434/v1' "
+                    "there; nothing was sent" + (refused if os.environ.get(REFUSE_REQUESTS) else "")
                 ),
                 sent=False,
             )

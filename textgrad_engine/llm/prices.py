@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free, stated_price
 from textgrad_engine.llm.request import GenerateConfig, Request
@@ -46,6 +47,7 @@ class Priced(Wrapper):
         return f"Priced({self.inner!r}, {self.price!r})"
 
 
+@names_told
 def set_price(
     model: str, input_per_million: float | None, output_per_million: float = 0.0, cached: float | None = None
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from textgrad_engine.keywords import names_of, which_is_meant
+from textgrad_engine.kinds import nearest
 from textgrad_engine.llm import typed
 from textgrad_engine.llm.schema import check_schema, plainly_fits, schema_problem
 from textgrad_engine.llm.strict import strictly, wrapped
@@ -338,8 +339,8 @@ def unknown_setting(name: str, function: Callable[..., Any] | None = None) -> st
     known = sorted(GenerateConfig.model_fields)
     meant = which_is_meant(name, [*([] if function is None else names_of(function)), *known])
     extra = f"what only one endpoint knows goes into extra={{{name!r}: ...}}"
-    if meant:
-        return f"unknown sampling setting {name!r}{meant} ({extra})"
+    if meant:  # what is known by another name, or goes elsewhere, is no setting of an endpoint: a key may be among it
+        return f"unknown sampling setting {name!r}{meant}{f' ({extra})' if meant == nearest(name, known) else ''}"
     return f"unknown sampling setting {name!r}; known are {', '.join(known)}, and {extra}"
 
 

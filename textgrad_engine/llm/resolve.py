@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import SecretStr
 
+from textgrad_engine.callables import check_method
 from textgrad_engine.checks import check
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.keys import as_name
@@ -132,6 +133,7 @@ def resolve(
             return model if is_resolved(model) else _outer(model)
         if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {told(model)}")
+        check_method(model, "complete", "request")
         inside = Defaults(model, settings) if settings.model_fields_set else model
     check(resolve, locals())
     if context is not None:
@@ -233,7 +235,8 @@ def _named(
         raise UnknownModelError(
             f"nothing answers to the model name {as_name(name)!r}; there are 'openai/NAME' "
             f"(e.g. 'openai/gpt-5-mini'), {_simulated()}, and any name with the address of an OpenAI-compatible "
-            "server: base_url='http://localhost:11434/v1' (--base-url on the command line)"
+            f"server: llm.resolve({as_name(name)!r}, base_url='http://localhost:11434/v1') makes a model of it, which "
+            "is given in the place of the name (--base-url on the command line)"
         )
     if not name:
         raise UnknownModelError("the name of the model is empty; with a base_url, give the name that its server uses")

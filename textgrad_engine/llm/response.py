@@ -135,7 +135,7 @@ class Completion(Record):
         items: the items of an answer by the Responses API as they came, when reasoning is among them that can be sent
             back, so that the model goes on from it after its tool calls; they are opaque. Of an answer by chat
             completions with tool calls, one item with the thoughts that some endpoints want back.
-        latency: seconds from sending the request that succeeded to its answer.
+        latency: seconds from sending the request that succeeded to its answer; 0 where the model does not say.
         attempts: how many requests were sent for it (1 when the first succeeded, 0 when it came from the cache).
         raw: fields of the endpoint's body that have no place above; under "reasoning", thoughts that stood in the text.
         cached: whether it was paid for before: it came from the cache, or with an equal request that was under way.

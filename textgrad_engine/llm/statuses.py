@@ -53,7 +53,7 @@ _NOBODY_FREE = (
     "the endpoint has no capacity for this service tier now, whatever the account allows; another service_tier may have"
 )
 
-_KEY = "check the API key (OPENAI_API_KEY, or api_key=...) and its rights"
+_KEY = "check the API key (OPENAI_API_KEY, or llm.resolve(name, api_key=...)) and its rights"
 _NO_MONEY_LEFT = "the account has no money left; waiting does not help"
 _NOT_TODAY = (
     "what the account allows in a day is used up, and waiting a few minutes does not help; `resume` goes on with a run "

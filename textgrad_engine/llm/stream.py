@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.content import refusal_in, text_in
@@ -20,6 +21,7 @@ from textgrad_engine.scoped import setting
 Listener = Callable[[Request, str | None], None]
 
 
+@block
 @contextlib.contextmanager
 def on_token(callback: Listener) -> Iterator[None]:
     """Inside the block, calls of endpoints are streamed, and `callback` sees each piece of text as it comes.

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.charged import usage_of
@@ -138,6 +139,7 @@ def call_key_scope(key: str) -> Iterator[None]:
         yield
 
 
+@block
 @contextlib.contextmanager
 def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
     """Inside the block, `callback` gets a record of every call that ends, on the event-loop thread.
@@ -255,6 +257,7 @@ class Meter:
             self.in_flight -= 1
 
 
+@block
 @contextlib.contextmanager
 def meter() -> Iterator[Meter]:
     """Add up every call dispatched inside the block, inner blocks included.

@@ -19,12 +19,28 @@ class _Container(Module):
         """Keep a part under a name; an attribute of that name stays what it is."""
         check_name(self, name, "part")
         if not isinstance(module, Module):
-            of_parameters = "Parameters stand in an nn.ParameterList or nn.ParameterDict."
-            repair = of_parameters if isinstance(module, Parameter) else "Make it an nn.Module whose forward does it."
+            repair = "Make it an nn.Module whose forward does it."
+            if isinstance(module, Parameter):
+                repair = "Parameters stand in an nn.ParameterList or nn.ParameterDict."
+            elif isinstance(module, type) and issubclass(module, Module):
+                repair = f"Give an instance of it: {module.__name__}(...)."
+            elif isinstance(module, list | tuple):
+                repair = "Give the modules in it one by one, as in nn.Sequential(*modules)."
             raise TypeError(
                 f"{type(self).__name__} takes modules, and {name!r} is {type(module).__name__} {module!r:.40}. {repair}"
             )
         self._modules[name] = module
+
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Nothing: what is held is called.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            f"{type(self).__name__} holds modules and is not called itself; call them, or take nn.Sequential, which "
+            "calls one after the other"
+        )
 
     def __len__(self) -> int:
         return len(self._modules)

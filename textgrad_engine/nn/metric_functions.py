@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from textgrad_engine.callables import signature_of
+from textgrad_engine.callables import in_words, signature_of
 from textgrad_engine.kinds import told
 
 _GIVEN = ("prediction", "target")
@@ -147,11 +147,9 @@ def scoring(function: Callable[..., Any]) -> Callable[..., Any]:
     try:
         signature.bind(*by_place, **named, **({"inputs": {}} if names_inputs(function) else {}))
     except TypeError as error:
-        bare = [each.replace(annotation=each.empty) for each in parameters]
-        takes = signature.replace(parameters=bare, return_annotation=signature.empty)
         raise TypeError(
-            f"{told(function)} is called with the prediction and the target, and takes {takes}: {error}; write "
-            "(prediction, target), or (prediction) or (prediction, inputs) where there is no target"
+            f"{told(function)} is called with the prediction and the target, and takes {in_words(signature)}: {error}; "
+            "write (prediction, target), or (prediction) or (prediction, inputs) where there is no target"
         ) from None
     return functools.partial(_call, function, by_name, target_first) if by_name or target_first else function
 

@@ -53,6 +53,7 @@ class Module:
     _forward_hooks: dict[int, Callable[..., Any]]
     _forward_pre_hooks: dict[int, Callable[..., Any]]
 
+    @names_told
     def __init__(self) -> None:
         for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
             object.__setattr__(self, name, {})

@@ -68,6 +68,8 @@ class ParameterList(_Parameters):
 
     def extend(self, parameters: Iterable[Parameter]) -> Self:
         """Put several parameters at the end."""
+        if isinstance(parameters, Parameter):  # which can be iterated over where it is a batch
+            raise TypeError(f"{type(self).__name__} takes a sequence of parameters, got one; write [parameter]")
         for parameter in parameters:
             self.append(parameter)
         return self

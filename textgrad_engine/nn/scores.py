@@ -13,12 +13,12 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_number, plain, told
-from textgrad_engine.nn.loss import ExactMatch, needs_target, takes_criteria
+from textgrad_engine.nn.loss import ExactMatch, TextLoss, needs_target, takes_criteria
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.evaluators import outputs_in_words, written
-from textgrad_engine.ops.extract import extract, last_match
-from textgrad_engine.ops.field import field
+from textgrad_engine.ops.extract import check_part, extract, last_match
+from textgrad_engine.ops.field import check_path, field
 from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.weighted import weighted_mean
@@ -65,7 +65,7 @@ class OnField(OnPart):
     def __init__(self, loss: Callable[..., Any], *path: str | int, default: str | float | None = None) -> None:
         super().__init__()
         _check_inner("OnField: its loss", loss)
-        field(Variable("{}"), *path, default="" if default is None else default)  # what cannot be read is told now
+        check_path("OnField", path, default)
         self.loss, self.path, self.default = loss, path, default
         self._called = CalledLosses()
 
@@ -130,7 +130,7 @@ class OnMatch(OnPart):
     def __init__(self, loss: Callable[..., Any], pattern: str, *, default: str = "") -> None:
         super().__init__()
         _check_inner("OnMatch: its loss", loss)
-        extract(Variable(""), pattern, default)  # what cannot be used is told now
+        check_part("OnMatch", pattern, default)
         self.loss, self.pattern, self.default = loss, pattern, default
         self._called = CalledLosses()
 
@@ -360,10 +360,12 @@ def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:
     found = scores_between(loss)
     if found is not None and math.isfinite(found[1] - found[0]):
         return found
-    raise ValueError(
-        f"Weighted: the loss {name!r} does not say from where to where its scores go; give it scale=(0, 1), or what "
-        "they are"
-    )
+    if any(isinstance(each, TextLoss) for each in losses_in(loss)):
+        raise ValueError(f"Weighted: the loss {name!r} is a TextLoss, which gives words and no score; take nn.Judge")
+    repair = "give it scale=(0, 1), or what they are"
+    if not isinstance(loss, Module):
+        repair = "nn.Metric(function, purpose, scale=(0, 1)) makes a loss of a function, with what they are"
+    raise ValueError(f"Weighted: the loss {name!r} does not say from where to where its scores go; {repair}")
 
 
 def _named_outputs(prediction: Any) -> Mapping[Any, Any] | None:

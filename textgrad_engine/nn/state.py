@@ -38,17 +38,22 @@ def state_of(root: Module) -> dict[str, dict[str, Any]]:
 
 def load_state(root: Module, state: Mapping[str, Mapping[str, Any] | str], strict: bool) -> IncompatibleKeys:
     """Take over a state; see `Module.load_state_dict`."""
-    if not isinstance(state, Mapping):
-        raise TypeError(f"load_state_dict takes what state_dict gave, got {type(state).__name__} {state!r:.60}")
+    given: Any = state
+    if not isinstance(given, Mapping):
+        is_run = isinstance(getattr(given, "best", None), Mapping)  # or the result of one
+        got = f"{type(given).__name__}{'; give its .best' if is_run else f' {given!r:.60}'}"
+        raise TypeError(f"load_state_dict takes what state_dict gave, got {got}")
     strict = as_flag(strict, "load_state_dict: strict")
     own = {full: value for full, _, _, value in named_state(root)}
     held = {id(value) for name, value in own.items() if name in state}
     missing = [name for name, value in own.items() if id(value) not in held]  # one of its names is enough
     unexpected = [name for name in state if name not in own]
     if strict and (missing or unexpected):
+        none = unexpected and len(unexpected) == len(state)
+        fits = "None fits; rename them." if none else "Pass strict=False to load what fits."
         raise KeyError(
             f"load_state_dict of {type(root).__name__}: missing {missing or 'nothing'}, "
-            f"unexpected {unexpected or 'nothing'}. Pass strict=False to load what fits."
+            f"unexpected {unexpected or 'nothing'}. {fits}"
         )
     checked: dict[int, tuple[str, tuple[Any, str, bool]]] = {}
     for name in [name for name in state if name in own]:

@@ -52,7 +52,7 @@ class Tool(Module, OwnTexts):
 
     Attributes:
         name: what the model calls it by, which is never trained.
-        description: the text, a Parameter. Searches keep it below 1,024 characters, as OpenAI's API wants it.
+        description: the text, a Parameter. New texts of it have at most 1,024 characters, as OpenAI's API wants it.
         arguments: the texts about arguments that are trained, by their names, with ``_`` for dots in them.
 
     A text that is to stay as it is, is frozen: ``tool.description.requires_grad = False``. A Variable is taken as it

@@ -111,6 +111,26 @@ def check_pattern(pattern: object) -> None:
         )
 
 
+def check_part(call: str, pattern: object, default: object) -> None:
+    """Refuse what says of no part which it is, or what stands for it.
+
+    Args:
+        call: that was made, for the error.
+        pattern: the regular expression.
+        default: stands for the part where there is none.
+
+    Raises:
+        TypeError: one is no text.
+        ValueError: the pattern is no regular expression, or has several groups.
+    """
+    try:
+        check_pattern(pattern)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{call}: {error}") from None
+    if not isinstance(default, str):
+        raise TypeError(f"{call}: default is a text, got {told(default)}")
+
+
 def extract(answer: Variable, pattern: str, default: str = "") -> Variable:
     r"""The part of an answer that a regular expression finds, such as the final answer behind the reasoning for it.
 
@@ -143,11 +163,6 @@ def extract(answer: Variable, pattern: str, default: str = "") -> Variable:
             f"extract: finds a part of a Variable, got {type(answer).__name__} {answer!r:.60}; of plain text take it "
             "with re.findall"
         )
-    try:
-        check_pattern(pattern)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"extract: {error}") from None
-    if not isinstance(default, str):
-        raise TypeError(f"extract: default is a text, got {told(default)}")
+    check_part("extract", pattern, default)
     result: Variable = _Extract.apply(answer, pattern, default)
     return result

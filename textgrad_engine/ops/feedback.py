@@ -16,6 +16,7 @@ from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.layers import is_observed
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.context import Room, room_of
@@ -37,6 +38,7 @@ nothing is saved, and a request that is refused loses the feedback on all of the
 FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batch_size", default=1)
 
 
+@block
 @contextlib.contextmanager
 def feedback_batch_size(size: int) -> Iterator[None]:
     """Inside the block, up to `size` examples share one feedback call.
@@ -64,6 +66,7 @@ def feedback_batch_size(size: int) -> Iterator[None]:
         yield
 
 
+@block
 @contextlib.contextmanager
 def critic(instructions: Variable | str | None) -> Iterator[None]:
     """Inside the block, backward passes give the critic these instructions instead of those in ``prompts/feedback.md``.

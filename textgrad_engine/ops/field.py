@@ -134,6 +134,29 @@ def _what_is_there(value: Any) -> str:
     return f"{json.dumps(value, ensure_ascii=False):.60}"
 
 
+def check_path(call: str, path: tuple[object, ...], default: object) -> None:
+    """Refuse what leads to no field, or what cannot stand for one.
+
+    Args:
+        call: that was made, for the error.
+        path: the name of the field; of one that is further in, the names and places on the way.
+        default: stands for the field where it is not there; None for nothing.
+
+    Raises:
+        TypeError: no field is named, or the default is neither a text nor a number.
+    """
+    if not path:
+        raise TypeError(f"{call}: names no field; put its name, such as 'label', behind the first argument")
+    if wrong := [key for key in path if not isinstance(key, str | int) or isinstance(key, bool)]:
+        spread = "; write the names one by one" if isinstance(wrong[0], list | tuple) else ""
+        raise TypeError(
+            f"{call}: a field has a name, an entry of a list a number; got {type(wrong[0]).__name__} "
+            f"{wrong[0]!r:.60}{spread}"
+        )
+    if default is not None and (isinstance(default, bool) or not isinstance(default, str | int | float)):
+        raise TypeError(f"{call}: default is a text or a number, got {type(default).__name__} {default!r:.60}")
+
+
 def field(answer: Variable, *path: str | int, default: str | float | None = None) -> Variable:
     """A field of an answer that is JSON, as ``response_format`` has it; ``answer["label"]`` is the same.
 
@@ -170,14 +193,7 @@ def field(answer: Variable, *path: str | int, default: str | float | None = None
             f"field: reads a field of a Variable, got {type(answer).__name__} {answer!r:.60}; of plain data take it "
             "with json.loads"
         )
-    if not path:
-        raise TypeError("field: names no field; write ops.field(answer, 'label')")
-    if wrong := [key for key in path if not isinstance(key, str | int) or isinstance(key, bool)]:
-        raise TypeError(
-            f"field: a field has a name, an entry of a list a number; got {type(wrong[0]).__name__} {wrong[0]!r:.60}"
-        )
-    if default is not None and (isinstance(default, bool) or not isinstance(default, str | int | float)):
-        raise TypeError(f"field: default is a text or a number, got {type(default).__name__} {default!r:.60}")
+    check_path("field", path, default)
     result: Variable = _Field.apply(answer, path, default)
     return result
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, SupportsIndex, TypeAlias
 
 from textgrad_engine import fences, templates
+from textgrad_engine.blocks import block
 from textgrad_engine.llm.context import Room
 from textgrad_engine.llm.images import address_of, is_image, name_of_part, tokens_of
 from textgrad_engine.scoped import setting
@@ -40,6 +41,7 @@ MOST_IMAGES = 16
 FEEDBACK_IMAGES: ContextVar[int] = ContextVar("textgrad_engine_feedback_images", default=MOST_IMAGES)
 
 
+@block
 @contextlib.contextmanager
 def feedback_images(most: int) -> Iterator[None]:
     """Inside the block, a request to the critic shows it at most so many of the images that its calls were sent.

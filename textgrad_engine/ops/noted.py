@@ -8,6 +8,7 @@ from contextvars import ContextVar
 
 from textgrad_engine import templates
 from textgrad_engine.autograd.examples import unnumbered
+from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.kinds import told
 from textgrad_engine.ops.images import encoded_named
@@ -17,6 +18,7 @@ NOTES: ContextVar[Mapping[str, str] | None] = ContextVar("textgrad_engine_notes"
 """The notes by the names of examples; None where there are none."""
 
 
+@block
 @contextlib.contextmanager
 def notes(by_example: Mapping[str, str]) -> Iterator[None]:
     """Inside the block, backward passes show the critic what people noted of an example.

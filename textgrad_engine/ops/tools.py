@@ -347,9 +347,15 @@ def _form_of(function: Callable[..., Any]) -> _Form:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(
                 f"the tool {name!r} takes {str(parameter).partition(':')[0]}, and a model calls tools by the names of "
-                "arguments"
+                f"arguments; write a function that names each with its type: def {name}(text: str)"
             )
         if argument not in types:
+            owner, _, _ = getattr(function, "__qualname__", "").rpartition("<locals>.")[2].rpartition(".")
+            if argument == "self" and owner:
+                raise TypeError(
+                    f"the tool {name!r} is a method of {owner} and belongs to no object; give that of one: "
+                    f"{owner}(...).{name}"
+                )
             raise TypeError(f"the tool {name!r} does not say of what type {argument!r} is, as in `{argument}: str`")
         place = f"argument_{len(names)}"
         names[place] = argument

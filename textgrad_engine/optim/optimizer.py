@@ -167,8 +167,7 @@ class Optimizer:
             raise ValueError("a parameter comes twice; each may be in one group, once")
         given = {**self.defaults, **group, "params": variables}
         made = given | self._settings_of(given, where)
-        if given.get("max_tokens") is not None:
-            warn_of_no_room(made, type(self).__name__)
+        warn_of_no_room(made, type(self).__name__)
         self.param_groups.append(made)
         warn_of_shared(made, type(self).__name__)
 

@@ -11,6 +11,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.kinds import told
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts.frozen import FrozenLines
+from textgrad_engine.optim.contracts.length import MaxCharacters, MaxTokens
 from textgrad_engine.optim.contracts.standard import kept_by_some
 
 _log = logging.getLogger("textgrad_engine.optim.param_groups")
@@ -103,17 +104,23 @@ def warn_of_no_room(group: Mapping[str, Any], kind: str) -> None:
         group: with its "params" and settings.
         kind: the class of the optimizer.
     """
+    own = [each for each in group.get("constraints", ()) if isinstance(each, MaxTokens | MaxCharacters)]
     most = group.get("max_tokens")
+    limits = [*([] if most is None else [(MaxTokens(most), "max_tokens")]), *((each, repr(each)) for each in own)]
     for variable in group["params"]:
-        if most is not None and (has := tokens.count(str(variable.data))) > most:
-            _log.warning(
-                "%s allows %s in %s, which has %d: only texts that are shorter than the last one are kept, so no line "
-                "is added to it; raise max_tokens, or leave it out",
-                kind,
-                f"{most} token{'s' * (most != 1)}",
-                label_of(variable),
-                has,
-            )
+        text = str(variable.data)
+        for limit, name in limits:
+            unit, has = ("token", tokens.count(text)) if isinstance(limit, MaxTokens) else ("character", len(text))
+            if has > limit.limit:
+                _log.warning(
+                    "%s allows %s in %s, which has %d: only texts that are shorter than the last one are kept, so no "
+                    "line is added to it; raise %s, or leave it out",
+                    kind,
+                    f"{limit.limit} {unit}{'s' * (limit.limit != 1)}",
+                    label_of(variable),
+                    has,
+                    name,
+                )
 
 
 def warn_of_frozen_nowhere(groups: Sequence[Mapping[str, Any]], kind: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.autograd.graph import Handle
+from textgrad_engine.callables import check_method
 from textgrad_engine.checks import above, at_least, check, finite, whole
 from textgrad_engine.optim.optimizer import Optimizer
 
@@ -50,6 +51,7 @@ class EditSchedule:
                 f"{type(self).__name__} sets max_edits of an optimizer's groups, and {type(optimizer).__name__} has no "
                 "such setting; TGD has"
             )
+        check_method(self, "edits", "step")
         self.optimizer = optimizer
         self.count = 0
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from textgrad_engine.callables import check_method
 from textgrad_engine.checks import listed, whole
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, contracts_for
@@ -46,7 +47,8 @@ def proposer_of(given: Any, owner: str, several: str = "", *, solved: bool = Fal
 
     Raises:
         ConfigError: it shows solved examples, and there are none.
-        TypeError: it has no ``propose``, or is a class, or asks for several proposals at once.
+        TypeError: it has no ``propose``, or one that takes something else, or is a class, or asks for several proposals
+            at once.
     """
     if not solved:
         refuse_demonstrations(given, owner)
@@ -61,6 +63,7 @@ def proposer_of(given: Any, owner: str, several: str = "", *, solved: bool = Fal
         if isinstance(given, str) and given.title() in ("Human", "Patch"):
             meant = given.title()
         raise TypeError(f"a proposer has propose(), such as Patch(); got {got}: write proposer={meant}()")
+    check_method(given, "propose", "brief", "model", "problem")
     proposer: Proposer = given
     return proposer
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost, money
@@ -76,10 +76,12 @@ def render(
     Raises:
         TypeError: it is no result of a run; of a cross-validation each of `folds` and `final` is one.
     """
-    if not isinstance(result, TrainResult):
+    given: Any = result
+    if not isinstance(given, TrainResult):
+        inside = "give its .result; " if isinstance(getattr(given, "result", None), TrainResult) else ""
         raise TypeError(
-            f"render: result must be a TrainResult, got {told(result)}; an evaluation and a cross-validation are "
-            "printed as they are, and render_folds shows the folder of the latter"
+            f"render: result must be a TrainResult, got {told(given)}; {inside}an evaluation and a cross-validation "
+            "are printed as they are, and render_folds shows the folder of the latter"
         )
     view = view_of(result, openings, before)
     ended = f"{view.headline}; {remark}" if remark else view.headline

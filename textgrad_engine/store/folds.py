@@ -17,7 +17,7 @@ from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import Lock, is_locked
-from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.store.reader import Run, others_beside, read_run
 from textgrad_engine.store.records import FORMAT, dumps
 from textgrad_engine.train.parts import OnRecord, Part, Share
 from textgrad_engine.train.pooled import CrossValidation, pooled
@@ -138,9 +138,18 @@ def read_folds(path: str | Path) -> Folds:
         path: the folder.
 
     Raises:
-        RunError: a file is missing or damaged.
+        RunError: it is none, or a file is missing or damaged.
     """
     path = expanded(path)
+    if not is_folds(path):
+        if not path.is_dir():
+            raise RunError(f"{path}: there is no such folder{others_beside(path)}")
+        if (path / "events.jsonl").is_file():
+            raise RunError(f"{path}: this is the folder of one run, which read_run reads")
+        raise RunError(
+            f"{path}: this is no folder of a cross-validation, it has no {FOLDS}; name what `train --folds` or "
+            "tg.cross_validate wrote"
+        )
     at_work, kept = is_locked(path), _kept(path)
     runs = {
         name: read_run(path / name)

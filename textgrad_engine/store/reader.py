@@ -214,7 +214,7 @@ def read_run(path: str | Path) -> Run:
     path = expanded(path)
     check_reach(path)
     if not path.is_dir():
-        raise RunError(f"{path}: there is no such run folder{_others(path)}")
+        raise RunError(f"{path}: there is no such run folder{others_beside(path)}")
     if not (path / "events.jsonl").is_file():
         several = next((path / name for name in ("final", "fold-1") if (path / name).is_dir()), None)
         inner = "what `train` wrote" if several is None else f"one of the runs in it, such as {several}"
@@ -319,7 +319,7 @@ def _best_of(seed: dict[str, str], steps: tuple[StepEnded, ...]) -> dict[str, st
     return best
 
 
-def _others(path: Path) -> str:
+def others_beside(path: Path) -> str:
     """What the folder beside it has to offer, or the one in which `train` makes them."""
     for folder in filter(Path.is_dir, (path.parent, path.parent / "runs")):
         found = sorted(each.parent.name for name in ("events.jsonl", FOLDS) for each in folder.glob(f"*/{name}"))

@@ -51,16 +51,18 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
         score: the loss.
         wanted: the example's target.
     """
+    doing = "running the program"
     try:
         with sampling_apart(), numbering_places():
             prediction = as_prediction(program(**fields))
+        doing = "computing the loss"
         loss, parts = scored_by_parts(score, prediction, wanted, fields)
         return Ran(prediction, loss, parts)
     except UNANSWERED as error:
         return not_to_be_had(error)
     except Exception as error:
         if not isinstance(error, TextgradError) or isinstance(error, ScoreError):
-            error.add_note(f"while running the program on example {name!r}")
+            error.add_note(f"while {doing} on example {name!r}")
         raise
 
 

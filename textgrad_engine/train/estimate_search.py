@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.callables import check_method
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
@@ -70,6 +71,7 @@ def estimate_search(
     guarded = guarded_by(trainer.guards, val, loss)
     guards = 0 if guarded is None else len(guarded.positions)
     sizes = Sizes(len(train), len(val), guards, len(variables), trainer.max_steps, trainer.patience)
+    check_method(optimizer, "volume", "sizes")
     volume = optimizer.volume(sizes)
     if not isinstance(volume, Volume):
         raise ReturnError(f"{type(optimizer).__name__}.volume() gave {volume!r:.80}; give an optim.Volume")

@@ -144,13 +144,17 @@ class Evaluation:
 
         Raises:
             ValueError: there are more or fewer than examples.
-            TypeError: one cannot be the key of a dict.
+            TypeError: one cannot be the key of a dict, or they are one text.
 
         Example:
             >>> found = Evaluation(("a", "b", "c"), (1.0, 0.0, 0.0), ("cat", "cat", "dog"), {})
             >>> {label: part.mean for label, part in found.by(["cat", "dog", "cat"]).items()}
             {'cat': 0.5, 'dog': 0.0}
         """
+        if isinstance(values, str):
+            raise TypeError(
+                f"by: a list with one value for each example, got a text; write [row[{values!r}] for row in rows]"
+            )
         where: dict[Hashable, list[int]] = {}
         given = list(values)
         if len(given) != len(self):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.callables import signature_of
-from textgrad_engine.data.dataloader import DataLoader
-from textgrad_engine.data.dataset import as_columns, as_example, by_position, examples_of, listed
+from textgrad_engine.data.dataset import as_example, as_no_rows, by_position, examples_of, listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
@@ -52,7 +50,9 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         example = composed_fields(example, name)
         for field in required:
             if example.get(field) is None:
-                raise DataError(lacking(example, name, field, ", which the program's forward names"))
+                whole = len(required) == 1 and field not in example and not suggest(field, example)
+                hint = "; a program is given no example, but by name those fields that it names" if whole else ""
+                raise DataError(lacking(example, name, field, ", which the program's forward names") + hint)
         given = [*required, *(field for field in optional if example.get(field) is not None)]
         for field in given:
             if field in slots and (why := no_text(example[field]) or problem_with(field, example[field])):
@@ -75,11 +75,13 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
     variadic = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     several = [str(p.replace(annotation=p.empty)) for p in variadic if not p.name.startswith("_")]  # `_` is not read
-    if by_place or (several and len(variadic) == len(parameters) and not hasattr(called, "slots")):
+    by_name = any(p.kind is p.VAR_KEYWORD for p in variadic)
+    names_slots = by_name and hasattr(called, "slots")
+    if by_place or (several and len(variadic) == len(parameters) and not names_slots):
         raise TypeError(
             f"{told(program)} takes {', '.join([*by_place, *several])}, and a program is called by name with those "
-            "fields of an example that it names: write them out, def forward(self, ticket), or name them in an "
-            'attribute slots = ("ticket",)'
+            "fields of an example that it names: write them out, def forward(self, ticket)"
+            + (', or name them in an attribute slots = ("ticket",)' if by_name else "")
         )
 
 
@@ -204,21 +206,11 @@ def check_examples(rows: Any, argument: str, call: str) -> Sequence[dict[str, An
         TypeError: it is a path, a DataLoader, no sequence, or one of something other than dicts.
 
     Example:
-        >>> check_examples("train.jsonl", "train", "fit")
+        >>> check_examples("a.csv", "train", "fit")
         Traceback (most recent call last):
-        TypeError: fit: train is the path 'train.jsonl', and should be the examples; data.load('train.jsonl') reads them
+        TypeError: fit: train should be a sequence of dicts, and is the path 'a.csv'; data.load('a.csv') reads them
     """
-    if isinstance(rows, str | os.PathLike):
-        path = os.fspath(rows)
-        raise TypeError(
-            f"{call}: {argument} is the path {path!r}, and should be the examples; data.load({path!r}) reads them"
-        )
-    if isinstance(rows, DataLoader):
-        raise TypeError(
-            f"{call}: {argument} is a DataLoader, which gives minibatches, and should be the examples; give the "
-            "dataset that it was made with, its .dataset"
-        )
-    if why := as_columns(rows):
+    if why := as_no_rows(rows):
         raise TypeError(f"{call}: {argument} should be a sequence of dicts, and is {why}")
     if not isinstance(rows, Collection) and not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
         more = "; data.random_split cuts some off those that there are" if rows is None else ""

@@ -4,8 +4,10 @@ NOTE [What the latency of an example is]
     The seconds that the models took for the calls of its forward pass, added up: from sending the request that
     succeeded to its answer (`Completion.latency`). Waiting in our own queues, attempts that failed and the pauses
     between them are not in it, as these say more about the run than about the texts; nor are the calls of a judge or a
-    critic. Calls that overlap are added up all the same. An answer from the cache counts with the seconds it took when
-    it was paid for. Where an answer does not tell, the latency of its example is unknown, and the example is left out.
+    critic. Calls that overlap are added up all the same, but what an app asks of models of ours while it answers
+    (`llm.CallableModel`) is in its own time. An answer from the cache counts with the seconds it took when it was paid
+    for. Where an answer does not tell, the latency of its example is unknown, and the example is left out. Endpoints
+    and apps are timed; any other model inside this process says it itself, or nothing is known.
 
 NOTE [How far it can be trusted]
     It is noisy, and it drifts with the load of the endpoint: texts that were run at another time, or beside more other
@@ -44,7 +46,7 @@ class Stopwatch:
     """
 
     def __init__(self) -> None:
-        self._found: list[float | None] = []
+        self._found: list[tuple[CallRecord, float | None]] = []
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -55,8 +57,10 @@ class Stopwatch:
     @property
     def seconds(self) -> float | None:
         """The sum so far; None when there was no call, or one that does not tell how long it took."""
-        known = [each for each in self._found if each is not None]
-        if not known or len(known) < len(self._found):
+        around = {record.id for record, took in self._found if record.id and took}
+        found = [took for record, took in self._found if record.tool not in around]
+        known = [took for took in found if took is not None]
+        if not known or len(known) < len(found):
             return None
         return math.fsum(known)  # exact, so that it does not depend on the order in which calls end
 
@@ -65,7 +69,9 @@ class Stopwatch:
             return
         answer = record.completion
         seconds = None if answer is None else answer.saved_latency if answer.cached else answer.latency
-        self._found.append(seconds or None)  # no answer takes no time at all: a model that says 0 does not tell
+        self._found.append(
+            (record, seconds or None)
+        )  # no answer takes no time at all: a model that says 0 does not tell
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from textgrad_engine.errors import ModelError
+from textgrad_engine.errors import MalformedResponse, ModelError
 from textgrad_engine.optim import Optimizer
 
 FEWEST_LOST_ROUNDS, MOST_LOST_ROUNDS = 3, 10
@@ -88,4 +88,9 @@ class LostRounds:
             share = (sum(self._earlier) + 0.5) / (len(self._earlier) + 2)
             most = min(max(math.ceil(math.log(level) / math.log(share)), FEWEST_LOST_ROUNDS), MOST_LOST_ROUNDS)
         if self._count >= most:
-            raise ModelError(f"{self._count} {self._told}")
+            repair = ""
+            if f"{MalformedResponse.__name__}: " in self._told:  # as of an app that is all models in one
+                repair = (
+                    "; use_models(backward=..., optimizer=...), in a config [models], names one that keeps to a form"
+                )
+            raise ModelError(f"{self._count} {self._told}{repair}")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _MOST_WHYS = 2
 """Reasons that are named: of answers that were not to be had each may be another one."""
 
+_MOST_OF_PROBLEM = 200
+"""Characters of the first problem of a run in which nothing was tried; its steps have all of it."""
+
 _ABOVE_ONE = (
     "all training answers scored 1 or more, which is right where a metric names no scale, so there was nothing to "
     "learn; nn.Metric(..., scale=(0, 100)), or scale in [metric], says what full marks are"
@@ -31,7 +34,7 @@ def none_kept(result: TrainResult) -> str:
     if not result.steps:
         return "nothing better could be shown" if _perfect(result) else "the run ended before its first step"
     if not refused:
-        if silent := _without_feedback(result) or _without_proposals(result) or _untried(result):
+        if silent := _without_feedback(result) or _without_proposals(result) or _lost(result) or _untried(result):
             return silent
         higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
         return "no change did clearly better" if higher else "no change did better"
@@ -77,6 +80,20 @@ def _without_proposals(result: TrainResult) -> str:
     if unusable == len(asked):
         return f"none of {_some(unusable, 'proposal')} could be used"
     return f"{unusable} of {len(asked)} proposals could not be used, and the others changed nothing"
+
+
+def _lost(result: TrainResult) -> str:
+    """Why nothing was tried where critic or optimizer gave no answer, in words; "" where something was."""
+    lost = [step for step in result.steps if step.problems]
+    changes = [change for step in result.steps for change in step.changes]
+    tried = any(each.edits or each.after != each.before for each in changes)
+    if not lost or tried or any(step.race is not None for step in result.steps):
+        return ""
+    first = lost[0].problems[0].partition("\n")[0]
+    if len(first) > _MOST_OF_PROBLEM:
+        first = f"{first[:_MOST_OF_PROBLEM]}..."
+    of_all = f"{len(lost):,} of {_some(len(result.steps), 'step')}"
+    return f"nothing was tried, as answers were not to be had in {of_all} (step {lost[0].step}: {first})"
 
 
 def _untried(result: TrainResult) -> str:

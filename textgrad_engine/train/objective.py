@@ -288,10 +288,11 @@ class Objective(Findings):
         """
         for texts in candidates:
             check_texts(self._named, texts)
-        if split not in self._rows:
+        if not isinstance(split, str) or split not in self._rows:
+            order = "" if isinstance(split, str) else "; write scores(texts, positions, split)"
             raise ValueError(
-                f"there are train and val examples to score, got {split!r}; the test set is only opened at the end of "
-                "a run"
+                f"there are train and val examples to score, got {split!r:.80}{order}; the test set is only opened at "
+                "the end of a run"
             )
         count = len(self._rows[split])
         for position in positions:

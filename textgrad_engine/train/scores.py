@@ -28,9 +28,12 @@ def finite_scores(name: str, values: Iterable[float]) -> list[float]:
         values: one score per example.
 
     Raises:
-        ValueError: there are none, or one is not a finite number.
+        ValueError: there are none, or one is missing or not a finite number.
     """
-    numbers = [float(value) for value in values]
+    given: list[Any] = list(values)
+    if None in given:  # as an Evaluation has it
+        raise ValueError(f"{name}[{given.index(None)}] is None, as of an unanswered example; leave such out")
+    numbers = [float(value) for value in given]
     if not numbers:
         raise ValueError(f"{name} is empty: there is no interval without examples")
     for index, number in enumerate(numbers):

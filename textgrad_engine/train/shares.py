@@ -15,11 +15,11 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from textgrad_engine.llm.account import UNLIMITED, Amount
-from textgrad_engine.llm.budget import limited
+from textgrad_engine.llm.budget import budgets_around, limited
 from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import current_part
-from textgrad_engine.train.parts import FoldsFolder, OnRecord, Part, Share
+from textgrad_engine.train.parts import FoldsFolder, OnRecord, Part, Share, amount_of
 from textgrad_engine.train.result import TrainResult
 
 
@@ -37,14 +37,26 @@ def fit_parts(
     """
     folds = sum(part.test is not None for part in parts)
     known = {part.name: OnRecord() if folder is None else folder.on_record(part.name) for part in parts}
-    runs = []
+    runs: list[tuple[Part, TrainResult]] = []
+    shares: dict[str, Share] = {}
+    before = [amount_of(each.spent) for each in budgets_around()]
+
+    def whole(needed: Amount) -> Amount:
+        ended = {
+            each.name: OnRecord(found.total, found.status == "finished", shares[each.name])
+            for each, found in runs
+            if each.name in shares
+        }
+        return _whole(needed, [*{**known, **ended}.values()], before)
+
     for number, part in enumerate(parts):
         with contextlib.ExitStack() as stack:
             if not known[part.name].finished:
                 share = _share(known[part.name], [known[each.name] for each in parts[number + 1 :]])
                 if folder is not None:
                     folder.keep_share(part.name, share)
-                stack.enter_context(limited(share.limit))
+                shares[part.name] = share
+                stack.enter_context(limited(share.limit, whole))
             stack.enter_context(setting(current_part, _in_words(part, folds)))
             runs.append((part, fit(part)))
         if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
@@ -71,6 +83,23 @@ def _share(own: OnRecord, later: Sequence[OnRecord]) -> Share:
         return min(left, _filled(left_over, own.held(name), [each.held(name) for each in later if not each.finished]))
 
     return Share(free, Amount(part("calls"), part("tokens"), part("pico")))
+
+
+def _whole(needed: Amount, runs: Sequence[OnRecord], before: Sequence[Amount]) -> Amount:
+    """How large the budget around has to be for each run to be given so much, as far as it is not finished.
+
+    Args:
+        needed: by one of the runs, which has less.
+        runs: all of them, as they are by now.
+        before: what the budgets around had spent before the first one.
+    """
+
+    def of(name: str) -> int:
+        level: int = getattr(needed, name)
+        runs_take = sum(each.held(name) if each.finished else max(each.held(name), level) for each in runs)
+        return runs_take + max((getattr(each, name) for each in before), default=0)
+
+    return Amount(of("calls"), of("tokens"), of("pico"))
 
 
 def _filled(amount: int, own: int, others: Sequence[int]) -> int:

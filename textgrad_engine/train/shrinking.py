@@ -151,8 +151,8 @@ def shrink(
             by dotted name where they must keep different things. What a text does not keep as it is given, as it lacks
             a phrase that only another one is to have, is not asked of it, since leaving out lines could not repair it.
         guards: what must not break.
-        clusters: the field that says which examples belong together; intervals and the verdict then do not take them
-            for independent. Races do.
+        clusters: the field that says which examples belong together; races, intervals and the verdict then do not take
+            them for independent.
         doubt: a line stays when it is this probable that the texts are worse without it, by the examples whose change
             is no slip; above 0.5. It also stays where the mean of all is worse with 97.5%.
         margin: the short texts stay only where the mean is shown to be lower by less than this, as a share of the

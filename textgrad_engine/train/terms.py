@@ -16,13 +16,20 @@ def terms_of(objective: Objective, seed: Evaluation | None, best: Evaluation | N
         seed: the seed texts on the validation set; None where that is not known.
         best: the best texts there; likewise.
     """
-    return (*_costs(objective), *_guards(objective, seed, best))
+    untimed = objective.timed and seed is not None and not any(seed.latency)
+    return (*_costs(objective, untimed), *([_UNTIMED] if untimed else []), *_guards(objective, seed, best))
 
 
-def _costs(objective: Objective) -> Iterator[str]:
+_UNTIMED = (
+    "no time was measured, as the program's model does not say how long its answers take "
+    "(llm.Completion(..., latency=seconds)), so the latency_weight decided nothing"
+)
+
+
+def _costs(objective: Objective, untimed: bool) -> Iterator[str]:
     prices = (
         (objective.tokens_weight, "1,000 tokens of the texts"),
-        (objective.latency_weight, "a second of an answer"),
+        (0.0 if untimed else objective.latency_weight, "a second of an answer"),
     )
     costs = [f"{weight:g} for {of}" for weight, of in prices if weight]
     if costs:

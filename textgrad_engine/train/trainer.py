@@ -12,7 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.callables import signature_of
+from textgrad_engine.callables import check_method, signature_of
 from textgrad_engine.checks import above, at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
@@ -86,7 +86,7 @@ class Trainer:
             for as a whole (`optim.BeamSearch`, `optim.OPRO`); None goes on to the end.
         critic: whether a critic says what a wrong answer asks of the texts. Without one an optimizer reads the cases
             themselves (`ops.critic`): no feedback calls, and longer requests to the optimizer.
-        feedback_batch_size: so many examples may share one feedback call.
+        feedback_batch_size: so many examples may share one feedback call; a search has a setting of its own.
         feedback_images: a request to the critic shows at most so many images; 0 for a critic that reads none. See
             `ops.feedback_images`.
         target: the field that holds an example's target.
@@ -97,7 +97,7 @@ class Trainer:
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         guards: what no new text may break, however much better it is on the whole.
         clusters: the field that says which examples belong together, such as the document that several questions are
-            about; intervals and verdicts then do not take them for independent. Races do.
+            about; races, intervals and verdicts then do not take them for independent.
         tokens_weight: what 1000 tokens of the trained texts cost, in units of the score. Races and means are decided by
             the score less that; the scores that are reported stay plain.
         latency_weight: what a second of an example's forward calls costs, in the same way. 0 decides nothing, and has
@@ -293,7 +293,10 @@ class Trainer:
                     "the optimizer, or freeze it: requires_grad_(False)"
                 )
         if not any(variable.requires_grad for variable in given):
-            raise ValueError("the optimizer has no parameter that requires grad, so there is nothing to train")
+            raise ValueError(
+                "the optimizer has no parameter that requires grad, so there is nothing to train; "
+                "program.requires_grad_() unfreezes its texts"
+            )
         if not self.critic and not optimizer.hears_critic:
             name = type(optimizer).__name__
             raise ValueError(f"Trainer(critic=False) means nothing to this {name}, which asks no critic; take it out")
@@ -399,13 +402,17 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
     every = tuple(callbacks)
     for position, callback in enumerate(every):
         if isinstance(callback, type) or not callable(getattr(callback, "on_event", None)):
+            repair = "write a class with that method, and give an instance of it"
+            if isinstance(callback, type) and hasattr(callback, "on_event"):
+                repair = f"give an instance of it: {callback.__name__}(...)"
             raise TypeError(
                 f"callbacks[{position}] is {told(callback)}, and a callback is an object with a method "
-                "on_event(event); write a class with that method, and give an instance of it"
+                f"on_event(event); {repair}"
             )
         if inspect.iscoroutinefunction(callback.on_event):
             raise TypeError(
                 f"callbacks[{position}] ({type(callback).__name__}) has an `async def on_event`, and nobody awaits it: "
                 "write `def on_event`"
             )
+        check_method(callback, "on_event", "event")
     return every

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.callables import check_method
 from textgrad_engine.nn.tool import MOST_CHARACTERS, Description
 from textgrad_engine.optim.contracts.base import Contract, Wish
 from textgrad_engine.optim.contracts.length import MaxCharacters, MaxTokens, NotEmpty
@@ -40,6 +41,8 @@ def contracts_for(
             raise TypeError(
                 f"a constraint is a text or has describe(before) and problem(before, after), got {name}{hint}"
             )
+        check_method(contract, "describe", "before")
+        check_method(contract, "problem", "before", "after")
     slots = slots_stay(own, variable) if template else ()
     describes = isinstance(variable, Description)
     return (NotEmpty(), *slots, MaxTokens(max_tokens), *([MaxCharacters(MOST_CHARACTERS)] if describes else []), *own)

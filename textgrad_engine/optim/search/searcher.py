@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from textgrad_engine import ops
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.callables import check_method
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
@@ -101,6 +102,8 @@ class Searcher(Optimizer):
         for name, repair in _NEEDED.items():
             if getattr(kind, name) is getattr(Searcher, name) and (name != "decide" or kind.step is Searcher.step):
                 raise TypeError(f"{kind.__name__} is a Searcher without `{name}`; give it {repair}")
+        check_method(self, "decide", "objective")
+        check_method(self, "texts")
         super().__init__(params, defaults)
         self.finished = False
         self.decided: Decision | None = None

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine import dispatch
+from textgrad_engine.callables import check_method
 from textgrad_engine.errors import ReturnError
+from textgrad_engine.kinds import told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
 
@@ -189,10 +191,15 @@ def chain(*transforms: FeedbackTransform) -> Chain:
         if isinstance(transform, Chain):
             flat.extend(transform.transforms)
         elif isinstance(transform, FeedbackTransform) and not isinstance(transform, type):
+            check_method(transform, "init")
+            check_method(transform, "update", "gathered", "state", "context")
+            check_method(transform, "record", "state", "lines", "outcome")
             flat.append(transform)
         else:
+            of = getattr(transform, "__name__", "it")
             raise TypeError(
-                f"a feedback transform has init(), update() and record(), such as dedupe(); got {transform!r:.80}"
+                f"a feedback transform has init(), update() and record(), such as dedupe(); got {told(transform)}"
+                + (f"; give what it makes: {of}(...)" if callable(transform) else "")
             )
     return Chain(tuple(flat))
 
@@ -206,7 +213,7 @@ def chain_of(given: Iterable[FeedbackTransform]) -> Chain:
     if isinstance(given, Chain):
         return given
     if not isinstance(given, Iterable) or isinstance(given, type):
-        raise TypeError(f"transforms is a sequence of feedback transforms; write [{given!r:.80}]")
+        raise TypeError(f"transforms is a sequence of feedback transforms, such as [dedupe()]; got {told(given)}")
     return chain(*given)
 
 
