@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone, lines_of
-from textgrad_engine.report.difference import DiffLine, diff_of, origins_from_steps
+from textgrad_engine.optim.patch import origins_of_rewrite
+from textgrad_engine.optim.sentences import excerpts
+from textgrad_engine.report import difference
+from textgrad_engine.report.difference import DiffLine, Replaced, diff_of, origins_from_steps
 from textgrad_engine.report.tables import render
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import ParameterChange, StepEnded
@@ -56,6 +60,39 @@ def test_a_rewrite_of_hundreds_of_lines_is_explained_at_once() -> None:
     after = "\n".join(f"Send tickets about {n * 7919 % 1000} things to queue {n}, by rule {n}." for n in range(800))
     found = diff_of("p", before, after, [None] * 800, [step(3, before, after)])
     assert {line.step for line in found if line.op == "removed"} == {3}
+
+
+@pytest.mark.timeout(30)
+def test_a_text_that_was_written_anew_three_times_is_explained_at_once() -> None:
+    """Each of its lines stands for all that were there before, and for all that these had stood for."""
+    texts = ["\n".join(f"Rule {n} of text {number}" for n in range(300)) for number in range(4)]
+    steps = [step(number, before, after) for number, (before, after) in enumerate(itertools.pairwise(texts), 1)]
+    found = diff_of("p", texts[0], texts[3], origins_from_steps("p", texts[0], steps), steps)
+    assert [(line.op, line.replaced) for line in found] == [("removed", True)] * 300 + [("added", False)] * 300
+    assert {tuple(earlier.step for earlier in line.earlier) for line in found if line.op == "added"} == {(2, 1)}
+
+
+@given(st.lists(lines, min_size=2, max_size=5))
+def test_what_was_replaced_is_told_as_by_going_through_all_that_is_gone(texts: list[list[str]]) -> None:
+    """Also where a line is gone twice, and where it came back."""
+    origins: list[Origin | None] = [None] * len(texts[0])
+    written = [text for text in map("\n".join, texts) if text]
+    origins = origins[: len(lines_of(written[0]))] if written else origins
+    for number, (before, after) in enumerate(itertools.pairwise(written), 1):
+        origins = [*origins_of_rewrite(before, origins, after, "why", (), number)]
+    gone = [each for own in origins if own is not None for each in (*own.gone_before, *own.gone)]
+    replaced = Replaced(origins)
+    for origin in origins:
+        if origin is None:
+            continue
+        found: list[Gone] = []
+        waiting = [origin.edit]
+        while waiting:
+            by = waiting.pop(0)
+            new = [each for place, each in enumerate(gone) if by and each.by == by and each not in gone[:place]]
+            waiting += [each.origin.edit for each in new if each.origin is not None and each not in found]
+            found += [each for each in new if each not in found]
+        assert replaced.by(origin.edit) == tuple(found)
 
 
 def test_origins_are_worked_out_again_from_the_steps(result: TrainResult) -> None:
@@ -202,6 +239,24 @@ def test_a_long_line_is_shown_beside_what_has_most_in_common_with_it() -> None:
         ("added", "… Tickets of kind 7 go to nobody. …"),
     ]
     assert [line.excerpt for line in lines if line.text in ("Be kind.", other, "End.")] == [None] * 3
+
+
+def test_long_lines_without_a_sentence_in_common_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hundred paragraphs that were written anew, ten thousand pairs would be."""
+    compared = list[tuple[str, str]]()
+
+    def counted(old: str, new: str) -> tuple[str, str]:
+        compared.append((old, new))
+        return excerpts(old, new)
+
+    monkeypatch.setattr(difference, "excerpts", counted)
+    old, new = (
+        [" ".join(f"{word} {at} of paragraph {n}." for at in range(40)) for n in range(20)] for word in ("Old", "New")
+    )
+    new[7] = f"{old[3]} Be kind."
+    found = diff_of("p", "\n".join(old), "\n".join(new), [None] * 20, [])
+    assert compared == [(old[3], new[7])]
+    assert [line.shown for line in found if line.excerpt is not None] == ["\u2026", "\u2026 Be kind."]
 
 
 def test_edits_that_point_nowhere_are_told_by_the_lines_that_differ() -> None:

@@ -19,7 +19,9 @@ from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
 from textgrad_engine.optim.search.racing import RaceRecord
-from textgrad_engine.report import is_page, page_of, page_parts
+from textgrad_engine.report import is_page, page_of, page_parts, page_texts
+from textgrad_engine.report.html import element
+from textgrad_engine.report.lineage import step_of
 from textgrad_engine.report.parts import Parts
 from textgrad_engine.report.slices import Sliced, slices_of
 from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult
@@ -260,6 +262,28 @@ def test_lines_with_the_same_story_open_together(run_of: Any, result: TrainResul
     assert "2 + one 3 + two Edit 1.1: a whole example" in text
     assert "4 + three Edit 1.2: another" in text
     assert text.count("a whole example") == 1
+
+
+def test_what_the_lines_of_a_rewrite_have_in_common_is_made_once(
+    run_of: Any, result: TrainResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its lines stands for all lines of before, so a page would grow with the square of their number."""
+    seed, best = ("\n".join(f"{word} {n}" for n in range(40)) for word in ("old", "new"))
+    gone = tuple(Gone(line, None, "1.1") for line in seed.split("\n"))
+    wrote = Origin(1, "a whole example", (), "1.1")
+    step = replace(result.steps[0], changes=(ParameterChange("system", seed, best, (), ()),))
+    origins = {"system": [replace(wrote, gone_before=gone), *[wrote] * 39]}
+    asked = list[int]()
+    made = list[str]()
+    monkeypatch.setattr(page_texts, "step_of", lambda *given: asked.append(given[1]) or step_of(*given))
+    monkeypatch.setattr(
+        page_texts, "element", lambda *given, **kwargs: made.append(given[0]) or element(*given, **kwargs)
+    )
+    found = replace(result, seed={"system": seed}, best={"system": best}, origins=origins, steps=(step,))
+    text = page(run_of(found)).text
+    assert text.count("It stands for") == 40
+    assert asked == [1, 1]  # for all removed lines, and for the list of steps
+    assert len(made) < 40 * 40
 
 
 def test_what_stood_beside_a_line_is_told(run_of: Any, result: TrainResult) -> None:

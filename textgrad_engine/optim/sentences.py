@@ -71,6 +71,16 @@ def by_sentences(text: str) -> bool:
     return any(place.goes_on for place in places_of(text))
 
 
+def sentences_of(text: str) -> frozenset[str]:
+    """The sentences of a text, without the spaces behind them: those that two have in common, `excerpts` leaves out.
+
+    Example:
+        >>> sorted(sentences_of("Be kind. Be brief."))
+        ['Be brief.', 'Be kind.']
+    """
+    return frozenset(_bare(_all_sentences(text)))
+
+
 def led_as(line: str, rest: str) -> str:
     """What is left of a line that has lost its first sentence, behind what stands before that line's first word.
 
@@ -179,7 +189,7 @@ def _compared(old: str, new: str) -> list[tuple[bool, tuple[str, ...], tuple[str
 
 def _runs(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
     """The same, with the spaces behind sentences, which make no difference."""
-    before, after = ([part for line in text.split("\n") for part in _sentences(line)] for text in (old, new))
+    before, after = _all_sentences(old), _all_sentences(new)
     matcher = matcher_of(_bare(before), _bare(after))
     return [
         (tag == "equal", before[start:stop], after[first:last])
@@ -189,6 +199,10 @@ def _runs(old: str, new: str) -> list[tuple[bool, list[str], list[str]]]:
 
 def _bare(parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(part.rstrip() for part in parts)
+
+
+def _all_sentences(text: str) -> list[str]:
+    return [part for line in text.split("\n") for part in _sentences(line)]
 
 
 def _sentences(line: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,7 +12,7 @@ from typing import Literal
 from textgrad_engine.optim.cells import Evidence, Gone, Origin, lines_of
 from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
-from textgrad_engine.optim.sentences import by_sentences, excerpts
+from textgrad_engine.optim.sentences import by_sentences, excerpts, sentences_of
 from textgrad_engine.train.events import ParameterChange, StepEnded
 
 Op = Literal["same", "added", "removed"]
@@ -78,7 +79,12 @@ def diff_of(
         steps: of the run; they say what removed a line.
     """
     old, new = lines_of(seed), lines_of(best)
-    removals, arrivals = _removals(name, steps), Arrivals(name, seed, steps)
+    removals, arrivals, replaced = _removals(name, steps), Arrivals(name, seed, steps), Replaced(origins)
+
+    @functools.cache
+    def earlier(edit: str) -> tuple[Asked, ...]:
+        return tuple(dict.fromkeys(_earlier(replaced.by(edit), arrivals)))
+
     lines: list[DiffLine] = []
     for tag, old_start, old_end, new_start, new_end in matcher_of(old, new).get_opcodes():
         if tag == "equal":
@@ -89,39 +95,47 @@ def diff_of(
             found = removals.get(text)
             why = found.pop(0) if found else None
             removed.append(_line("removed", text, why, None if why is None else why.step))
-        added: list[tuple[DiffLine, tuple[Gone, ...]]] = []
+        added: list[tuple[DiffLine, str]] = []
         for position in range(new_start, new_end):
             origin = origins[position] if position < len(origins) else None
             by = None if origin is None else arrivals.step_of(new[position], origin)
             line = _line("added", new[position], origin, None if by is None else by.step)
-            gone = () if origin is None else replaced_by(origins, origin)
-            added.append((replace(line, earlier=tuple(dict.fromkeys(_earlier(gone, arrivals)))), gone))
-        lines += _side_by_side(removed, added)
+            edit = "" if origin is None else origin.edit
+            added.append((replace(line, earlier=earlier(edit)), edit))
+        lines += _side_by_side(removed, added, replaced)
     return tuple(with_excerpts(lines))
 
 
 def _side_by_side(
-    removed: Sequence[DiffLine], added: Sequence[tuple[DiffLine, tuple[Gone, ...]]]
+    removed: Sequence[DiffLine], added: Sequence[tuple[DiffLine, str]], replaced: Replaced
 ) -> Iterator[DiffLine]:
     """Removed and added lines in their orders, each added one right behind those of the seed text that it replaced.
 
     Args:
         removed: those that are gone.
-        added: those that came, each with the lines that its edit took out, and these in their time.
+        added: those that came, each with the edit that wrote it, and these in their time.
+        replaced: which lines an edit took out. Those of a rewrite are asked for by each line that it wrote.
     """
+    free: dict[str, deque[int]] = {}  # by its text, where a removed line is that no added one stands for yet
+    for at, line in enumerate(removed):
+        free.setdefault(line.text, deque()).append(at)
+    wanted: dict[str, list[str]] = {}  # of the seed text, by the edit that took them out, while there are such
     last: dict[int, int] = {}  # of a removed line, the added one that it stands before
-    free = dict.fromkeys(range(len(removed)))
-    for place, (_, gone) in enumerate(added):
-        for each in gone:
-            at = next((at for at in free if each.origin is None and removed[at].text == each.text), None)
-            if at is not None:
-                del free[at]
-                last[at] = place
-    waiting = list(enumerate(removed))
+    behind: dict[int, int] = {}  # of an added line, the last removed one that stands before it
+    for place, (_, edit) in enumerate(added):
+        if (texts := wanted.get(edit)) is None:
+            texts = [gone.text for gone in replaced.by(edit) if gone.origin is None]
+        wanted[edit] = []
+        for text in texts:
+            if places := free.get(text):
+                at = places.popleft()
+                last[at], behind[place] = place, max(at, behind.get(place, -1))
+                wanted[edit].append(text)
+    waiting = deque(enumerate(removed))
     for place, (line, _) in enumerate(added):
-        behind = max((at for at, stands in last.items() if stands == place), default=-1)
-        while waiting and (waiting[0][0] <= behind or (behind < 0 and waiting[0][0] not in last)):
-            at, gone_line = waiting.pop(0)
+        end = behind.get(place, -1)
+        while waiting and (waiting[0][0] <= end or (end < 0 and waiting[0][0] not in last)):
+            at, gone_line = waiting.popleft()
             yield replace(gone_line, replaced=at in last and last[at] == place)
         yield line
     yield from (line for _, line in waiting)
@@ -134,9 +148,14 @@ def with_excerpts(lines: Sequence[DiffLine]) -> list[DiffLine]:
         if (removed[0].op, added[0].op) != ("removed", "added"):
             continue
         left = dict.fromkeys(range(len(added)))
+        long = [by_sentences(old.text) for old in removed]
+        holders = _holders(added) if any(long) else {}
         for place, old in enumerate(removed):
             # Lines may have come in before it, so that what stands for it is not in its place.
-            places = list(left) if by_sentences(old.text) else [place] if place in left else []
+            if long[place]:
+                places = sorted({at for each in sentences_of(old.text) for at in holders.get(each, ()) if at in left})
+            else:
+                places = [place] if place in left else []
             found = [(at, *excerpts(old.text, added[at].text)) for at in places]
             found = [each for each in found if each[1:] != (old.text, added[each[0]].text)]
             if found:
@@ -144,6 +163,15 @@ def with_excerpts(lines: Sequence[DiffLine]) -> list[DiffLine]:
                 removed[place], added[at] = replace(old, excerpt=was), replace(added[at], excerpt=now)
                 del left[at]
     return [line for run in runs for line in run]
+
+
+def _holders(lines: Sequence[DiffLine]) -> dict[str, list[int]]:
+    """Where a sentence stands: two lines without one in common have no excerpts, and need not be compared."""
+    found: dict[str, list[int]] = {}
+    for at, line in enumerate(lines):
+        for each in sentences_of(line.text):
+            found.setdefault(each, []).append(at)
+    return found
 
 
 class Arrivals:
@@ -185,24 +213,45 @@ class Arrivals:
         return next((step for step in found if step.step == origin.step), found[-1] if found else None)
 
 
-def replaced_by(origins: Sequence[Origin | None], origin: Origin) -> tuple[Gone, ...]:
-    """The lines that an edit took out, and those that these had replaced in their time, the latest first.
+class Replaced:
+    """The lines that edits took out of a text.
 
     Args:
-        origins: of all lines of a text.
-        origin: of a line that the edit wrote.
+        origins: of all lines of the text.
     """
-    gone = [each for own in origins if own is not None for each in (*own.gone_before, *own.gone)]
-    found: list[Gone] = []
-    waiting = [origin.edit]
-    while waiting:
-        by = waiting.pop(0)
-        for each in gone:
-            if by and each.by == by and each not in found:
-                found.append(each)
-                if each.origin is not None:
-                    waiting.append(each.origin.edit)
-    return tuple(found)
+
+    def __init__(self, origins: Sequence[Origin | None]) -> None:
+        self._gone: dict[str, dict[Gone, None]] = {}  # by the edit that took it out, each once
+        self._found: dict[str, tuple[Gone, ...]] = {}
+        for own in origins:
+            for each in () if own is None else (*own.gone_before, *own.gone):
+                self._gone.setdefault(each.by, {})[each] = None
+        self._origins = origins
+
+    @functools.cached_property
+    def writers(self) -> frozenset[str]:
+        """The edits that wrote a line of the text, or one that was in it; the others only took some out."""
+        there = {own.edit for own in self._origins if own is not None}
+        gone = (each.origin for these in self._gone.values() for each in these)
+        return frozenset(there | {origin.edit for origin in gone if origin is not None})
+
+    def by(self, edit: str) -> tuple[Gone, ...]:
+        """The lines that an edit took out, and those that these had replaced in their time, the latest first.
+
+        Args:
+            edit: its id; "" for one that nobody knows, of which there are none.
+        """
+        if (found := self._found.get(edit)) is None:
+            edits, waiting, gone = {"", edit}, deque([edit]), list[Gone]()
+            while waiting and edit:
+                for each in self._gone.get(waiting.popleft(), ()):
+                    gone.append(each)
+                    before = "" if each.origin is None else each.origin.edit
+                    if before not in edits:
+                        edits.add(before)
+                        waiting.append(before)
+            found = self._found[edit] = tuple(gone)
+        return found
 
 
 def _earlier(replaced: Sequence[Gone], arrivals: Arrivals) -> Iterator[Asked]:

@@ -12,7 +12,7 @@ from textgrad_engine.optim.cells import Evidence, Gone, Origin
 from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import Edit
 from textgrad_engine.optim.search.racing import RaceRecord
-from textgrad_engine.report.difference import Arrivals, diff_of, replaced_by
+from textgrad_engine.report.difference import Arrivals, Replaced, diff_of
 from textgrad_engine.report.words import plural
 from textgrad_engine.train.events import ParameterChange, StepEnded
 from textgrad_engine.train.result import TrainResult
@@ -118,7 +118,11 @@ class StepLineage:
 
 
 def lineage_of(
-    result: TrainResult, number: int, parameter: str | None = None, arrivals: Arrivals | None = None
+    result: TrainResult,
+    number: int,
+    parameter: str | None = None,
+    arrivals: Arrivals | None = None,
+    replaced: Replaced | None = None,
 ) -> LineLineage:
     """Where a line of a best text comes from.
 
@@ -127,6 +131,7 @@ def lineage_of(
         number: of the line in the best text, from 1.
         parameter: the dotted name of the text; may be None when only one was trained.
         arrivals: of this text, where several lines are asked for; without it the steps are gone through again.
+        replaced: likewise what is gone from this text; without it all its origins are.
 
     Raises:
         RunError: there is no such text or line; where a line of that number is gone, the message names the step that
@@ -144,7 +149,8 @@ def lineage_of(
         raise RunError(f"{parameter} has lines 1 to {len(lines)}, so there is no line {number}{gone}")
     origins = result.origins.get(parameter, [])
     origin = origins[number - 1] if number <= len(origins) else None
-    beside = () if origin is None else _beside(result, parameter, origins, origin)
+    replaced = replaced or Replaced(origins)
+    beside = () if origin is None else _beside(result, parameter, replaced, origin)
     if origin is None or origin.step == 0:
         return LineLineage(parameter, number, lines[number - 1], "", "", (), (), None, (), beside)
     arrivals = arrivals or Arrivals(parameter, result.seed.get(parameter, ""), result.steps)
@@ -159,7 +165,7 @@ def lineage_of(
         edit=origin.edit,
         reason=origin.reason,
         evidence=origin.evidence,
-        replaced=replaced_by(origins, origin),
+        replaced=replaced.by(origin.edit),
         accepted=None if accepted is None else _trial(accepted),
         ablations=tuple(map(_trial, ablations)),
         beside=beside,
@@ -256,16 +262,11 @@ def _gone_from_seed(result: TrainResult, parameter: str, number: int) -> str:
     )
 
 
-def _beside(
-    result: TrainResult, parameter: str, origins: Sequence[Origin | None], origin: Origin
-) -> tuple[Removed, ...]:
+def _beside(result: TrainResult, parameter: str, replaced: Replaced, origin: Origin) -> tuple[Removed, ...]:
     """The lines that stood beside a line and were removed; those that were replaced have lines that stand for them."""
-    own = [each for each in origins if each is not None]
-    gone = [each for origin in own for each in (*origin.gone_before, *origin.gone)]
-    writers = {each.edit for each in own} | {each.origin.edit for each in gone if each.origin is not None}
     found = []
     for each in (*origin.gone_before, *origin.gone):
-        if each.by not in writers:
+        if each.by not in replaced.writers:
             steps = [step.step for step in result.steps if step.kept and _takes_out(step, parameter, each.text)]
             by = next((step for step in steps if each.by.startswith(f"{step}.")), steps[-1] if steps else None)
             found.append(Removed(each.text, by))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from textgrad_engine.optim.cells import Evidence
-from textgrad_engine.report.difference import Arrivals, DiffLine, with_excerpts
+from textgrad_engine.report.difference import Arrivals, DiffLine, Replaced, with_excerpts
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.figures import gains, stairs
 from textgrad_engine.report.html import Markup, data, element, joined
-from textgrad_engine.report.lineage import EditLineage, LineLineage, Trial, lineage_of, step_of
+from textgrad_engine.report.lineage import EditLineage, LineLineage, StepLineage, Trial, lineage_of, step_of
 from textgrad_engine.report.view import ParameterView
 from textgrad_engine.report.words import capital, plural, score
 from textgrad_engine.train.events import StepEnded
@@ -55,13 +56,12 @@ def changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
     numbers = [(parameter.number_of(op), word) for op, word in counts]  # type: ignore[arg-type]
     in_all = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
     yield element("p", f"{in_all}. Open a changed line to see who asked for it, and what decided.", class_="hint")
-    arrivals = Arrivals(parameter.name, result.seed[parameter.name], result.steps)
-    yield element("ol", *_lines(result, parameter, arrivals), class_="diff")
+    yield element("ol", *_lines(parameter, _Reasons(result, parameter.name)), class_="diff")
     whole = element("pre", data(result.best[parameter.name], SHOWN_LINE * 10))
     yield element("details", element("summary", "The prompt as a whole"), whole)
 
 
-def _lines(result: TrainResult, parameter: ParameterView, arrivals: Arrivals) -> Iterator[Markup]:
+def _lines(parameter: ParameterView, reasons: _Reasons) -> Iterator[Markup]:
     """The lines of a diff; those that stayed and are far from a change are folded."""
     changed = [place for place, line in enumerate(parameter.lines) if line.op != "same"]
     near = {at for place in changed for at in range(place - NEAR, place + NEAR + 1)}
@@ -69,7 +69,7 @@ def _lines(result: TrainResult, parameter: ParameterView, arrivals: Arrivals) ->
     shown = numbered[:SHOWN_LINES]
     for apart, group in groupby(enumerate(shown), lambda each: each[0] not in near):
         lines = [line for _, line in group]
-        made = list(_blocks(result, parameter.name, arrivals, lines))
+        made = list(_blocks(reasons, lines))
         if apart and len(made) > 1:
             summary = element("summary", f"{plural(len(made), 'line')} as before")
             yield element("li", element("details", summary, element("ol", *made, class_="diff")), class_="folded")
@@ -89,11 +89,9 @@ def _numbered(lines: Sequence[DiffLine]) -> Iterator[tuple[int | None, DiffLine]
             yield number, line
 
 
-def _blocks(
-    result: TrainResult, parameter: str, arrivals: Arrivals, lines: Sequence[tuple[int | None, DiffLine]]
-) -> Iterator[Markup]:
+def _blocks(reasons: _Reasons, lines: Sequence[tuple[int | None, DiffLine]]) -> Iterator[Markup]:
     """Lines with what is told about them; changed ones beside each other with the same to tell open together."""
-    told = [(number, line, joined(*_why(result, parameter, arrivals, number, line))) for number, line in lines]
+    told = [(number, line, reasons.of(number, line)) for number, line in lines]
     for (op, _), group in groupby(told, lambda each: (each[1].op, each[2].text)):
         block = list(group)
         shown = [_shown(number, line) for number, line, _ in block]
@@ -115,13 +113,36 @@ def _shown(number: int | None, line: DiffLine) -> Markup:
     )
 
 
-def _why(
-    result: TrainResult, parameter: str, arrivals: Arrivals, number: int | None, line: DiffLine
-) -> Iterator[Markup]:
-    if line.op == "removed":
-        yield from _why_removed(result, parameter, line)
-    elif line.op == "added" and number is not None:
-        yield from _why_added(lineage_of(result, number, parameter, arrivals))
+class _Reasons:
+    """Who asked for the changed lines of a text, and what decided.
+
+    The lines of a rewrite have all of it in common, which names as many lines as they are, so it is made once for them.
+
+    Args:
+        result: of the run.
+        parameter: the text's dotted name.
+    """
+
+    def __init__(self, result: TrainResult, parameter: str) -> None:
+        self._result = result
+        self._parameter = parameter
+        self._arrivals = Arrivals(parameter, result.seed[parameter], result.steps)
+        self._replaced = Replaced(result.origins.get(parameter, []))
+        self._added: dict[Hashable, Markup] = {}
+        self._step = functools.cache(lambda number: step_of(result, number, parameter))
+
+    def of(self, number: int | None, line: DiffLine) -> Markup:
+        """What is told of a line; its number is that in the best text, None for one that is not in it."""
+        if line.op == "removed":
+            return joined(*_why_removed(line, None if line.step is None else self._step(line.step)))
+        if line.op == "same" or number is None:
+            return joined()
+        found = lineage_of(self._result, number, self._parameter, self._arrivals, self._replaced)
+        steps = [None if trial is None else trial.step for trial in (found.accepted, *found.ablations)]
+        shared = (found.edit, found.reason, found.evidence, tuple(steps), found.beside)
+        if shared not in self._added:
+            self._added[shared] = joined(*_why_added(found))
+        return self._added[shared]
 
 
 def _why_added(found: LineLineage) -> Iterator[Markup]:
@@ -147,13 +168,12 @@ def _why_added(found: LineLineage) -> Iterator[Markup]:
         yield element("p", "Beside it stood ", element("code", data(each.text, SHOWN_LINE)), f"{since}.")
 
 
-def _why_removed(result: TrainResult, parameter: str, line: DiffLine) -> Iterator[Markup]:
-    if line.step is None:
+def _why_removed(line: DiffLine, found: StepLineage | None) -> Iterator[Markup]:
+    if found is None:
         yield element("p", "Nobody noted what removed this line.")
         return
     yield element("p", said(line.reason or "no reason given"))
     yield from _feedback(line.evidence)
-    found = step_of(result, line.step, parameter)
     yield from _trial("Removed", found.trial)
     for edit in found.edits:
         if line.text in edit.removed:

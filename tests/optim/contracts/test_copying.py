@@ -92,6 +92,16 @@ def test_only_what_is_new_is_looked_up_in_the_examples() -> None:
     assert Examples.looked_up < 30
 
 
+@pytest.mark.timeout(10)
+def test_a_text_of_many_thousand_lines_is_looked_at_at_once() -> None:
+    """Each run of its words is looked up in what was there before, and not searched for."""
+    before = "\n".join(
+        f"Rule {n}: what is about {n * 7919 % 20_011} things goes to the queue {n}." for n in range(20_000)
+    )
+    new = "My planter stopped watering the basil on Tuesday"
+    assert copied(f"{before}\n{new}", before) == ["my planter stopped watering the basil on tuesday"]
+
+
 def test_the_problem_shows_what_was_copied_between_tags() -> None:
     """A dataset is untrusted; a long run is shortened."""
     text = " ".join(f"w{n}" for n in range(100))

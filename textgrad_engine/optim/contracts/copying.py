@@ -95,20 +95,20 @@ class NoCopying:
 
     def copied(self, before: str, after: str) -> list[str]:
         """The runs of words that `after` took from the examples, each as long as it is, shortened to 40 words."""
-        old = f" {' '.join(words_of(before))} "
-        words = words_of(after)
+        old, words = words_of(before), words_of(after)
+        known = {" ".join(old[start:end]) for start, end in _runs(old, self.n)}
         runs: list[list[int]] = []
         for start, end in _runs(words, self.n):
-            gram = f" {' '.join(words[start:end])} "
-            # A prompt is short, and has most of it from before; the examples may be a hundred megabytes.
-            if gram not in old and gram in self._long:
+            gram = " ".join(words[start:end])
+            # A prompt has most of it from before; the examples may be a hundred megabytes.
+            if gram not in known and f" {gram} " in self._long:
                 if runs and start <= runs[-1][1]:
                     runs[-1][1] = end
                 else:
                     runs.append([start, end])
         found = [together(words[start : min(end, start + _SHOWN)]) for start, end in runs]
-        new = f" {' '.join(words)} "
-        short = (text for text in self._short if f" {text} " in new and f" {text} " not in old)
+        was, new = (f" {' '.join(each)} " for each in (old, words))
+        short = (text for text in self._short if f" {text} " in new and f" {text} " not in was)
         found += [together(text.split(" ")) for text in short]
         return list(dict.fromkeys(found))
 
