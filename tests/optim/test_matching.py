@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.optim import matching
 from textgrad_engine.optim.between import edits_between
-from textgrad_engine.optim.matching import matcher_of
+from textgrad_engine.optim.matching import matcher_of, pairs_in
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 
 lines = st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), max_size=12)
@@ -34,6 +34,56 @@ def test_what_is_matched_beside_others_alone_still_makes_one_text_of_the_other(
         for tag, start, stop, first, last in matcher_of(before, after).get_opcodes():
             made += before[start:stop] if tag == "equal" else after[first:last]
         assert made == after
+
+
+@given(lines, lines, st.sampled_from([0, 50_000]))
+def test_what_became_of_each_line_still_makes_one_text_of_the_other(
+    before: list[str], after: list[str], most: int
+) -> None:
+    """Law: the parts cover both texts in order, what is equal is equal, and a replacement is of one line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "MOST_COMPARED", most)
+        old = new = 0
+        for tag, start, stop, first, last in pairs_in(before, after):
+            assert (start, first) == (old, new)
+            assert tag != "equal" or before[start:stop] == after[first:last]
+            assert tag != "replace" or (stop - start == 1 and last > first)
+            assert tag not in ("insert", "delete") or (start == stop) != (first == last)
+            old, new = stop, last
+        assert (old, new) == (len(before), len(after))
+
+
+def test_a_list_in_other_words_is_a_change_for_each_entry() -> None:
+    """It was one that wrote all lines in the place of the first, and took the others out one by one."""
+    old = ["Sort:", "- bills: payments", "- parcels: transport and tracking", "- trust: fraud", "Answer."]
+    new = ["Sort:", "- bills: payments and invoices", "- parcels: tracking, late ones, damage", "- trust: fraud, abuse",
+           "A threat goes to trust.", "Answer."]  # fmt: skip
+    edits, _ = edits_between("\n".join(old), "\n".join(new))
+    assert [(edit.op, edit.line, edit.text) for edit in edits] == [
+        ("replace", 2, new[1]),
+        ("replace", 3, new[2]),
+        ("replace", 4, new[3]),
+        ("add", 4, new[4]),
+    ]
+    origins = origins_of_rewrite("\n".join(old), [None] * 5, "\n".join(new), "clearer", (), 7)
+    assert [origin.edit if origin else "" for origin in origins] == ["", "7.1", "7.2", "7.3", "7.4", ""]
+
+
+def test_an_entry_that_moved_up_is_told_from_one_that_is_gone() -> None:
+    """The line that has its words is its heir, not the one in its place."""
+    old, new = ["- bills: payments", "- parcels: transport"], ["- parcels: transport, or lost", "Be brief."]
+    assert list(pairs_in(old, new)) == [("delete", 0, 1, 0, 0), ("replace", 1, 2, 0, 1), ("insert", 2, 2, 1, 2)]
+
+
+def test_lines_without_words_in_common_go_by_their_place() -> None:
+    """Of three lines that became two the last is gone; of one that became three all stand in its place."""
+    assert list(pairs_in(["a", "b", "c"], ["x", "y"])) == [
+        ("replace", 0, 1, 0, 1),
+        ("replace", 1, 2, 1, 2),
+        ("delete", 2, 3, 2, 2),
+    ]
+    assert list(pairs_in(["a"], ["x", "y", "z"])) == [("replace", 0, 1, 0, 3)]
+    assert list(pairs_in(["a", "b"], ["x", "y", "z"])) == [("replace", 0, 1, 0, 1), ("replace", 1, 2, 1, 3)]
 
 
 def test_blank_lines_stay_beside_their_paragraphs() -> None:

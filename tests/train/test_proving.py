@@ -128,6 +128,22 @@ def test_a_text_that_was_written_as_a_whole_is_taken_for_its_edits() -> None:
     assert lineage_of(result, 1).evidence[0].text == "Say to shout."
 
 
+def test_where_all_lines_in_a_row_are_written_anew_each_is_tried_without() -> None:
+    """Of three entries in other words one does harm; it is as before, and the two others are kept.
+
+    Trimming tried without the removal of each old line, and without all that was written, and left a stump.
+    """
+
+    def said(lines: list[str], word: str) -> str:
+        return word.upper() if any(line.endswith(f" and shout {word[0]}") for line in lines) else word
+
+    seed = "letters: repeat these\nwords: repeat them\nnames: say those"
+    text = "letters: repeat these and shout a\nwords: repeat them and shout z\nnames: say those and shout b"
+    here = World(text=text, seed=seed, said=said)
+    kept = here.fit().best["system"]
+    assert kept == "letters: repeat these and shout a\nwords: repeat them\nnames: say those and shout b"
+
+
 def test_a_text_of_too_many_changes_is_raced_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them would be run."""
     monkeypatch.setattr(proving, "MOST_EDITS", 1)

@@ -15,6 +15,9 @@ MOST_PAIRS = 50_000
 A model that loses the thread writes thousands of blank lines, and difflib looks at all of their pairs again for each
 place where two texts differ."""
 
+MOST_COMPARED = 20_000
+"""So many pairs of lines are compared by their words, 141 lines with as many; what differs in more goes by place."""
+
 _Opcode: TypeAlias = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
 
 
@@ -152,7 +155,7 @@ def _by_place(start: int, stop: int, first: int, last: int) -> Iterator[_Opcode]
 
 def _by_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
     """Pairs of lines, in order, that have as many words in common as can be: half of the shorter one's at least."""
-    if len(before) * len(after) > MOST_PAIRS:
+    if len(before) * len(after) > MOST_COMPARED:
         return []
     old, new = ([Counter(words_of(line)) for line in lines] for lines in (before, after))
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
