@@ -178,6 +178,23 @@ def compare(
     )
 
 
+def compared(
+    before: Evaluation, after: Evaluation, *, candidates: Iterable[Evaluation] = (), confidence: float = 0.95
+) -> Comparison | None:
+    """`compare`, or None where no example has a score in both, as each lost the answers that the other one has.
+
+    Its arguments are those of `compare`.
+    """
+    if not share_scores(before, after):
+        return None
+    return compare(before, after, candidates=candidates, confidence=confidence)
+
+
+def share_scores(before: Evaluation, after: Evaluation) -> bool:
+    """Whether any example has a score in both, so that there is something to compare."""
+    return any(None not in pair for pair in zip(before.scores, after.scores))
+
+
 def enough_examples(before: Evaluation, after: Evaluation) -> int | None:
     """With how many examples like these a comparison would find the gain that was seen, 4 times in 5.
 
