@@ -152,9 +152,9 @@ def compare(
     old, new = _at(before.scores, kept), _at(after.scores, kept)
     names = before.clusters or after.clusters
     clusters = [names[position] for position in kept] if names else None
-    limits = known_limits(_limits(before, after), old, new)
+    bounds = _limits(before, after)
     seed = operator.index(seed)  # `random` takes no other
-    found = _difference(old, new, clusters, confidence, limits, seed)
+    found = _difference(old, new, clusters, confidence, bounds, seed)
     count = len(tried) + all(each.scores != after.scores for each in tried)
     adjusted = None
     if count > 1:
@@ -171,7 +171,7 @@ def compare(
         n=len(kept),
         adjusted=adjusted,
         candidates=count,
-        detectable=_detectable(old, new, clusters, limits, (1 - confidence) / count),
+        detectable=_detectable(old, new, clusters, known_limits(bounds, old, new), (1 - confidence) / count),
         clusters=None if clusters is None else len(set(clusters)),
         bounds=_bounds(before, after),
         lost=lost,
@@ -256,12 +256,13 @@ def _difference(
     new: Sequence[float],
     clusters: Sequence[str] | None,
     confidence: float,
-    limits: tuple[float, float] | None,
+    bounds: tuple[float, float] | None,
     seed: int,
 ) -> PairedDifference:
     if clusters is not None:
-        return clustered_difference(old, new, clusters, confidence, limits, seed=seed)
-    found = paired_difference(old, new, confidence, limits)
+        return clustered_difference(old, new, clusters, confidence, bounds, seed=seed)
+    found = paired_difference(old, new, confidence, bounds)
+    limits = known_limits(bounds, old, new)
     if len(old) > _FEW or (limits is not None and only_at(limits, old, new)):
         return found
     flipped = sign_flip([b - a for a, b in zip(old, new)], seed=seed)
