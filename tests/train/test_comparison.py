@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from textgrad_engine import nn
 from textgrad_engine.data.contents import contents_of
+from textgrad_engine.report.view import said
 from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
 from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
@@ -310,3 +312,18 @@ def test_the_examples_that_would_do_are_more_than_these_or_nobody_knows_how_many
     assert enough_examples(scored(*after), scored(*before)) is None
     assert enough_examples(scored(*before), scored(*[1.0] * 20)) is None  # these show it already
     assert enough_examples(scored(None), scored(1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "verdict", "told"), [(10, 22, "not shown", "0.0501"), (25, 42, "better", "0.0498")]
+)
+def test_a_p_value_is_told_on_its_side_of_the_level(lost: int, gained: int, verdict: str, told: str) -> None:
+    """Rounded to 0.05, it was that of both verdicts; it is told alike in a line and in a report."""
+    before, after = scored(*[1.0] * lost, *[0.0] * gained), scored(*[0.0] * lost, *[1.0] * gained)
+    found = compare(before, after)
+    assert found.verdict == verdict
+    assert f", p = {told}, n = " in str(found)
+    assert said(found).endswith(f", p = {told},")
+    chosen = replace(found, adjusted=0.05003, candidates=2)
+    assert "(of 2 candidates: 0.05003)" in str(chosen)
+    assert said(chosen).endswith("p = 0.05003 for the best of 2,")

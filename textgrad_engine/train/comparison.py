@@ -13,7 +13,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.pseudo import known_limits, only_at
-from textgrad_engine.train.scores import cluster_means, cluster_sums
+from textgrad_engine.train.scores import LEVEL, apart, cluster_means, cluster_sums
 from textgrad_engine.train.statistics import (
     PairedDifference,
     Verdict,
@@ -97,14 +97,20 @@ class Comparison:
 
     def __str__(self) -> str:
         low, high = self.interval
-        chance = f"p = {self.p_value:.2g}" if self.p_value else "p < 1e-300"
+        chance = f"p = {_rounded(self.p_value)}" if self.p_value else "p < 1e-300"
         if self.adjusted is not None:
-            chance += f" (of {self.candidates} candidates: {self.adjusted:.2g})"
+            chance += f" (of {self.candidates} candidates: {_rounded(self.adjusted)})"
         said = f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
         return f"{said}; {self.remark}" if self.remark else said
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
         return f"Comparison({self})"
+
+
+def _rounded(p_value: float) -> str:
+    """Two digits, or as many as tell on which side of the level it is."""
+    told = f"{p_value:.2g}"
+    return apart(p_value, LEVEL)[0] if told == f"{LEVEL:.2g}" != f"{p_value:g}" else told
 
 
 @names_told
