@@ -598,6 +598,13 @@ def test_what_a_test_set_can_show_is_said_before_anything_is_paid_for(cli: Any, 
         cli("estimate", home).stdout.split()
     )
     config = home / "config.toml"
+    judged = "[metric]\nname = 'judge'\ninstructions = 'Is it kind?'\nscale = [1, 5]\n\n[data]"
+    config.write_text(config.read_text().replace("[data]", judged))
+    assert "4 test examples show no difference reliably" in " ".join(cli("estimate", home).stdout.split())
+    others = simulated_task(rules=4, seed=3, train=20, val=1, test=1).train
+    (home / "test.jsonl").write_text("".join(json.dumps({**row, "id": f"o-{row['id']}"}) + "\n" for row in others))
+    said = "4 times in 5, where differences have a standard deviation of 0.3 of the scale, and smaller ones less often"
+    assert said in " ".join(cli("estimate", home).stdout.split())
     config.write_text(config.read_text().replace("test = 'test.jsonl'\n", ""))
     assert "Without a test set nothing will be shown" in " ".join(cli("estimate", home).stdout.split())
 

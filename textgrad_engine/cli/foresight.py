@@ -102,8 +102,12 @@ def _least(config: Config, metric: Callable[..., Any], units: int) -> float | No
 
 
 def _shown(config: Config, size: str, least: float) -> str:
-    supposed = ", where a fifth of the answers change" if config.is_right_or_wrong else ""
-    return f"{size} show a true difference of {least:.2g} 4 times in 5{supposed}, and smaller ones less often."
+    changed, spread = (
+        "a fifth of the answers change",
+        f"differences have a standard deviation of {_SPREAD} of the scale",
+    )
+    supposed = changed if config.is_right_or_wrong else spread
+    return f"{size} show a true difference of {least:.2g} 4 times in 5, where {supposed}, and smaller ones less often."
 
 
 _FEW = 100
