@@ -327,3 +327,25 @@ def test_a_p_value_is_told_on_its_side_of_the_level(lost: int, gained: int, verd
     chosen = replace(found, adjusted=0.05003, candidates=2)
     assert "(of 2 candidates: 0.05003)" in str(chosen)
     assert said(chosen).endswith("p = 0.05003 for the best of 2,")
+
+
+@pytest.mark.parametrize("scale", [(0.0, 1.0), None])
+def test_what_is_seen_reliably_among_clusters_of_several_sizes_is_more_than_their_interval_leaves_open(
+    scale: tuple[float, float] | None,
+) -> None:
+    """A document of 30 questions beside 20 with one: differences of half of the interval are seen by luck."""
+    names = tuple(str(max(0, n - 29)) for n in range(50))
+    source = random.Random(3)
+    changed = {name: source.choice([-0.4, -0.1, 0.0, 0.2, 0.5]) for name in names}
+    before = scored(*[0.5 if scale else 3.5] * 50, clusters=names, scale=scale)
+    after = scored(*[score + changed[name] for score, name in zip(before.answered, names)], clusters=names, scale=scale)
+    found = compare(before, after)
+    assert found.detectable is not None
+    assert found.detectable > (found.interval[1] - found.interval[0]) / 2
+    whole = tuple("a" if n < 4999 else "b" for n in range(5000))
+    nearly = [scored(*[n % 7 + more for n in range(5000)], clusters=whole) for more in (0.0, 0.5)]
+    moved = replace(nearly[1], scores=(*nearly[1].scores[:-1], 9.0))
+    assert (compare(nearly[0], moved).interval, compare(nearly[0], moved).detectable) == (
+        (-math.inf, math.inf),
+        math.inf,
+    )

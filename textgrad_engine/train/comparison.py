@@ -11,6 +11,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
+from textgrad_engine.train.clusters import interval_width
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.pseudo import known_limits, only_at
 from textgrad_engine.train.scores import LEVEL, apart, cluster_means, cluster_sums
@@ -299,21 +300,24 @@ def _detectable(
     """The minimum detectable effect at 80% power."""
     differences = [b - a for a, b in zip(old, new)]
     names = range(len(old)) if clusters is None else clusters
-    first, second = cluster_means(old, names)[0], cluster_means(new, names)[0]
-    units = len(first)
+    (first, sizes), (second, _) = cluster_means(old, names), cluster_means(new, names)
+    units, of_one_size = len(sizes), len(set(sizes)) == 1
     # What was seen with one more of each kind, as in the interval: none of 20 does not mean that none ever changes.
-    if limits is not None and only_at(limits, first, second):
+    if limits is not None and of_one_size and only_at(limits, first, second):
         share = (sum(a != b for a, b in zip(first, second)) + 2) / (units + 2)
         return (limits[1] - limits[0]) * minimum_detectable_effect(units, discordance=share, alpha=alpha)
+    wider = 1.0 if of_one_size else interval_width(sizes, alpha) / interval_width([1] * units, alpha)
+    if math.isinf(wider):
+        return wider
     if limits is not None:
         largest = limits[1] - limits[0]
-        sd = clustered_error(differences, names, largest) * math.sqrt(units + 2)
+        sd = wider * clustered_error(differences, names, largest) * math.sqrt(units + 2)
         return minimum_detectable_effect(units, sd=sd, largest=largest, alpha=alpha)
     each = minimum_detectable_effect(units, sd=1.0, alpha=alpha)
     if math.isinf(each):
         return each
     error = clustered_error(differences, names)
-    return each * error * math.sqrt(units) if error > 1e-12 else None
+    return each * wider * error * math.sqrt(units) if error > 1e-12 else None
 
 
 def _lost(before: Evaluation, after: Evaluation, names: Sequence[str]) -> int:
