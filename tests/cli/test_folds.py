@@ -618,6 +618,20 @@ def test_copies_show_no_more_than_one_of_them(cli: Any, home: Path) -> None:
     assert said in " ".join(cli("estimate", home).stdout.split())
 
 
+def test_a_document_that_is_most_of_the_test_set_is_seen_once(cli: Any, home: Path) -> None:
+    """Beside 11 mails with one question one with 30 is as good as two, not as twelve."""
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace("test = 'test.jsonl'", "test = 'test.jsonl'\nclusters = 'mail'"))
+    rows = simulated_task(rules=4, seed=3, train=81, val=1, test=1).train
+    for name, part in (("train", rows[:20]), ("val", rows[20:40]), ("test", rows[40:])):
+        told = [{**row, "id": f"{name}{n}", "mail": max(0, n - 29)} for n, row in enumerate(part)]
+        if name != "test":
+            told = [{**row, "mail": n} for n, row in enumerate(told)]
+        (home / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+    said = "41 test examples in 12 clusters of different sizes show no difference reliably, however large"
+    assert said in " ".join(cli("estimate", home).stdout.split())
+
+
 def test_without_a_validation_set_the_training_examples_validate(cli: Any, home: Path) -> None:
     """Of few examples that finds more; what is tested is apart all the same."""
     config = home / "config.toml"

@@ -214,6 +214,19 @@ def bootstrap_interval(
     return _percentile(means, tail), _percentile(means, 1 - tail)
 
 
+def effective_number(sizes: Sequence[float]) -> float:
+    """So many clusters of one size tell as much of a mean, where those of a cluster score alike.
+
+    Args:
+        sizes: of the clusters.
+
+    Example:
+        >>> effective_number([5] * 21), round(effective_number([30, *[1] * 20]), 2)
+        (21.0, 2.72)
+    """
+    return math.fsum(sizes) ** 2 / math.fsum(size * size for size in sizes)
+
+
 def interval_width(sizes: Sequence[float], alpha: float) -> float:
     """Half of the interval of a mean in standard errors; infinite where one cluster is as good as all there is.
 
@@ -225,8 +238,7 @@ def interval_width(sizes: Sequence[float], alpha: float) -> float:
         >>> round(interval_width([5] * 21, 0.05), 2), round(interval_width([30, *[1] * 20], 0.05), 2)
         (2.09, 5.06)
     """
-    effective = math.fsum(sizes) ** 2 / math.fsum(size * size for size in sizes)
-    width = t_quantile(1 - alpha / 2, effective - 1)
+    width = t_quantile(1 - alpha / 2, effective_number(sizes) - 1)
     return width if width < _WIDEST else math.inf
 
 
