@@ -254,6 +254,20 @@ def test_samples_that_are_lost_on_both_sides_are_nobodys_fault() -> None:
     assert (compare(alone, after).verdict, compare(alone, after).lost) == ("not shown", 6)
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, 5), (5, 1), (2, 3)])
+def test_who_asks_more_often_loses_no_more_by_chance(before: int, after: int) -> None:
+    """Of five answers one is lost sooner than of one, where an endpoint loses one in twenty: `eval --repeats 5`."""
+    source = random.Random(before)
+
+    def asked(times: int, lost: float) -> Evaluation:
+        rows = [tuple([None if source.random() < lost else 1.0 for _ in range(times)]) for _ in range(100)]
+        return scored(*[next((score for score in row if score), None) for row in rows], samples=tuple(rows))
+
+    assert sum(compare(asked(before, 0.05), asked(after, 0.05)).lost > 0 for _ in range(100)) <= 5
+    assert all(compare(asked(before, 0.05), asked(after, 0.3)).lost for _ in range(20))
+    assert not any(compare(asked(before, 0.3), asked(after, 0.05)).lost for _ in range(20))
+
+
 def test_what_is_lost_goes_by_clusters() -> None:
     """Ten examples of one document whose answers are lost together may be lost by chance; of ten documents not."""
     before, after = [0.0] * 20 + [1.0] * 10, [1.0] * 20 + [None] * 10

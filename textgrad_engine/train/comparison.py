@@ -321,8 +321,12 @@ def _detectable(
 
 
 def _lost(before: Evaluation, after: Evaluation, names: Sequence[str]) -> int:
-    """On how many examples `after` loses answers, where that is more than chance; by clusters, where there are."""
-    shares = before.missing_shares(), after.missing_shares()
+    """On how many examples `after` loses answers, where that is more than chance; by clusters, where there are.
+
+    As many samples count on both sides: of five answers to an example one is lost sooner than of one.
+    """
+    repeats = min(before.repeats, after.repeats)
+    shares = before.missing_shares(repeats), after.missing_shares(repeats)
     units = [cluster_sums(each, names)[0] for each in shares] if names else shares
     return sum(new > old for old, new in zip(*shares)) if lost_more(*units) else 0
 
