@@ -192,14 +192,15 @@ def compared(
 
     Its arguments are those of `compare`.
     """
-    if not share_scores(before, after):
+    if not score_changes(before, after):
         return None
     return compare(before, after, candidates=candidates, confidence=confidence)
 
 
-def share_scores(before: Evaluation, after: Evaluation) -> bool:
-    """Whether any example has a score in both, so that there is something to compare."""
-    return any(None not in pair for pair in zip(before.scores, after.scores))
+def score_changes(before: Evaluation, after: Evaluation) -> list[float]:
+    """By how much each example that has a score in both scores more with the second one."""
+    pairs = zip(before.scores, after.scores)
+    return [new - old for old, new in pairs if old is not None and new is not None]
 
 
 def enough_examples(before: Evaluation, after: Evaluation) -> int | None:

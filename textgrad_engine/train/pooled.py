@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.train.comparison import Comparison, compared
+from textgrad_engine.train.comparison import Comparison, compared, score_changes
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.result import TrainResult
-from textgrad_engine.train.unguided import does_better
+from textgrad_engine.train.scores import ALIKE
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class CrossValidation:
     def gained(self) -> int:
         """In how many folds that were tested the texts did better than the seed texts, where both have an answer."""
         pairs = [(each.seed_test, each.best_test) for each in self.folds]
-        return sum(a is not None and b is not None and does_better(b, a) for a, b in pairs)
+        return sum(a is not None and b is not None and sum(score_changes(a, b)) > ALIKE for a, b in pairs)
 
     @property
     def use(self) -> Literal["final", "seed"] | None:
