@@ -620,6 +620,13 @@ def test_what_a_test_set_can_show_is_said_before_anything_is_paid_for(cli: Any, 
         cli("estimate", home).stdout.split()
     )
     config = home / "config.toml"
+    judged = "[metric]\nname = 'judge'\ninstructions = 'Is it kind?'\nscale = [1, 5]\n\n[data]"
+    config.write_text(config.read_text().replace("[data]", judged))
+    assert "4 test examples show no difference reliably" in " ".join(cli("estimate", home).stdout.split())
+    others = simulated_task(rules=4, seed=3, train=20, val=1, test=1).train
+    (home / "test.jsonl").write_text("".join(json.dumps({**row, "id": f"o-{row['id']}"}) + "\n" for row in others))
+    said = "4 times in 5, where differences have a standard deviation of 0.3 of the scale, and smaller ones less often"
+    assert said in " ".join(cli("estimate", home).stdout.split())
     config.write_text(config.read_text().replace("test = 'test.jsonl'\n", ""))
     assert "Without a test set nothing will be shown" in " ".join(cli("estimate", home).stdout.split())
 
@@ -630,6 +637,20 @@ def test_copies_show_no_more_than_one_of_them(cli: Any, home: Path) -> None:
     again = [{**row, "id": f"{row['id']}-{n}"} for n in range(10) for row in rows]
     (home / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in again))
     said = "150 test examples, of which 15 are different ones, show a true difference of 0.48 4 times in 5"
+    assert said in " ".join(cli("estimate", home).stdout.split())
+
+
+def test_a_document_that_is_most_of_the_test_set_is_seen_once(cli: Any, home: Path) -> None:
+    """Beside 11 mails with one question one with 30 is as good as two, not as twelve."""
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace("test = 'test.jsonl'", "test = 'test.jsonl'\nclusters = 'mail'"))
+    rows = simulated_task(rules=4, seed=3, train=81, val=1, test=1).train
+    for name, part in (("train", rows[:20]), ("val", rows[20:40]), ("test", rows[40:])):
+        told = [{**row, "id": f"{name}{n}", "mail": max(0, n - 29)} for n, row in enumerate(part)]
+        if name != "test":
+            told = [{**row, "mail": n} for n, row in enumerate(told)]
+        (home / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+    said = "41 test examples in 12 clusters of different sizes show no difference reliably, however large"
     assert said in " ".join(cli("estimate", home).stdout.split())
 
 

@@ -88,6 +88,21 @@ def test_where_folds_are_better_the_final_prompt_is_named_with_what_is_known_of_
     assert folds_as_json(folds)["use"] == "final"
 
 
+def test_folds_whose_prompts_lose_answers_are_not_said_to_be_luck(made: Any, tmp_path: Path) -> None:
+    """What both answered is better beyond doubt; who takes the final prompt is to know of the rest."""
+    folds = made(tmp_path / "run")
+    for name, run in folds.runs.items():
+        if run.result is not None and run.result.best_test is not None:
+            scores = (None, None, None, *run.result.best_test.scores[3:])
+            result = replace(run.result, best_test=replace(run.result.best_test, scores=scores))
+            folds.runs[name] = replace(run, result=result)
+    said = " ".join(render_folds(folds, width=400).split())
+    assert "Which prompt to use is open, as the folds' prompts lose answers" in said
+    assert "of those that are left, and on 9 examples answers were lost that were there before" in said
+    assert "may be luck" not in said
+    assert "loses nothing by a change" not in said
+
+
 def test_where_nothing_was_found_the_seed_prompt_stays(made: Any, tmp_path: Path) -> None:
     """Nobody is told to use what was not shown to be better."""
     folds = made(tmp_path / "run", right=False)

@@ -101,6 +101,7 @@ def test_scores_whose_end_nobody_knows_are_named(
     text = " ".join(render(changed(seed_val=val)).split())
     assert ("The loss names no scale, and scores are not from 0 to 1" in text) == said
     assert ("gives 1 or more count as right, and bring no feedback" in text) == said
+    assert ("cannot allow for rare large falls that these examples do not have, so that a verdict may" in text) == said
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,9 @@ def test_a_short_text_that_is_not_shown_to_be_as_good_is_refused(monkeypatch: py
     assert (found.at_worst, made.system.data) == (0.0, WHOLE)
     said = " ".join(render_shrunk(found).split())
     assert "may cost up to 0.335 of the scale where up to 0.333 is taken, as far as 8 examples can tell" in said
+    hardly = replace(found, margin=0.05, refused={"system": 0.0502})
+    said = " ".join(render_shrunk(hardly).split())
+    assert "may cost up to 0.0502 of the scale where up to 0.0500 is taken" in said
 
 
 def test_a_short_text_for_which_the_budget_left_no_look_is_no_fault_of_the_examples(

@@ -169,6 +169,32 @@ def test_clustered_intervals_cover_the_truth_where_others_do_not(groups: int, le
     assert naive / trials < 0.85
 
 
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
+def test_one_cluster_that_is_larger_than_all_others_does_not_narrow_the_interval(
+    bounds: tuple[float, float] | None,
+) -> None:
+    """A document with 30 questions beside 20 with one: what it comes to is seen once, and is three fifths of the mean.
+
+    With a degree of freedom for each document 3 of 4 intervals held the mean.
+    """
+    source = random.Random(20)
+    names = [0] * 30 + list(range(1, 21))
+    trials, held, paired = 200, 0, 0
+    for trial in range(trials):
+        first, second = ([each[name] for name in names] for each in (_documents(source, bounds) for _ in range(2)))
+        low, high = clustered_interval(first, names, bounds=bounds)
+        held += low <= 0.5 <= high
+        found = clustered_difference(first, second, names, bounds=bounds, seed=trial)
+        paired += found.low <= 0 <= found.high
+    assert held / trials > 0.93
+    assert paired / trials > 0.93
+
+
+def _documents(source: random.Random, bounds: tuple[float, float] | None) -> list[float]:
+    """What the questions of each of 21 documents score, 0.5 in the mean."""
+    return [float(source.random() < 0.5) if bounds else 0.5 + source.gauss(0, 1) for _ in range(21)]
+
+
 @pytest.mark.parametrize(("groups", "least", "most"), [(6, 5, 5), (10, 1, 9)])
 def test_false_wins_in_clusters_are_rare(groups: int, least: int, most: int) -> None:
     """Two equal programs whose differences go together within a cluster: a claim at most 5 times in 100."""

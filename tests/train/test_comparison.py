@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from textgrad_engine import nn
 from textgrad_engine.data.contents import contents_of
+from textgrad_engine.report.view import said
 from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
 from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
@@ -252,6 +254,20 @@ def test_samples_that_are_lost_on_both_sides_are_nobodys_fault() -> None:
     assert (compare(alone, after).verdict, compare(alone, after).lost) == ("not shown", 6)
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, 5), (5, 1), (2, 3)])
+def test_who_asks_more_often_loses_no_more_by_chance(before: int, after: int) -> None:
+    """Of five answers one is lost sooner than of one, where an endpoint loses one in twenty: `eval --repeats 5`."""
+    source = random.Random(before)
+
+    def asked(times: int, lost: float) -> Evaluation:
+        rows = [tuple([None if source.random() < lost else 1.0 for _ in range(times)]) for _ in range(100)]
+        return scored(*[next((score for score in row if score), None) for row in rows], samples=tuple(rows))
+
+    assert sum(compare(asked(before, 0.05), asked(after, 0.05)).lost > 0 for _ in range(100)) <= 5
+    assert all(compare(asked(before, 0.05), asked(after, 0.3)).lost for _ in range(20))
+    assert not any(compare(asked(before, 0.3), asked(after, 0.05)).lost for _ in range(20))
+
+
 def test_what_is_lost_goes_by_clusters() -> None:
     """Ten examples of one document whose answers are lost together may be lost by chance; of ten documents not."""
     before, after = [0.0] * 20 + [1.0] * 10, [1.0] * 20 + [None] * 10
@@ -310,3 +326,40 @@ def test_the_examples_that_would_do_are_more_than_these_or_nobody_knows_how_many
     assert enough_examples(scored(*after), scored(*before)) is None
     assert enough_examples(scored(*before), scored(*[1.0] * 20)) is None  # these show it already
     assert enough_examples(scored(None), scored(1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "verdict", "told"), [(10, 22, "not shown", "0.0501"), (25, 42, "better", "0.0498")]
+)
+def test_a_p_value_is_told_on_its_side_of_the_level(lost: int, gained: int, verdict: str, told: str) -> None:
+    """Rounded to 0.05, it was that of both verdicts; it is told alike in a line and in a report."""
+    before, after = scored(*[1.0] * lost, *[0.0] * gained), scored(*[0.0] * lost, *[1.0] * gained)
+    found = compare(before, after)
+    assert found.verdict == verdict
+    assert f", p = {told}, n = " in str(found)
+    assert said(found).endswith(f", p = {told},")
+    chosen = replace(found, adjusted=0.05003, candidates=2)
+    assert "(of 2 candidates: 0.05003)" in str(chosen)
+    assert said(chosen).endswith("p = 0.05003 for the best of 2,")
+
+
+@pytest.mark.parametrize("scale", [(0.0, 1.0), None])
+def test_what_is_seen_reliably_among_clusters_of_several_sizes_is_more_than_their_interval_leaves_open(
+    scale: tuple[float, float] | None,
+) -> None:
+    """A document of 30 questions beside 20 with one: differences of half of the interval are seen by luck."""
+    names = tuple(str(max(0, n - 29)) for n in range(50))
+    source = random.Random(3)
+    changed = {name: source.choice([-0.4, -0.1, 0.0, 0.2, 0.5]) for name in names}
+    before = scored(*[0.5 if scale else 3.5] * 50, clusters=names, scale=scale)
+    after = scored(*[score + changed[name] for score, name in zip(before.answered, names)], clusters=names, scale=scale)
+    found = compare(before, after)
+    assert found.detectable is not None
+    assert found.detectable > (found.interval[1] - found.interval[0]) / 2
+    whole = tuple("a" if n < 4999 else "b" for n in range(5000))
+    nearly = [scored(*[n % 7 + more for n in range(5000)], clusters=whole) for more in (0.0, 0.5)]
+    moved = replace(nearly[1], scores=(*nearly[1].scores[:-1], 9.0))
+    assert (compare(nearly[0], moved).interval, compare(nearly[0], moved).detectable) == (
+        (-math.inf, math.inf),
+        math.inf,
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine import budget, nn, templates, use_models
-from textgrad_engine.errors import BadRequest
+from textgrad_engine.errors import BadRequest, TruncatedResponse
 from textgrad_engine.llm import Completion, Request, resolve
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.optim import TGD, PatchSearch
@@ -288,3 +288,24 @@ def test_an_optimizer_that_is_told_nothing_is_a_control_by_itself() -> None:
     assert "backward" not in {request.purpose for request in contrary.model.requests}
     assert result.best == {"system": "Agree."}
     assert [step.feedback for step in result.steps] == [0] * len(result.steps)
+
+
+def test_a_control_that_answers_other_test_examples_is_compared_on_validation() -> None:
+    """Each loses half of the answers, and no example has one with both."""
+    task = Contrary()
+    answer = task.answer
+
+    def half(request: Request) -> Any:
+        number = request.messages[-1].text
+        tests_it = request.purpose == "forward" and int(number) >= 24
+        if tests_it and ("never" in request.messages[0].text) is (int(number) % 2 == 0):
+            raise TruncatedResponse("ran into its length limit")
+        return answer(request)
+
+    task.model = FunctionModel(half)
+    result = task.fit()
+    assert result.controls is not None
+    rewrites = result.controls.each[0]
+    assert (rewrites.best, result.best) == ({"system": "Agree."}, {"system": SEED})
+    assert rewrites.comparison is not None
+    assert (rewrites.compared_on, rewrites.comparison.verdict) == ("val", "worse")

@@ -164,6 +164,20 @@ def test_what_each_metric_gave_is_told_where_all_folds_say_it(known: tuple[bool,
     assert [part.n for part in found.parts] == ([4] if all(known) else [])
 
 
+def test_a_fold_gains_by_examples_that_both_texts_answered() -> None:
+    """One whose best texts lost the answers that the seed texts got wrong did as well on the others, and no better."""
+    parts = parts_of(program(), rows(8), folds=2, val=0)
+    results: list[Any] = []
+    for part, new in zip(parts, [(1.0, 1.0, None, None), (None, 1.0, 1.0, 0.0)]):
+        assert part.test is not None
+        ids = tuple(row["id"] for row in part.test)
+        seed, best = (Evaluation(ids, scores, (None,) * 4, {}) for scores in ((1.0, 1.0, 0.0, 0.0), new))
+        results.append(SimpleNamespace(seed_test=seed, best_test=best, controls=None))
+    found = pooled([*zip(parts, results)], [row["id"] for row in rows(8)], (), 0.0)
+    assert [each.best_test.mean for each in found.folds] == [1.0, 2 / 3]
+    assert found.gained == 1
+
+
 def test_clusters_count_over_all_folds() -> None:
     """Whoever names them gets an interval that knows them, of 10 documents in this case."""
     flat = simulated_task(rules=4, seed=2, train=40, val=1, test=1)

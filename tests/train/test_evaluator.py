@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import math
 import re
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from textgrad_engine.errors import (
     ContentFiltered,
     ContextOverflow,
     DataError,
+    ScoreError,
     Stopped,
 )
 from textgrad_engine.llm import Completion, Request, repeat, resolve
@@ -205,6 +208,20 @@ def test_a_loss_in_words_is_no_score() -> None:
     model = ScriptedModel(["x", {"nothing_wrong": False, "criticism": "too short"}])
     with tg.use_models(forward=model), pytest.raises(TypeError, match="A TextLoss only gives words"):
         evaluate(nn.ChatCompletion("{word}"), rows(1), nn.TextLoss("Is it long?"))
+
+
+@pytest.mark.parametrize("worst", [math.nan, math.inf, -1e200, 10**400])
+def test_a_number_that_no_mean_can_be_taken_of_is_no_score(worst: float) -> None:
+    """It is told where it is given; with the interval, at the end of a run, all was paid for."""
+
+    class Reward(nn.Module):
+        def forward(self, prediction: Variable, target: Any) -> Variable:
+            return Variable(worst if prediction.data == "b" else 1.0, role="reward")
+
+    program = nn.ChatCompletion("{q}", model=FunctionModel(lambda request: request.messages[-1].text))
+    given = [{"q": letter, "target": ""} for letter in "abc"]
+    with pytest.raises(ScoreError, match=r"the loss gave .*, which is no score: .* numbers up to 1e\+100"):
+        evaluate(program, given, Reward())
 
 
 def test_an_unanswered_example_is_counted_apart() -> None:
@@ -558,6 +575,14 @@ def test_the_scale_is_that_of_the_loss(scale: Any) -> None:
     loss.scale = scale  # type: ignore[attr-defined]
     found = evaluate(nn.ChatCompletion("{word}", model=echo()), rows(2), loss)
     assert found.scale == (tuple(map(float, scale)) if scale in ((1, 5), (0.0, 10.0)) else None)
+
+
+def test_the_largest_number_there_is_stands_for_no_end_of_a_scale() -> None:
+    """What is added to the scores at their limits would be all that counts."""
+    loss = nn.Metric(lambda said, target: 3.0 + len(said), "a number", scale=(0, sys.float_info.max))
+    found = evaluate(nn.ChatCompletion("{word}", model=echo()), rows(11), loss)
+    assert found.scale == (0.0, math.inf)
+    assert found.interval == (pytest.approx(3.89, abs=0.01), pytest.approx(4.29, abs=0.01))
 
 
 def test_a_judge_is_shown_what_the_program_was_given() -> None:

@@ -140,3 +140,15 @@ def test_a_scale_without_an_end_is_as_good_as_none(scale: tuple[float, float], s
     assert first.interval == (max(low, scale[0]), min(high, scale[1]))
     rare = [scored([1.0, 0.0] * 4, scale, size), scored([1.0] * 8, scale, size)]
     assert compare(*rare) == compare(*[replace(each, scale=None) for each in rare])
+
+
+@pytest.mark.parametrize("clusters", [(), ("a", "a", "b", "b")])
+@pytest.mark.parametrize(("scale", "score"), [((-math.inf, 0.0), 0.0), ((1.0, math.inf), 1.0)])
+def test_scores_at_the_one_end_of_a_scale_are_no_share_of_0_and_1(
+    scale: tuple[float, float], score: float, clusters: tuple[str, ...]
+) -> None:
+    """A penalty is 0 at best, and none of 1 is to be had: four that are 0 show no spread, and no mean above 0."""
+    found = replace(scored([score] * 4, scale), clusters=clusters)
+    assert found.interval == (-math.inf, math.inf)
+    assert compare(found, found).interval == (-math.inf, math.inf)
+    assert known_limits((0.0, math.inf), [0.0, 1.0]) == (0.0, 1.0)

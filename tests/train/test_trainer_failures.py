@@ -394,6 +394,23 @@ def test_test_answers_that_are_mostly_lost_do_not_cost_the_result(lost_with: str
     assert "the test set has no score, as most answers to it are lost: ran into its length limit" in str(result)
 
 
+def test_a_test_set_that_both_prompts_answer_in_other_places_does_not_cost_the_result(world: Any, rows: Any) -> None:
+    """Each lost half of its answers, and no example has two of them: there is nothing to compare, which is said."""
+    here = world("SHOUT")
+
+    def before(request: Request) -> None:
+        system, user = (message.text for message in request.messages[:2])
+        if request.purpose == "forward" and user == ("cow" if "SHOUT" in system else "dog"):
+            raise TruncatedResponse("ran into its length limit")
+
+    here.before = before
+    val = rows(*(f"w{n}" for n in range(8)))
+    result = here.fit(rows("ant", "bee"), val, rows("cow", "dog"), max_steps=1)
+    assert (result.status, result.best["system"]) == ("finished", f"{SEED}\nSHOUT")
+    assert (result.seed_test, result.best_test, result.compared_on) == (None, None, "val")
+    assert "the test set has no score, as none of its examples has an answer with both prompts" in str(result)
+
+
 def test_more_than_half_unanswered_in_validation_raises(world: Any, rows: Any) -> None:
     """Of the texts that everything is compared with nothing can be said then; the feedback is forgotten."""
     here = world("SHOUT")

@@ -105,7 +105,8 @@ def evaluate(
         typer.Option(
             "--not-worse",
             help="End with exit code 4 where it is shown to be worse than what the run itself measured on its test "
-            "split, or more answers are missing. Of 40 looks at equal prompts, one is so by chance.",
+            "split, or more answers are missing. Of 40 looks at equal prompts, one is so by chance, and up to three "
+            "where an endpoint loses answers.",
         ),
     ] = False,
     missing: Annotated[

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from textgrad_engine.cli.config import Config
 from textgrad_engine.data import Dataset
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
+from textgrad_engine.train.clusters import effective_number
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.evaluator import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
@@ -33,13 +35,13 @@ def foreseen(config: Config, program: Module, metric: Callable[..., Any], test: 
     """
     if test is None:
         return "Without a test set nothing will be shown: the validation score flatters what was chosen by it."
-    units, size = _units(config, program, test, "test example")
-    least = _least(config, metric, units)
+    sizes, size = _units(config, program, test, "test example")
+    least = _least(config, metric, sizes)
     if least is None:
         return ""
     if math.isinf(least):
         return f"{size} show no difference reliably, however large; take more, or all with `train --folds 5`."
-    more = " `train --folds 5` tests all examples, not these alone." if units < _FEW else ""
+    more = " `train --folds 5` tests all examples, not these alone." if len(sizes) < _FEW else ""
     return f"{_shown(config, size, least)}{more}"
 
 
@@ -52,8 +54,8 @@ def foreseen_of_folds(config: Config, program: Module, metric: Callable[..., Any
         metric: the score.
         examples: of all folds.
     """
-    units, size = _units(config, program, examples, "example")
-    least = _least(config, metric, units)
+    sizes, size = _units(config, program, examples, "example")
+    least = _least(config, metric, sizes)
     if least is None:
         return ""
     if math.isinf(least):
@@ -80,18 +82,27 @@ def shared_with_controls(config: Config, controls: bool) -> str:
     )
 
 
-def _units(config: Config, program: Module, rows: Dataset, what: str) -> tuple[int, str]:
-    """How many examples stand for themselves, and how many there are, in words."""
+def _units(config: Config, program: Module, rows: Dataset, what: str) -> tuple[list[int], str]:
+    """The sizes of what stands for itself, examples or clusters of them, and how many there are, in words."""
     field = config.data.clusters
-    clusters = set(clusters_of_equals(program, rows)) if field is None else {str(row[field]) for row in rows}
-    units, size = len(clusters) or len(rows), plural(len(rows), what)
-    if clusters:
-        size += f", of which {units} are different ones," if field is None else f" in {plural(units, 'cluster')}"
-    return units, size
+    clusters = clusters_of_equals(program, rows) if field is None else [str(row[field]) for row in rows]
+    sizes, size = [*Counter(clusters or range(len(rows))).values()], plural(len(rows), what)
+    if clusters and field is None:
+        size += f", of which {len(sizes)} are different ones,"
+    elif clusters:
+        differ = " of different sizes" if _alike(sizes) < len(sizes) else ""
+        size += f" in {plural(len(sizes), 'cluster')}{differ}"
+    return sizes, size
 
 
-def _least(config: Config, metric: Callable[..., Any], units: int) -> float | None:
+def _alike(sizes: Sequence[int]) -> int:
+    """So many clusters of one size show as much."""
+    return math.floor(effective_number(sizes) + 1e-9)
+
+
+def _least(config: Config, metric: Callable[..., Any], sizes: Sequence[int]) -> float | None:
     """The least difference that is found; None where the scale of the scores is not known."""
+    units = _alike(sizes)
     if config.is_right_or_wrong:
         return minimum_detectable_effect(units, discordance=_CHANGED)
     scale = scale_of(metric)
@@ -102,8 +113,12 @@ def _least(config: Config, metric: Callable[..., Any], units: int) -> float | No
 
 
 def _shown(config: Config, size: str, least: float) -> str:
-    supposed = ", where a fifth of the answers change" if config.is_right_or_wrong else ""
-    return f"{size} show a true difference of {least:.2g} 4 times in 5{supposed}, and smaller ones less often."
+    changed, spread = (
+        "a fifth of the answers change",
+        f"differences have a standard deviation of {_SPREAD} of the scale",
+    )
+    supposed = changed if config.is_right_or_wrong else spread
+    return f"{size} show a true difference of {least:.2g} 4 times in 5, where {supposed}, and smaller ones less often."
 
 
 _FEW = 100

@@ -155,7 +155,9 @@ def worse_than_the_run(run: Run, found: Sequence[Earlier]) -> str:
         difference = f"{score(comparison.difference, signed=True)} {interval(comparison.interval, signed=True)}"
         return f"worse than the {by_run.prompt} prompt in the run: {difference} on {plural(comparison.n, 'example')}"
     if comparison.lost:
-        return f"more answers are missing than of the {by_run.prompt} prompt in the run, and not by chance"
+        whose = f"the {by_run.prompt} prompt had in the run"
+        where = f"on {plural(comparison.lost, 'example')} answers are missing that {whose}"
+        return f"{where}, which is rare by chance (5%)"
     return ""
 
 

@@ -144,6 +144,12 @@ def advice_of(folds: Folds, path: Path) -> list[str]:
             f"{unseen}, in {found.gained} of {plural(_tested(found), 'fold')}. A single prompt may be better or worse "
             "than that mean."
         )
+    elif compared.lost:
+        title = "Which prompt to use is open, as the folds' prompts lose answers"
+        known = (
+            f"They came to {gain} {interval(compared.interval, True)} {unseen}, of those that are left, and "
+            f"{compared.remark}. Their runs tell why these are lost; until then the seed prompt is the one to keep."
+        )
     else:
         title = "Which prompt to use is open, as these examples do not tell"
         known = (

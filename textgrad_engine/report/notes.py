@@ -147,8 +147,9 @@ def _without_scale(result: TrainResult) -> Iterator[str]:
     if scored is not None and scored.scale is None and scored.limits is None:
         yield (
             "The loss names no scale, and scores are not from 0 to 1, so nobody knows what full marks are: an interval "
-            "may reach beyond them, and answers that an nn.Metric gives 1 or more count as right, and bring no "
-            "feedback; nn.Metric(..., scale=(0, 100)), or scale in [metric], says it."
+            "may reach beyond them, and cannot allow for rare large falls that these examples do not have, so that a "
+            "verdict may be luck more often than it says. Answers that an nn.Metric gives 1 or more count as right, "
+            "and bring no feedback. nn.Metric(..., scale=(0, 100)), or scale in [metric], says where scores end."
         )
 
 

@@ -12,6 +12,7 @@ from textgrad_engine.report.printing import fitted, hanging, indented, open_tabl
 from textgrad_engine.report.view import said
 from textgrad_engine.report.words import capital, count, interval, plural, score
 from textgrad_engine.train import ShrinkResult
+from textgrad_engine.train.scores import apart
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,7 +76,8 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
         if result.ended == "budget" and lost > 1:
             yield f"{which} {stays}: the budget was spent before {text} that was found was shown to be as good."
             continue
-        could = f"may cost up to {score(lost)} of the scale where up to {score(result.margin)} is taken"
+        most, taken = apart(lost, result.margin)
+        could = f"may cost up to {most} of the scale where up to {taken} is taken"
         could = could if lost <= 1 else "cost answers"
         more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
         yield (

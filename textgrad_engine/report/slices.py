@@ -11,7 +11,7 @@ from textgrad_engine.report.document import evaluation_as_json, finite
 from textgrad_engine.report.printing import fitted, indented, open_table, padded, styled
 from textgrad_engine.report.view import said
 from textgrad_engine.report.words import count, interval, plural, score
-from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.comparison import Comparison, compare, compared
 from textgrad_engine.train.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def slices_of(values: Sequence[str], after: Evaluation, before: Evaluation | Non
 
     def made(value: str) -> Slice:
         old, new = then.get(value), now[value]
-        both = old is not None and any(None not in pair for pair in zip(old.scores, new.scores))
-        return Slice(value, new, old, compare(old, new, confidence=confidence) if old is not None and both else None)
+        return Slice(value, new, old, None if old is None else compared(old, new, confidence=confidence))
 
     return sorted(map(made, now), key=lambda each: (-len(each.after), each.value))
 

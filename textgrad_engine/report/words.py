@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from textgrad_engine.train.scores import LEVEL, apart
+
 NOT_MEASURED = "not measured"
 
 
@@ -43,13 +45,13 @@ def interval(bounds: tuple[float, float], signed: bool = False) -> str:
 
 
 def p_value(value: float) -> str:
-    """A p-value with no more digits than it deserves.
+    """A p-value with no more digits than it deserves, and as many as tell on which side of the level it is.
 
     Example:
-        >>> p_value(9e-13), p_value(0.0213)
-        ('p < 0.001', 'p = 0.021')
+        >>> p_value(9e-13), p_value(0.0213), p_value(0.0502)
+        ('p < 0.001', 'p = 0.021', 'p = 0.0502')
     """
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    return "p < 0.001" if value < 0.001 else f"p = {apart(value, LEVEL)[0]}"
 
 
 def count(value: int) -> str:

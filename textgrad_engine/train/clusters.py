@@ -3,8 +3,10 @@
 Two questions about one text are often both easy or both hard, so a standard error that takes them as independent is too
 small, in published evaluations by up to a factor of three (Miller, arXiv:2411.00640). Here whole clusters count.
 
-Sources: Miller's clustered standard error, with the small-sample factor and the degrees of freedom of Cameron and
-Miller, "A Practitioner's Guide to Cluster-Robust Inference", Journal of Human Resources 50 (2015); the sign-flip test
+Sources: Miller's clustered standard error, with the small-sample factor of Cameron and Miller, "A Practitioner's Guide
+to Cluster-Robust Inference", Journal of Human Resources 50 (2015), and one degree of freedom less than the effective
+number of clusters, with the sizes as weights (Kish, "Survey Sampling" (1965), section 8.2; of the idea Carter, Schnepel
+and Steigerwald, Review of Economics and Statistics 99 (2017)), which for one size is their number; the sign-flip test
 of cluster sums, Cameron, Gelbach and Miller, Review of Economics and Statistics 90 (2008); the bootstrap of clusters,
 Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), with the expanded percentiles of Hesterberg,
 arXiv:1411.5279.
@@ -21,6 +23,9 @@ from textgrad_engine.train.intervals import PairedDifference, mean_interval, pai
 from textgrad_engine.train.permutation import sign_flip
 from textgrad_engine.train.pseudo import cut_off, known_limits, pseudo_differences, pseudo_scores
 from textgrad_engine.train.scores import check_confidence, cluster_means, cluster_sums, finite_scores, same_length
+
+_WIDEST = 1e6
+"""Standard errors; an interval that is wider says nothing."""
 
 
 def clustered_error(values: Iterable[float], clusters: Sequence[Hashable], largest: float | None = None) -> float:
@@ -77,10 +82,11 @@ def clustered_interval(
 ) -> tuple[float, float]:
     """The confidence interval of a mean when examples come in clusters: Student's t with the clustered error.
 
-    Degrees of freedom are one less than there are clusters. With few clusters of very different sizes it is too
-    narrow (Cameron and Miller 2015, section VI). Clusters of one size are examples whose scores are their means, and
-    get the interval of `mean_interval`. Between known limits, clusters of several sizes are added as scores are there,
-    of the mean size.
+    Degrees of freedom are one less than there are clusters, and less where a few are much larger than the others: of 20
+    documents with one question and one with 30 there are 1.7 of them, as what the large one comes to is seen once.
+    Where two or three clusters are most of the examples, it is too narrow all the same (Cameron and Miller 2015,
+    section VI). Clusters of one size are examples whose scores are their means, and get the interval of
+    `mean_interval`. Between known limits, clusters of several sizes are added as scores are there, of the mean size.
 
     Args:
         values: one score per example.
@@ -106,7 +112,7 @@ def clustered_interval(
         return mean_interval(_cut(means, limits), confidence, limits)
     found = _t_of_clusters(*_with(means, sizes, pseudo_scores(limits)), confidence)
     found = found.around(math.fsum(numbers) / len(numbers))
-    return cut_off((found.low, found.high), limits)
+    return max(limits[0], found.low), min(limits[1], found.high)
 
 
 def clustered_difference(
@@ -208,6 +214,34 @@ def bootstrap_interval(
     return _percentile(means, tail), _percentile(means, 1 - tail)
 
 
+def effective_number(sizes: Sequence[float]) -> float:
+    """So many clusters of one size tell as much of a mean, where those of a cluster score alike.
+
+    Args:
+        sizes: of the clusters.
+
+    Example:
+        >>> effective_number([5] * 21), round(effective_number([30, *[1] * 20]), 2)
+        (21.0, 2.72)
+    """
+    return math.fsum(sizes) ** 2 / math.fsum(size * size for size in sizes)
+
+
+def interval_width(sizes: Sequence[float], alpha: float) -> float:
+    """Half of the interval of a mean in standard errors; infinite where one cluster is as good as all there is.
+
+    Args:
+        sizes: of the clusters.
+        alpha: the share of such intervals that miss the mean.
+
+    Example:
+        >>> round(interval_width([5] * 21, 0.05), 2), round(interval_width([30, *[1] * 20], 0.05), 2)
+        (2.09, 5.06)
+    """
+    width = t_quantile(1 - alpha / 2, effective_number(sizes) - 1)
+    return width if width < _WIDEST else math.inf
+
+
 def _error(means: Sequence[float], sizes: Sequence[float]) -> float:
     n, groups = math.fsum(sizes), len(means)
     mean = math.fsum(each * size for each, size in zip(means, sizes)) / n
@@ -231,7 +265,7 @@ def _t_of_clusters(means: Sequence[float], sizes: Sequence[float], confidence: f
         return t_test(means, confidence)
     check_confidence(confidence)
     mean = math.fsum(each * size for each, size in zip(means, sizes)) / math.fsum(sizes)
-    half = t_quantile(0.5 + confidence / 2, len(means) - 1) * _error(means, sizes)
+    half = interval_width(sizes, 1 - confidence) * _error(means, sizes)
     return PairedDifference(mean, mean - half, mean + half, 1.0)
 
 

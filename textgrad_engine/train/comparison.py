@@ -11,9 +11,10 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
+from textgrad_engine.train.clusters import interval_width
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.pseudo import known_limits, only_at
-from textgrad_engine.train.scores import cluster_means, cluster_sums
+from textgrad_engine.train.scores import LEVEL, apart, cluster_means, cluster_sums
 from textgrad_engine.train.statistics import (
     PairedDifference,
     Verdict,
@@ -97,14 +98,20 @@ class Comparison:
 
     def __str__(self) -> str:
         low, high = self.interval
-        chance = f"p = {self.p_value:.2g}" if self.p_value else "p < 1e-300"
+        chance = f"p = {_rounded(self.p_value)}" if self.p_value else "p < 1e-300"
         if self.adjusted is not None:
-            chance += f" (of {self.candidates} candidates: {self.adjusted:.2g})"
+            chance += f" (of {self.candidates} candidates: {_rounded(self.adjusted)})"
         said = f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
         return f"{said}; {self.remark}" if self.remark else said
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
         return f"Comparison({self})"
+
+
+def _rounded(p_value: float) -> str:
+    """Two digits, or as many as tell on which side of the level it is."""
+    told = f"{p_value:.2g}"
+    return apart(p_value, LEVEL)[0] if told == f"{LEVEL:.2g}" != f"{p_value:g}" else told
 
 
 @names_told
@@ -152,9 +159,9 @@ def compare(
     old, new = _at(before.scores, kept), _at(after.scores, kept)
     names = before.clusters or after.clusters
     clusters = [names[position] for position in kept] if names else None
-    limits = known_limits(_limits(before, after), old, new)
+    bounds = _limits(before, after)
     seed = operator.index(seed)  # `random` takes no other
-    found = _difference(old, new, clusters, confidence, limits, seed)
+    found = _difference(old, new, clusters, confidence, bounds, seed)
     count = len(tried) + all(each.scores != after.scores for each in tried)
     adjusted = None
     if count > 1:
@@ -171,11 +178,29 @@ def compare(
         n=len(kept),
         adjusted=adjusted,
         candidates=count,
-        detectable=_detectable(old, new, clusters, limits, (1 - confidence) / count),
+        detectable=_detectable(old, new, clusters, known_limits(bounds, old, new), (1 - confidence) / count),
         clusters=None if clusters is None else len(set(clusters)),
         bounds=_bounds(before, after),
         lost=lost,
     )
+
+
+def compared(
+    before: Evaluation, after: Evaluation, *, candidates: Iterable[Evaluation] = (), confidence: float = 0.95
+) -> Comparison | None:
+    """`compare`, or None where no example has a score in both, as each lost the answers that the other one has.
+
+    Its arguments are those of `compare`.
+    """
+    if not score_changes(before, after):
+        return None
+    return compare(before, after, candidates=candidates, confidence=confidence)
+
+
+def score_changes(before: Evaluation, after: Evaluation) -> list[float]:
+    """By how much each example that has a score in both scores more with the second one."""
+    pairs = zip(before.scores, after.scores)
+    return [new - old for old, new in pairs if old is not None and new is not None]
 
 
 def enough_examples(before: Evaluation, after: Evaluation) -> int | None:
@@ -239,12 +264,13 @@ def _difference(
     new: Sequence[float],
     clusters: Sequence[str] | None,
     confidence: float,
-    limits: tuple[float, float] | None,
+    bounds: tuple[float, float] | None,
     seed: int,
 ) -> PairedDifference:
     if clusters is not None:
-        return clustered_difference(old, new, clusters, confidence, limits, seed=seed)
-    found = paired_difference(old, new, confidence, limits)
+        return clustered_difference(old, new, clusters, confidence, bounds, seed=seed)
+    found = paired_difference(old, new, confidence, bounds)
+    limits = known_limits(bounds, old, new)
     if len(old) > _FEW or (limits is not None and only_at(limits, old, new)):
         return found
     flipped = sign_flip([b - a for a, b in zip(old, new)], seed=seed)
@@ -275,26 +301,33 @@ def _detectable(
     """The minimum detectable effect at 80% power."""
     differences = [b - a for a, b in zip(old, new)]
     names = range(len(old)) if clusters is None else clusters
-    first, second = cluster_means(old, names)[0], cluster_means(new, names)[0]
-    units = len(first)
+    (first, sizes), (second, _) = cluster_means(old, names), cluster_means(new, names)
+    units, of_one_size = len(sizes), len(set(sizes)) == 1
     # What was seen with one more of each kind, as in the interval: none of 20 does not mean that none ever changes.
-    if limits is not None and only_at(limits, first, second):
+    if limits is not None and of_one_size and only_at(limits, first, second):
         share = (sum(a != b for a, b in zip(first, second)) + 2) / (units + 2)
         return (limits[1] - limits[0]) * minimum_detectable_effect(units, discordance=share, alpha=alpha)
+    wider = 1.0 if of_one_size else interval_width(sizes, alpha) / interval_width([1] * units, alpha)
+    if math.isinf(wider):
+        return wider
     if limits is not None:
         largest = limits[1] - limits[0]
-        sd = clustered_error(differences, names, largest) * math.sqrt(units + 2)
+        sd = wider * clustered_error(differences, names, largest) * math.sqrt(units + 2)
         return minimum_detectable_effect(units, sd=sd, largest=largest, alpha=alpha)
     each = minimum_detectable_effect(units, sd=1.0, alpha=alpha)
     if math.isinf(each):
         return each
     error = clustered_error(differences, names)
-    return each * error * math.sqrt(units) if error > 1e-12 else None
+    return each * wider * error * math.sqrt(units) if error > 1e-12 else None
 
 
 def _lost(before: Evaluation, after: Evaluation, names: Sequence[str]) -> int:
-    """On how many examples `after` loses answers, where that is more than chance; by clusters, where there are."""
-    shares = before.missing_shares(), after.missing_shares()
+    """On how many examples `after` loses answers, where that is more than chance; by clusters, where there are.
+
+    As many samples count on both sides: of five answers to an example one is lost sooner than of one.
+    """
+    repeats = min(before.repeats, after.repeats)
+    shares = before.missing_shares(repeats), after.missing_shares(repeats)
     units = [cluster_sums(each, names)[0] for each in shares] if names else shares
     return sum(new > old for old, new in zip(*shares)) if lost_more(*units) else 0
 

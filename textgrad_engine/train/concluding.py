@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from textgrad_engine.llm.usage import Meter
-from textgrad_engine.train.comparison import compare
+from textgrad_engine.train.comparison import compared
 from textgrad_engine.train.doubtful import doubtful_among
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
@@ -35,7 +35,8 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
     for name, seed, best in sets:
         if seed is not None and best is not None:
             candidates = run.tried(seed) if name == "val" else ()  # the test set chose nothing
-            comparison, compared_on = compare(seed, best, candidates=candidates), name
+            comparison = compared(seed, best, candidates=candidates)
+            compared_on = None if comparison is None else name
             break
     result = TrainResult(
         status=status,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from textgrad_engine.train.comparison import compare
+from textgrad_engine.train.comparison import compared
 from textgrad_engine.train.controls import Control
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.unguided import proposers_of, search_without_feedback
@@ -75,8 +75,11 @@ def _key(texts: dict[str, str]) -> frozenset[tuple[str, str]]:
 
 def _beside(run: Run, made: Control) -> Control:
     """The control with the comparison of the optimizer's best texts against its own."""
-    if made.test is not None and run.best_test is not None:
-        return replace(made, comparison=compare(made.test, run.best_test), compared_on="test")
-    if made.val is not None and run.best_val is not None:
-        return replace(made, comparison=compare(made.val, run.best_val), compared_on="val")
+    sets: list[tuple[Literal["test", "val"], Evaluation | None, Evaluation | None]] = [
+        ("test", made.test, run.best_test),
+        ("val", made.val, run.best_val),
+    ]
+    for name, own, best in sets:
+        if own is not None and best is not None and (found := compared(own, best)) is not None:
+            return replace(made, comparison=found, compared_on=name)
     return made

@@ -124,10 +124,19 @@ class Evaluation:
         """For each example the least and the greatest score that it could have; None where `limits` is."""
         return None if self.limits is None else item_bounds(self._samples, self.limits)
 
-    def missing_shares(self) -> list[float]:
-        """For each example the share of its answers that were not to be had: 0 or 1, with repeats also between."""
+    @property
+    def repeats(self) -> int:
+        """How many samples of each example there are."""
+        return len(self._samples[0]) if self.ids else 1
+
+    def missing_shares(self, repeats: int) -> list[float]:
+        """For each example the share of its answers that were not to be had: 0 or 1, with repeats also between.
+
+        Args:
+            repeats: so many samples of each count, its first.
+        """
         left_out = set(self.not_run)
-        rows = zip(self.ids, self._samples)
+        rows = [(name, row[:repeats]) for name, row in zip(self.ids, self._samples)]
         return [0.0 if name in left_out else row.count(None) / len(row) for name, row in rows]
 
     def by(self, values: Iterable[Hashable]) -> dict[Any, Evaluation]:

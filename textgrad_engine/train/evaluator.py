@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -21,6 +22,7 @@ from textgrad_engine.errors import (
     BudgetExceeded,
     CallCancelled,
     DataError,
+    ScoreError,
     Stopped,
     UnsendableRequest,
 )
@@ -48,6 +50,9 @@ MOST_UNANSWERED = 0.5
 
 BY_THE_TEXTS = (AnswerError, BadRequest, UnsendableRequest)
 """Of what leaves a question unanswered, that which comes of what is asked: who asks again mostly gets the same."""
+
+_LARGEST = 1e100
+"""No score is larger: squares of some are added up, which ends at 1e308."""
 
 ENDED = (BudgetExceeded, Stopped, CallCancelled)
 """What ends an evaluation before every example was asked about."""
@@ -351,6 +356,8 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
 def scale_of(loss: Callable[..., Any]) -> tuple[float, float] | None:
     """The lowest and the highest score that a loss names as its `scale`, as nn.Judge does; None for others.
 
+    An end that no score comes near, such as the largest number there is, is none, and so infinite.
+
     Example:
         >>> from textgrad_engine import nn
         >>> scale_of(nn.Judge("Is it polite?", scale=(1, 5))), scale_of(nn.ExactMatch())
@@ -358,7 +365,8 @@ def scale_of(loss: Callable[..., Any]) -> tuple[float, float] | None:
     """
     match getattr(loss, "scale", None):
         case (int() | float() as lowest, int() | float() as highest) if lowest < highest:
-            return float(lowest), float(highest)
+            low, high = (end if abs(end) <= _LARGEST else math.copysign(math.inf, end) for end in (lowest, highest))
+            return float(low), float(high)
     return None
 
 
@@ -367,9 +375,15 @@ def as_score(loss: Variable) -> float:
 
     Raises:
         TypeError: it gave text.
+        ScoreError: it gave a number that no mean can be taken of.
     """
     data = loss.data
     if isinstance(data, int | float):
+        if not abs(data) <= _LARGEST:
+            raise ScoreError(
+                f"the loss gave {data!s:.40}, which is no score: a mean, and how sure it is, are worked out of numbers "
+                f"up to {_LARGEST:g}, so bound what it gives, or give the logarithm"
+            )
         return decimal_of(float(data))
     raise TypeError(
         f"a score must be a number, and this loss gave {type(data).__name__}. A TextLoss only gives words: "

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.train.comparison import Comparison, compare
+from textgrad_engine.train.comparison import Comparison, compared, score_changes
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.scores import ALIKE
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,9 @@ class CrossValidation:
 
     @property
     def gained(self) -> int:
-        """In how many folds that were tested the texts did better than the seed texts."""
+        """In how many folds that were tested the texts did better than the seed texts, where both have an answer."""
         pairs = [(each.seed_test, each.best_test) for each in self.folds]
-        return sum(a is not None and b is not None and b.mean > a.mean for a, b in pairs)
+        return sum(a is not None and b is not None and sum(score_changes(a, b)) > ALIKE for a, b in pairs)
 
     @property
     def use(self) -> Literal["final", "seed"] | None:
@@ -145,8 +146,7 @@ def pooled(
         return CrossValidation(folds, final, None, None, None, len(ids), seconds)
     place = {name: position for position, name in enumerate(ids)}
     before, after = (_joined([pair[side] for pair in tested], place, clusters) for side in (0, 1))
-    shared = [None not in pair for pair in zip(before.scores, after.scores)]
-    comparison = compare(before, after) if any(shared) else None
+    comparison = compared(before, after)
     controls = tuple(_against_controls(folds, place, clusters))
     return CrossValidation(folds, final, before, after, comparison, len(ids), seconds, controls)
 
@@ -166,11 +166,11 @@ def _against_controls(
             continue
         control = _joined([each[1] for each in both], place, clusters)
         best = _joined([each[2] for each in both], place, clusters)
-        if all(None in pair for pair in zip(control.scores, best.scores)):
+        if (comparison := compared(control, best)) is None:
             continue
         used = sum((each[0].usage for each in both), Usage())
         same = sum(each[3] for each in both)
-        yield AgainstControl(name, control, compare(control, best), len(both), same, used)
+        yield AgainstControl(name, control, comparison, len(both), same, used)
 
 
 def _joined(each: Sequence[Evaluation], place: dict[str, int], clusters: Sequence[str]) -> Evaluation:

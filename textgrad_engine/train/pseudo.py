@@ -21,7 +21,8 @@ Limits = tuple[float, float]
 def known_limits(limits: Limits | None, *rows: Sequence[float]) -> Limits | None:
     """The worst and the best score that there can be, checked; 0 and 1 where nobody says and there are no others.
 
-    One of them that is infinite says nothing of how far scores can be apart, so nobody knows them then.
+    One of them that is infinite says nothing of how far scores can be apart, so nobody knows them then; where the other
+    one leaves no room for 0 and 1, these are none either.
 
     Args:
         limits: the two, if known.
@@ -35,7 +36,8 @@ def known_limits(limits: Limits | None, *rows: Sequence[float]) -> Limits | None
             raise ValueError(f"a value is outside of the bounds {limits}")
         if all(map(math.isfinite, limits)):
             return limits
-    return (0.0, 1.0) if only_at((0.0, 1.0), *rows) else None
+    lowest, highest = limits or (0.0, 1.0)
+    return (0.0, 1.0) if lowest <= 0 and highest >= 1 and only_at((0.0, 1.0), *rows) else None
 
 
 def cut_off(interval: tuple[float, float], limits: Limits | None) -> tuple[float, float]:

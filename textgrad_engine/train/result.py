@@ -43,7 +43,7 @@ class TrainResult:
             those that no others beat by fewer tokens or a higher score without losing in the other; longest first. With
             a `latency_weight` less time counts in the same way.
         untested: why the budget left the test set, or a part of it, unrun, or why it has no score, as most of its
-            answers are lost; else "".
+            answers are lost, or those of each text to other examples; else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
         idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
             better could be shown; else "".

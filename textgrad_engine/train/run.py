@@ -24,6 +24,7 @@ from textgrad_engine.ops.tools import telling_anew
 from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.texts import write_texts
+from textgrad_engine.train.comparison import score_changes
 from textgrad_engine.train.concluding import result_of
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import CONTROLS, Controls
@@ -397,6 +398,9 @@ class Run(abc.ABC):
                 return
             self.load(self.seed)
             self.seed_test, self.test_usage["seed"] = self.tested(rows)
+            if not score_changes(self.seed_test, self.best_test):
+                self.best_test = self.seed_test = None
+                self.untested = "the test set has no score, as none of its examples has an answer with both prompts"
         except BY_THE_TEXTS as error:  # of most answers, and a run that is resumed would ask for them in vain
             self.best_test = self.seed_test = None
             self.untested = f"the test set has no score, as most answers to it are lost: {error}"

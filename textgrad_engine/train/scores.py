@@ -10,6 +10,10 @@ ALIKE = 1e-9
 """Scores that differ by no more are the same, but for rounding."""
 
 
+LEVEL = 0.05
+"""A p-value of more shows nothing, where nobody asks for another confidence than 95%."""
+
+
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that is none.
 

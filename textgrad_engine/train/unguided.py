@@ -21,6 +21,7 @@ from textgrad_engine.optim.proposers import Proposer, Unaided
 from textgrad_engine.optim.search.objective import Texts, handicap_of
 from textgrad_engine.optim.search.work import is_shorter
 from textgrad_engine.optim.texts import texts_now, write_texts
+from textgrad_engine.train.comparison import score_changes
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
@@ -159,12 +160,11 @@ def does_better(
         >>> does_better(best, seed), does_better(seed, seed)
         (True, False)
     """
-    pairs = zip(seed.scores, best.scores)
-    changes = [after - before for before, after in pairs if before is not None and after is not None]
+    found = score_changes(seed, best)
     if latency_weight and (slower := latency_change(seed, best)) is not None:
         handicap += latency_weight * (slower.after - slower.before)
-    gain, price = sum(changes), len(changes) * handicap
-    return gain > price + ALIKE or (ties and bool(changes) and gain >= price - ALIKE)
+    gain, price = sum(found), len(found) * handicap
+    return gain > price + ALIKE or (ties and bool(found) and gain >= price - ALIKE)
 
 
 def _group_of(parameter: Variable, optimizer: Optimizer) -> dict[str, Any]:
