@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from textgrad_engine.errors import BudgetExceeded, ConnectionFailed, RunError, Stopped
-from textgrad_engine.llm import RetryPolicy, Stop, budget, call_key_scope, meter, resolve
+from textgrad_engine.llm import RetryPolicy, Stop, Usage, budget, call_key_scope, meter, resolve
 from textgrad_engine.llm.answers import Answer
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.playback import Playback
 from textgrad_engine.llm.taped import playing
 from textgrad_engine.llm.usage import call_item
@@ -124,3 +125,31 @@ def test_a_stop_ends_it(run: Any, ask: Any) -> None:
     stop.set()
     with stop, pytest.raises(Stopped):
         run(said(playback(recorded(ask(), "x")), ask()))
+
+
+def test_what_is_on_record_of_a_later_phase_waits_for_who_had_the_room(run: Any, ask: Any) -> None:
+    """A call that a budget had no room for may be asked once more in another phase, where there was room for it."""
+    player = playback(recorded(ask("had room"), "early"), recorded(ask("had none"), "late", phase=2))
+
+    async def main() -> list[Any]:
+        with budget(calls=1):
+            both = await asyncio.gather(
+                said(player, ask("had none")), said(player, ask("had room")), return_exceptions=True
+            )
+        return [*both, await said(player, ask("had none"))]
+
+    refused, early, late = run(main())
+    assert (type(refused), early, late) == (BudgetExceeded, "early", "late")
+
+
+def test_a_further_attempt_that_had_no_room_waits_for_who_had_it(run: Any, ask: Any) -> None:
+    """What it had used counts, and whoever limits a part of a run knows that it was this part's limit."""
+    failure = mark(BudgetExceeded("no room for the second attempt"), usage=Usage(calls=1), sent=True)
+    player = playback(recorded(ask(), failure), recorded(ask("had room"), "early"))
+
+    async def main() -> tuple[bool, str, int]:
+        with meter() as used, budget(calls=2) as limit:
+            both = await asyncio.gather(said(player, ask()), said(player, ask("had room")), return_exceptions=True)
+        return limit.refused(both[0]), both[1], used.total.calls
+
+    assert run(main()) == (True, "early", 2)

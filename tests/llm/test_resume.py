@@ -20,6 +20,7 @@ from textgrad_engine.llm import (
     budget,
     call_key_scope,
     meter,
+    repeat,
     resolve,
 )
 from textgrad_engine.llm.answers import Answer, entry_of
@@ -29,6 +30,7 @@ from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, Turn, inside
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.llm.usage import call_item
+from textgrad_engine.scoped import setting
 from textgrad_engine.testing import FunctionModel
 
 MODEL = FunctionModel(lambda request: "new", name="o")
@@ -238,6 +240,27 @@ def test_answers_of_the_cache_cost_as_little_as_then(run: Any, ask: Any) -> None
 
     total, saved, spent = run(main())
     assert (total.calls, saved.input_tokens, spent) == (0, 5, 0)
+
+
+def test_a_sample_on_record_is_given_as_that_sample(run: Any, ask: Any) -> None:
+    """The one that is missing is asked for, and not given what another got; of an item its own answer is given."""
+    model = FunctionModel(lambda request: "new", name="o")
+    answers = [replace(recorded(ask(), f"old {n}", nth=n), sample=(n,) if n else ()) for n in (0, 2)]
+    items = [replace(recorded(ask("b"), f"item {n}", nth=n, item=(n,)), sample=(1 - n,)) for n in (0, 1)]
+
+    async def main() -> list[str]:
+        stack = resolve(model, policy=RetryPolicy(max_attempts=1))
+        said = []
+        with resumption(*answers, *items).answering():
+            for number in range(3):
+                with repeat(number):
+                    said.append((await stack.complete(ask())).text)
+            for number in range(2):
+                with repeat(number), setting(call_item, (number,)):
+                    said.append((await stack.complete(ask("b"))).text)
+        return said
+
+    assert run(main()) == ["old 0", "new", "old 2", "item 0", "item 1"]
 
 
 BEGINNINGS = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import textgrad_engine as tg
 from textgrad_engine import nn
+from textgrad_engine.llm import ResponseFormat
 from textgrad_engine.ops.json_match import MOST_TOLD, json_match
 from textgrad_engine.testing import ScriptedModel
 
@@ -94,7 +96,12 @@ def test_many_differences_are_counted() -> None:
         ('[{"t": [2, 1.0]}, 3]', [3.0, {"t": [1, 2]}], []),
         ('["a", "a"]', ["a", "b"], ['- at [any]: expected "b", got nothing', '- at [any]: expected nothing, got "a"']),
         ('{"tags": ["a"]}', {"tags": ["a", "a"]}, ['- at tags[any]: expected "a", got nothing']),
-        (json.dumps([str(n) for n in range(5000)]), list(range(5000, 0, -1)), ["- at [any]: "] * MOST_TOLD + ["- and"]),
+        (
+            json.dumps([str(n) for n in range(5000)]),
+            list(range(5000, 0, -1)),
+            ["- at [any]: expected 5000, got nothing", '- at [any]: expected nothing, got "0"'],
+        ),
+        (json.dumps(["1"] * 5000), ["1.0"] * 5000, ["- at [any]: "] * MOST_TOLD + ["- and"]),
     ],
 )
 def test_lists_in_any_order(answer: str, expected: Any, says: list[str]) -> None:
@@ -157,6 +164,45 @@ def test_targets_of_a_batch_are_those_of_its_entries() -> None:
     answers = [tg.Variable("[1]", role="answer"), tg.Variable("[2]", role="answer")]
     assert nn.JSONMatch()(answers, [[1], [3]]).data == 1.0
     assert nn.JSONMatch()(answers[0], [1]).data == 1.0
+
+
+class Place(pydantic.BaseModel):
+    city: str
+    code: str | None = None
+
+
+class Order(pydantic.BaseModel):
+    name: str
+    to: Place | None = None
+    lines: list[Place] = []
+
+
+def test_a_field_that_the_target_lacks_may_be_null() -> None:
+    """A form has a model answer with every field; else no answer were right, whatever the prompt says."""
+    right = Order(name="Ann", to=Place(city="Rome"), lines=[Place(city=f"c{n}") for n in range(150)])
+    schema = ResponseFormat.of(Order).json_schema
+    assert schema["required"] == ["name", "to", "lines"]
+    assert schema["$defs"]["Place"]["required"] == ["city", "code"]
+    target = right.model_dump(exclude_none=True)
+    for any_order in (False, True):
+        for graded in (False, True):
+            assert json_match(right.model_dump_json(), target, any_order=any_order, graded=graded) == (1.0, "")
+    turned = {**target, "lines": target["lines"][::-1]}
+    assert json_match(right.model_dump_json(), turned, any_order=True) == (1.0, "")
+    assert json_match('{"name": "Ann", "to": null}', {"name": "Bob"}, graded=True)[0] == 0.0
+
+
+@pytest.mark.parametrize("any_order", [False, True])
+def test_a_field_that_is_null_in_the_target_must_be_there(any_order: bool) -> None:
+    """Who expects null says so; and a value in the place of nothing is wrong as before."""
+    for answer, expected, said in [
+        ('[{"a": 1}]', [{"a": 1, "b": None}], "expected null, got nothing"),
+        ('[{"a": 1, "b": 0}]', [{"a": 1}], "expected nothing, got 0"),
+        ('[{"a": 1, "b": []}]', [{"a": 1}], "expected nothing, got []"),
+        ("[1, null]", [1], "expected nothing, got null"),
+    ]:
+        score, remark = json_match(answer, expected, any_order=any_order)
+        assert (score, remark.endswith(said)) == (0.0, True)
 
 
 @pytest.mark.parametrize(

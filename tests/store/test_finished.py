@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import nn, optim
+from textgrad_engine import nn, ops, optim
 from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
-from textgrad_engine.llm import RetryPolicy, Usage, resolve
+from textgrad_engine.llm import Completion, RetryPolicy, Usage, resolve
 from textgrad_engine.store import FinishedRun, RunFolder, read_run
 from textgrad_engine.store.lock import Lock
-from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.testing import FunctionModel, feedback_for, simulated_task
 from textgrad_engine.train.events import CallEnded, StepEnded
 
 from .conftest import ROWS, answer
@@ -156,6 +159,59 @@ def test_controls_end_where_they_ended(tmp_path: Path, optimizer: Any) -> None:
             results.append(trainer.fit(*fitted))
     assert results[0] == results[1]
     assert len(results[0].controls.each) == 2
+
+
+class TwoCalls(nn.Module):
+    """Asks, reads the answer, and asks about that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.ChatCompletion("{word}", system=nn.Parameter("Copy it.", role="first prompt"))
+        self.second = nn.ChatCompletion("Again: {said}", system=nn.Parameter("Say it.", role="second prompt"))
+
+    def forward(self, word: str) -> tg.Variable:
+        said = self.first(word=word)
+        return self.second(said=ops.straight_through(said.data.strip(), said))
+
+
+def shouts_if_told(request: Any) -> Any:
+    """The model of `TwoCalls`, who has whatever text shout; each fifth answer is empty when it is first given."""
+    system, user = request.messages[0].text, request.messages[1].text
+    if request.purpose == "backward":
+        return feedback_for(request, "Shout.")
+    if request.purpose == "optimizer":
+        text = re.findall(r"(?s)<(?:text|version)-\w+>\n(.*?)\n</", user)[0]
+        if "edits" in request.config.response_format.json_schema["properties"]:
+            return {"edits": [{"op": "add", "line": 1, "text": "Shout.", "reason": "so", "feedback": [1]}]}
+        return {"text": f"{text}\nShout.", "reason": "so"}
+    said = user.removeprefix("Again: ")
+    return said.upper() if "Shout." in system and user != said else said
+
+
+@pytest.mark.parametrize(("examples", "empty"), [(24, 0), (28, 0), (12, 5)])
+def test_controls_of_a_program_of_several_calls_end_where_they_ended(tmp_path: Path, examples: int, empty: int) -> None:
+    """What had no room in a race is asked once more of the text that won it: that is no answer which the race had."""
+    given: Counter[str] = Counter()
+
+    def say(request: Any) -> Any:
+        asked = json.dumps([each.text for each in request.messages])
+        given[asked] += 1
+        if empty and given[asked] == 1 and hashlib.sha256(asked.encode()).digest()[0] % empty == 0:
+            return Completion(text="", usage=Usage(input_tokens=1, calls=1))
+        return shouts_if_told(request)
+
+    rows = [{"word": f"{first}{second}"} for first in "abcdefgh" for second in "vwxyz"]
+    rows = [{**row, "target": row["word"].upper()} for row in rows]
+    results = []
+    for model in (say, unasked):
+        program = TwoCalls()
+        with tg.use_models(forward=FunctionModel(model)):
+            trainer = tg.Trainer(max_steps=1, batch_size=4, controls=True, run_dir=tmp_path / "run", resume=True)
+            optimizer = optim.TGD(program.parameters())
+            fitted = program, nn.ExactMatch(), optimizer, rows[:8], rows[8 : 8 + examples], rows[36:]
+            results.append(trainer.fit(*fitted))
+    assert results[0] == results[1]
+    assert results[0].controls.each[0].kept
 
 
 def once(model: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import nn, optim
+from textgrad_engine import llm, nn, ops, optim
 from textgrad_engine.errors import ConnectionFailed, RunError, TruncatedResponse
 from textgrad_engine.llm import Completion, RetryPolicy, resolve
 from textgrad_engine.llm.lines import append_line
@@ -625,7 +625,57 @@ def test_sampled_answers_stay_what_they_were(tmp_path: Path, fit: Any) -> None:
 
 def once(model: Any) -> Any:
     """The model without further attempts."""
-    return resolve(FunctionModel(model), policy=RetryPolicy(max_attempts=1))
+    made = model if isinstance(model, FunctionModel) else FunctionModel(model)
+    return resolve(made, policy=RetryPolicy(max_attempts=1))
+
+
+class Votes(nn.Module):
+    """Gives three samples of what it is asked, numbered by the program or in the order in which it asks."""
+
+    def __init__(self, *, numbered: bool) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Say it.", role="system prompt"), temperature=1)
+        self.numbered = numbered
+
+    def forward(self, word: str) -> tg.Variable:
+        said = [self.sample(number, word) for number in range(3)]
+        return ops.straight_through(" ".join([each.data for each in said]), *said)
+
+    def sample(self, number: int, word: str) -> tg.Variable:
+        with llm.repeat(number) if self.numbered else contextlib.nullcontext():
+            return self.chat(word=word)
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("lost", [None, 2])
+def test_resumed_with_a_cache_no_sample_of_a_vote_is_a_copy_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbered: bool, lost: int | None
+) -> None:
+    """A sample that is missing is not what the cache has of one that is on record, however often a run is cut."""
+    monkeypatch.setattr("textgrad_engine.llm.resume._PATIENCE", 0.03)
+    rows = [{"word": word} for word in ("one", "two", "three", "four")]
+    loss = nn.Metric(lambda said: len(set(said.split())) / 3, "different answers", scale=(0, 1))
+    asked = itertools.count()
+
+    def say(request: Any) -> str:
+        if (number := next(asked)) == lost:
+            raise ConnectionFailed("the network is down")
+        return str(number)
+
+    model = FunctionModel(say)
+    model.cache_key = "numbers"  # type: ignore[attr-defined]
+    for calls in (5, 8):
+        folder, asked = tmp_path / str(calls), itertools.count()
+
+        def fit(calls: int, folder: Path = folder) -> Any:
+            program = Votes(numbered=numbered)
+            trainer = tg.Trainer(run_dir=folder / "run", resume=True)
+            with tg.use_models(forward=once(model)), llm.caching(folder / "cache"), tg.budget(calls=calls):
+                return trainer.fit(program, loss, optim.TGD(program.parameters()), rows, rows)
+
+        fit(calls)
+        fit(calls + 1)
+        assert fit(100).seed_val.mean == 1.0
 
 
 def test_failures_of_an_answer_are_played_back_and_those_of_the_endpoint_asked_anew(tmp_path: Path, fit: Any) -> None:

@@ -22,7 +22,7 @@ from textgrad_engine.llm.places import same_place
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool
+from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, note_sample
 
 COMPARED = 200
 """How many recorded requests are compared, at most, to find the nearest one to an unknown one."""
@@ -49,6 +49,7 @@ class Answer:
         tool: the id of the call inside of which it was made (`call_tool`); "" for none.
         place: the conversation that it belonged to (`call_place`), where that was kept.
         id: of a call whose model asked others that are on record, too (`CallRecord.id`); "" for any other.
+        sample: which sample of the request it is (`CallRecord.sample`); None where that is not known.
     """
 
     model: str
@@ -67,6 +68,7 @@ class Answer:
     tool: str = ""
     place: tuple[int, ...] = ()
     id: str = ""
+    sample: tuple[int, ...] | None = None
 
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
@@ -89,7 +91,7 @@ def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
 
 def belongs(each: Answer) -> tuple[Hashable, ...]:
     """What keeps answers to equal requests for one example apart, whoever asks for them."""
-    return each.model, each.item, each.place, each.tool
+    return each.model, each.item, each.place, each.tool, each.sample
 
 
 def distance(each: Answer, entry: Mapping[str, Any]) -> tuple[bool, ...]:
@@ -119,6 +121,8 @@ class Equal:
     """The answers to equal requests by example, those of one place in the order in which they were asked for."""
 
     count: int = 0
+    sampled: bool = False
+    """Whether it is known of one which sample it is."""
     models: set[str] = field(default_factory=set)
     waiting: dict[str, dict[Hashable, deque[Answer]]] = field(default_factory=dict)
     inside: dict[tuple[str, str], list[deque[Answer]]] = field(default_factory=dict)
@@ -144,6 +148,7 @@ class Answers:
         for answer in every:
             equal = self._by_request.setdefault(answer.digest, Equal())
             equal.count += 1
+            equal.sampled = equal.sampled or answer.sample is not None
             equal.models.add(answer.model)
             self._queue(equal, answer).append(answer)
             self._as_asked[answer.asked or answer.digest] = equal
@@ -239,6 +244,7 @@ class Answers:
             BudgetExceeded: they have no room for the call; the answer waits again.
             ModelError: what the recorded request failed with.
         """
+        note_sample(answer.sample)
         outcome = answer.outcome
         if isinstance(outcome, Completion):
             outcome = signed_again(outcome, request)

@@ -15,11 +15,12 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.attachments import signed_again
 from textgrad_engine.llm.cache import DEFAULT_BYTES, Cache, always, open_cache
-from textgrad_engine.llm.cachekey import identity_of, keys_of
+from textgrad_engine.llm.cachekey import identity_of, keys_of_sample, sample_of
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free
 from textgrad_engine.llm.parsing import check_json, without_thoughts
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.usage import note_sample
 from textgrad_engine.scoped import setting
 
 _log = logging.getLogger("textgrad_engine.llm.cache")
@@ -76,7 +77,9 @@ class Cached(Wrapper):
             return self.inner.complete(request)
         wanted = request.config.response_format or self._format
         fits = partial(_fits, wanted) if wanted is not None and wanted.has_model else always
-        key, *before = keys_of(self.inner, request)
+        bases, sample = sample_of(self.inner, request)
+        note_sample(sample)
+        key, *before = keys_of_sample(bases, sample)
         answer = cache.answer(key, lambda: self.inner.complete(request), fits, before)
         return _given(answer, request, wanted)
 

@@ -75,6 +75,9 @@ def sample_number(base: bytes, temperature: float | None = None) -> tuple[int, .
         base: the key of the request without it.
         temperature: of the request; None where that is left to the endpoint.
     """
+    known = _known_sample.get()
+    if known is not None and known[0] == base:
+        return known[1]
     numbers: list[int] = []
     for each in _repeats.get():
         if isinstance(each, int):
@@ -86,6 +89,11 @@ def sample_number(base: bytes, temperature: float | None = None) -> tuple[int, .
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)
+
+
+def as_sample(base: bytes, number: tuple[int, ...]) -> setting[tuple[bytes, tuple[int, ...]] | None]:
+    """Inside the block, the request of that key is this sample, and is not numbered once more."""
+    return setting(_known_sample, (base, number))
 
 
 def identity_of(model: Model) -> dict[str, Any] | None:
@@ -107,6 +115,21 @@ def keys_of(model: Model, request: Request) -> list[bytes]:
 
     The first is that under which it is kept. Where an image has a signed address, there is a second one, under which
     versions of before have kept it: that of the whole address.
+
+    Raises:
+        RequestRefused: a setting in `extra` cannot be written as JSON, so it cannot be part of a key.
+        UnsendableRequest: a message holds what is no text.
+    """
+    return keys_of_sample(*sample_of(model, request))
+
+
+def keys_of_sample(bases: list[bytes], number: tuple[int, ...]) -> list[bytes]:
+    """The keys of a sample, as `sample_of` gives it."""
+    return [hashlib.sha256(base + repr(number).encode()).digest() if number else base for base in bases]
+
+
+def sample_of(model: Model, request: Request) -> tuple[list[bytes], tuple[int, ...]]:
+    """The keys of a request without the sample, and which sample of it is wanted here (`sample_number`).
 
     Raises:
         RequestRefused: a setting in `extra` cannot be written as JSON, so it cannot be part of a key.
@@ -134,8 +157,7 @@ def keys_of(model: Model, request: Request) -> list[bytes]:
         raise mark(
             RequestRefused(f"this request has no cache key, because a part of it is no JSON: {error}"), sent=False
         ) from None
-    number = sample_number(bases[0], config.temperature)
-    return [hashlib.sha256(base + repr(number).encode()).digest() if number else base for base in bases]
+    return bases, sample_number(bases[0], config.temperature)
 
 
 def asked_of(request: Request, config: GenerateConfig | None = None) -> dict[str, Any]:
@@ -173,3 +195,7 @@ class _Counter:
 
 
 _repeats: ContextVar[tuple[int | _Counter, ...]] = ContextVar("textgrad_engine_repeats", default=())
+_known_sample: ContextVar[tuple[bytes, tuple[int, ...]] | None] = ContextVar(
+    "textgrad_engine_known_sample", default=None
+)
+"""Of the request of a key, which sample it is, where that is known before it comes to a cache."""

@@ -3,7 +3,8 @@
 NOTE [What was never sent]
     A call that a budget had no room for is not on record, and a run may go on behind it, as controls do, which have a
     budget of their own. Played back, such a call finds no room either, as soon as those have asked that got it then. So
-    what is not on record waits a moment for the others, before it is said to be missing.
+    what is not on record waits a moment for the others, before it is said to be missing. So does what is on record of
+    a later phase alone: there it was asked once more, and there was room.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from textgrad_engine.dispatch import Moment
-from textgrad_engine.errors import ModelError, RequestRefused, RunError
+from textgrad_engine.errors import BudgetExceeded, ModelError, RequestRefused, RunError
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.charged import mark
+from textgrad_engine.llm.charged import mark, usage_of
 from textgrad_engine.llm.model import Wrapper
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -64,6 +65,7 @@ class Playback:
         self.tools = ToolsOnRecord(tools)
         self.ids = self.tools.ids | {each.id for each in every if each.id}
         self._phase, self._refused = phase, refused
+        self._last = max([each.phase for each in every], default=0)
         self.outer: Player | None = None
         self.problem = ""
 
@@ -79,18 +81,24 @@ class Playback:
         check_stop()
         entry, phase = entry_of(model, request), self._phase()
 
+        last = phase
+
         def rank(each: Answer) -> Any:
-            if not may_answer(each, entry):
+            if each.phase > last or not may_answer(each, entry):
                 return None
             return each.phase != phase, *distance(each, entry), not each.counted_again, each.nth
 
         equal = self._answers.equal_to(entry)
-        while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
-            if not taken.counted_again:
-                return await answered_again(taken, self._answers, self._answers.play, model, request)
-            play = functools.partial(self._answers.play, taken, model, request)
-            await count_again(taken, self._answers, model, request, play)
-        await self._find_no_room(model, request)
+        for last in (phase, self._last):
+            while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
+                if isinstance(taken.outcome, BudgetExceeded):
+                    await self._find_no_room_again(taken, model, request)
+                if not taken.counted_again:
+                    return await answered_again(taken, self._answers, self._answers.play, model, request)
+                play = functools.partial(self._answers.play, taken, model, request)
+                await count_again(taken, self._answers, model, request, play)
+            if last == phase:
+                await self._find_no_room(model, request)
         recorded = [each for each in self._answers.every if each.request is not None]
         self.problem = self.problem or unlike(entry, equal, recorded)
         raise self._refused(self.problem)
@@ -101,6 +109,23 @@ class Playback:
         if taken is None:
             return None
         return await given_again(call, taken, self.tools, self._answers, self._answers.play)
+
+    async def _find_no_room_again(self, taken: Answer, model: Budgeted, request: Request) -> None:
+        """Charge what a call used that had no room for a further attempt, and have the budgets of now say so once more.
+
+        Raises:
+            BudgetExceeded: they have none; or what was recorded, where they do.
+        """
+        try:
+            await self._answers.play(taken, model, request)
+        except BudgetExceeded as then:
+            if (used := usage_of(then)) is None:  # there is no room for that, either, and it waits again
+                raise
+            try:
+                await self._find_no_room(model, request)
+            except BudgetExceeded as now:
+                raise mark(now, usage=used, sent=True) from None
+            raise then
 
     async def _find_no_room(self, model: Budgeted, request: Request) -> None:
         """Wait a moment for the budgets to have no room for a call; see NOTE [What was never sent].

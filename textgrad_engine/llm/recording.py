@@ -28,7 +28,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.room import Room
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
-from textgrad_engine.llm.usage import call_key, call_tool
+from textgrad_engine.llm.usage import call_key, call_tool, call_under_way
 from textgrad_engine.reasons import reason_of
 
 
@@ -128,6 +128,8 @@ class Recording:
         else:
             body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
             self.lost += isinstance(outcome, APIError) and not isinstance(outcome, BadRequest)
+        if (own := call_under_way.get()) is not None and own.sample is not None:
+            body["sample"] = list(own.sample)
         self._append({**begun.entry, **body}, begun.number, answers=1)
 
     def discard(self) -> None:

@@ -3,6 +3,9 @@
 NOTE [What is played back]
     An answer goes to the request that it was an answer to, of the same model, the same example (`call_key`) and the
     same item of a `pmap` (`call_item`): the n-th equal request gets the n-th one, of the same phase of the run first.
+    Where a cache tells samples of one request apart (`llm.repeat`), each is given again as that sample, and one that is
+    missing is asked for as itself: else the cache would give one that is on record, and in a vote it would count twice.
+    Of an item its own answer is given, whichever sample it is, as items are numbered by who is quicker.
     So is a failure that lies in the answer (`AnswerError`: cut off, filtered, malformed, after all attempts), as the
     way of the run depends on it. A failure of the endpoint or of the run's end is nobody's answer: what it had used, or
     may have, is counted again, in the sums, the budgets and the journal, by the first equal request, and that goes on
@@ -35,7 +38,7 @@ import contextlib
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -44,6 +47,7 @@ from textgrad_engine.errors import AnswerError, ModelError, RunError
 from textgrad_engine.llm.account import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
+from textgrad_engine.llm.cachekey import as_sample, sample_of
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
@@ -150,12 +154,15 @@ class Resumption:
         check_stop()
         entry, phase, known = entry_of(model, request), self._phase(), False
 
-        def rank(each: Answer) -> Any:
-            if not may_answer(each, entry):
-                return None
-            return each.phase != phase, *distance(each, entry), is_answer(each), each.nth
-
         equal = self._answers.equal_to(entry)
+        bases, sample = sample_of(model, request) if equal is not None and equal.sampled else ([], None)
+
+        def rank(each: Answer) -> Any:
+            another = None not in (sample, each.sample) and each.sample != sample
+            if not may_answer(each, entry) or (another and not each.item):
+                return None
+            return each.phase != phase, *distance(each, entry), another, is_answer(each), each.nth
+
         while (taken := self._answers.take(equal, rank, entry["example"])) is not None:
             known = True
             if is_answer(taken):
@@ -172,6 +179,14 @@ class Resumption:
         with self._lock:
             self.asked += 1
         ask = model.inner.complete if self.outer is None else functools.partial(self.outer.answer, model)
+        if sample is not None:
+            with as_sample(bases[0], sample):
+                return await self._ask(ask, request, known=known)
+        return await self._ask(ask, request, known=known)
+
+    async def _ask(
+        self, ask: Callable[[Request], Awaitable[Completion]], request: Request, *, known: bool
+    ) -> Completion:
         if known and self._reserve is not None and self._reserve.ends_as_before:
             with Reserve(decided=True):
                 return await ask(request)

@@ -67,6 +67,7 @@ class CallRecord:
         tool: the value of `call_tool` there.
         place: the value of `call_place` there.
         id: what tells it from others, of a model that asked others which are recorded, too; "" for any other.
+        sample: which sample of the request it is (`llm.repeat`); None where no cache was asked for one.
     """
 
     purpose: Purpose
@@ -84,6 +85,7 @@ class CallRecord:
     tool: str = ""
     place: tuple[int, ...] = ()
     id: str = ""
+    sample: tuple[int, ...] | None = None
 
 
 class UnderWay:
@@ -95,12 +97,14 @@ class UnderWay:
 
     Attributes:
         id: what tells it from others; "" as long as nothing was asked inside of it.
+        sample: which sample of the request it is; None as long as no cache was asked for one.
     """
 
-    __slots__ = ("_model", "_request", "_where", "id")
+    __slots__ = ("_model", "_request", "_where", "id", "sample")
 
     def __init__(self, model: str, request: Request) -> None:
         self._model, self._request, self.id = model, request, ""
+        self.sample: tuple[int, ...] | None = None
         self._where = (call_key.get(), call_item.get(), call_place.get(), call_tool.get())
 
     def asks(self) -> str:
@@ -113,6 +117,12 @@ class UnderWay:
 
 call_under_way: ContextVar[UnderWay | None] = ContextVar("textgrad_engine_call_under_way", default=None)
 """The metered call that code belongs to, if any."""
+
+
+def note_sample(sample: tuple[int, ...] | None) -> None:
+    """The call that is under way, if any, is this sample of its request."""
+    if (own := call_under_way.get()) is not None:
+        own.sample = sample
 
 
 def asks_others() -> bool:
@@ -348,6 +358,7 @@ class Metered(Wrapper):
                         call_tool.get(),
                         call_place.get(),
                         own.id,
+                        own.sample,
                     )
                     for tell in observers:
                         tell(record)

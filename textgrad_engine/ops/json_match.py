@@ -19,7 +19,10 @@ _LONG = 200
 """Characters of a value that are told."""
 
 _COMPARED = 100
-"""Values of a list in any order, of which each is compared with each where one has numbers and the other texts."""
+"""So long a list in any order may be for each value to be compared with all that may be the same in another form."""
+
+_FEW = 3
+"""With how many of them each value of a longer list is."""
 
 _NOTHING = object()
 """In the place of what is not there."""
@@ -121,7 +124,8 @@ class _Name(NamedTuple):
 
     Attributes:
         own: equal for values that are the same.
-        loose: equal for those, too, that differ in whether they have numbers or texts that read as such.
+        loose: equal for those, too, that differ in whether they have numbers or texts that read as such, and in whether
+            they have a field that is null.
     """
 
     own: int
@@ -147,7 +151,7 @@ def _names_in(*values: Any) -> _Names:
             fields = [(key, found[id(value)]) for key, value in each.items()]
             forms = (
                 frozenset([(key, name.own) for key, name in fields]),
-                frozenset([(key, name.loose) for key, name in fields]),
+                frozenset([(key, found[id(value)].loose) for key, value in each.items() if value is not None]),
             )
         elif isinstance(each, list):
             parts = [found[id(value)] for value in each]
@@ -162,7 +166,8 @@ def _names_in(*values: Any) -> _Names:
 def _compared(got: Any, wanted: Any, names: _Names | None) -> Iterator[tuple[int, _Difference | None]]:
     """What two values have in common, and where they differ, from the beginning; of each how many single values it is.
 
-    Not by recursion, as both may be nested deeply.
+    Not by recursion, as both may be nested deeply. A field that is null and not wanted at all is no difference, as a
+    form that requires all fields (`ResponseFormat.of`) leaves no other way to say that there is nothing.
 
     Args:
         got: the one.
@@ -173,7 +178,7 @@ def _compared(got: Any, wanted: Any, names: _Names | None) -> Iterator[tuple[int
     while waiting:
         path, wanted, got = each = waiting.pop()
         if isinstance(wanted, dict) and isinstance(got, dict) and (wanted or got):
-            keys = dict.fromkeys([*wanted, *got])
+            keys = [*wanted, *[key for key, value in got.items() if key not in wanted and value is not None]]
             inside = [_Difference((*path, key), wanted.get(key, _NOTHING), got.get(key, _NOTHING)) for key in keys]
             waiting += reversed(inside)
         elif isinstance(wanted, list) and isinstance(got, list) and names is not None and (wanted or got):
@@ -223,22 +228,24 @@ def _left_over(got: list[Any], wanted: list[Any], names: _Names) -> tuple[list[A
         if times[name := names[id(value)].own]:
             times[name] -= 1
             beyond.append(value)
-    if max(len(lacking), len(beyond)) > _COMPARED:
-        return lacking, beyond
-    missing = []
+    alike: dict[int, list[int]] = {}
+    for place, value in enumerate(beyond):
+        alike.setdefault(names[id(value)].loose, []).append(place)
+    most = _COMPARED if max(len(lacking), len(beyond)) <= _COMPARED else _FEW
+    missing, taken = [], set()
     for value in lacking:
-        same = next((n for n, each in enumerate(beyond) if _is_same(each, value, names)), None)
+        places = alike.get(names[id(value)].loose, [])
+        same = next((place for place in places[:most] if _is_same(beyond[place], value, names)), None)
         if same is None:
             missing.append(value)
         else:
-            del beyond[same]
-    return missing, beyond
+            places.remove(same)
+            taken.add(same)
+    return missing, [value for place, value in enumerate(beyond) if place not in taken]
 
 
 def _is_same(got: Any, wanted: Any, names: _Names) -> bool:
     """Whether two values are the same; what is nested too deeply to be looked through is not."""
-    if names[id(got)].loose != names[id(wanted)].loose:
-        return False
     try:
         return all(difference is None for _, difference in _compared(got, wanted, names))
     except RecursionError:

@@ -22,7 +22,7 @@ from textgrad_engine.store.records import timestamp
 from textgrad_engine.train.events import CallEnded, ToolEnded
 
 _WHERE_AND_WHEN = frozenset(
-    {"phase", "phase_name", "step", "item", "place", "tool", "time", "latency", "counted_again"}
+    {"phase", "phase_name", "step", "item", "place", "tool", "sample", "time", "latency", "counted_again"}
 )
 
 
@@ -102,6 +102,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
     entry |= toolcalls.belonging(record)
     if record.id:
         entry["id"] = record.id
+    if record.sample is not None:
+        entry["sample"] = list(record.sample)
     if (answer := record.completion) is not None:
         entry |= {
             "text": answer.text,
@@ -170,6 +172,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             entry.get("tool", ""),
             tuple(entry.get("place", ())),
             entry.get("id", ""),
+            tuple(entry["sample"]) if "sample" in entry else None,
         )
     except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None

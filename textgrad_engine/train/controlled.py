@@ -31,16 +31,16 @@ def run_controls(run: Run) -> None:
     for name, proposer in proposers_of(run.trainer.seed).items():
         run.load(run.seed)
         objective = run.new_objective(own)  # a new one, so that nothing that others paid for is used
-        with run.phases.phase("control", len(run.steps), 0):
-            found = search_without_feedback(
-                objective,
-                proposer,
-                run.optimizer,
-                run.seed_val,
-                most=most,
-                seed=run.trainer.seed,
-                to_the_end=run.to_the_end,
-            )
+        found = search_without_feedback(
+            objective,
+            proposer,
+            run.optimizer,
+            run.seed_val,
+            most=most,
+            seed=run.trainer.seed,
+            to_the_end=run.to_the_end,
+            phase=lambda: run.phases.phase("control", len(run.steps), 0),
+        )
         best = run.seed | dict(zip(objective.names, found.texts))
         made = Control(name, best, found.val, None, None, None, found.tried, found.kept, found.usage, found.problem)
         run.controls = replace(run.controls, each=(*run.controls.each, _beside(run, made)))

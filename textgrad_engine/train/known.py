@@ -103,6 +103,12 @@ class KnownScores:
                 if key[0] == texts and (number is None or found_by <= number):
                     self._shared.setdefault(key, held)
 
+    def move(self, texts: Texts) -> None:
+        """From now on calls with these texts belong to the phase of now, and not to that of their adoption."""
+        with self._lock:
+            if texts in self._adopted:
+                self._adopted[texts] = current_phase.get(), self._adopted[texts][1]
+
     @contextlib.contextmanager
     def proposal(self, number: int, *, told_of_all: bool = False) -> Iterator[None]:
         """Inside the block, what is asked belongs to the proposal of that number.

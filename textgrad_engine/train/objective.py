@@ -251,6 +251,10 @@ class Objective(Findings):
         """
         self._known.adopt(texts, number)
 
+    def move(self, texts: Texts) -> None:
+        """Have further calls with adopted texts belong to the phase of now, as where a search is over."""
+        self._known.move(texts)
+
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
         """Why the guards refuse texts that won their race; see `optim.search.objective`.
 

@@ -7,6 +7,9 @@ by the model, one changes it at random. Both keep what the same paired race show
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +71,7 @@ def search_without_feedback(
     most: Amount,
     seed: int = 0,
     to_the_end: bool = False,
+    phase: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> Searched:
     """Search from the texts of now, with no feedback and so much at most; the parameters end as they began.
 
@@ -83,6 +87,8 @@ def search_without_feedback(
         most: what the search may use. Answers from the cache count as calls.
         seed: of the order of examples in races.
         to_the_end: whether it goes on where nothing better can be shown.
+        phase: a new phase of the run. The search and what comes on top have one each: what the search has no room for
+            may be asked then, and is not to be taken for an answer that the search had, where the run is played back.
 
     Raises:
         BudgetExceeded: a limit around the run is reached.
@@ -99,7 +105,7 @@ def search_without_feedback(
     search.to_the_end = to_the_end
     texts, tried, kept, problem = start, 0, 0, ""
     with meter() as used:
-        with limited(most) as limit:
+        with phase(), limited(most) as limit:
             try:
                 while used.total.calls + used.cached < most.calls and (decided := search.step(objective)) is not None:
                     tried += decided.race is not None
@@ -118,7 +124,9 @@ def search_without_feedback(
     if texts == start:
         return Searched(start, seed_val, tried, kept, searched, problem)
     try:
-        val = objective.evaluation(texts)
+        with phase():
+            objective.move(texts)
+            val = objective.evaluation(texts)
     except UNANSWERED as error:
         return Searched(start, seed_val, tried, kept, searched, problem or f"{type(error).__name__}: {error}")
     if not beats_seed(objective, start, texts, seed_val, val):
