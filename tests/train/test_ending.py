@@ -492,7 +492,7 @@ def test_a_test_without_room_is_not_begun(tmp_path: Any) -> None:
         assert found.status == status
         assert (asked == 0) == (found.best_test is None) == (calls == 100)
     assert found.best_test is not None
-    assert (len(found.best_test), asked, spent.spent.calls) == (36, 29, 139)
+    assert (len(found.best_test), asked, spent.spent.calls) == (36, 30, 140)
 
 
 def test_a_run_that_came_to_its_end_has_the_rest_of_its_test_from_a_larger_budget(tmp_path: Any) -> None:

@@ -95,7 +95,8 @@ def prove(run: StepRun, number: int, positions: Sequence[int]) -> Found:
         board.noise = run.noise
         if sum(len(change.edits) for change in step.changes) > MOST_EDITS:
             return race(step, ())
-        return proven(objective, variables, step, [*first, *then], race, wins)
+        others = board.others(first, random.Random(rng), then)
+        return proven(objective, variables, step, [*first, *then], others, race, wins)
 
 
 def wins(found: Found) -> bool:

@@ -14,7 +14,7 @@ from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import Edit, apply_patch
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.racing import RaceRecord
-from textgrad_engine.optim.search.trim import trimmed
+from textgrad_engine.optim.search.trim import holds, trimmed
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective
 
@@ -152,3 +152,46 @@ def test_a_model_that_cannot_be_asked_at_all_is_said_so() -> None:
 
     with pytest.raises(AuthenticationFailed):
         World(said).trim("a", "b")
+
+
+def with_lines(here: World, *lines: str) -> Found:
+    return Found(3, "patch", ("Repeat.",), ((None,),), ("\n".join(["Repeat.", *lines]),), ((None,) * (1 + len(lines)),))
+
+
+@pytest.mark.parametrize(
+    ("whole", "rest", "others", "expected"),
+    [
+        (("a", "b"), ("a",), ("b0", "z0"), False),
+        (("a", "all"), ("a",), ("a0", "z0"), True),
+        (("a", "b"), ("a",), ("a0", "z0"), True),  # nothing speaks against it
+        (("a", "b", "all"), ("a",), ("b0", "z0"), True),
+        (("a", "b"), ("a",), (), True),
+    ],
+)
+def test_what_is_left_holds_where_it_does_no_worse_on_others(
+    whole: tuple[str, ...], rest: tuple[str, ...], others: tuple[str, ...], expected: bool
+) -> None:
+    """By the sum over examples that did not choose what goes."""
+    here = World(by_line)
+    positions = [WORDS.index(word) for word in others]
+    assert holds(here.objective, with_lines(here, *whole), with_lines(here, *rest), positions) is expected
+
+
+def test_of_many_others_a_few_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones, with both texts."""
+    monkeypatch.setattr("textgrad_engine.optim.search.trim.CHECKED", 2)
+    here = World(by_line)
+    assert not holds(here.objective, with_lines(here, "a"), with_lines(here, "b"), range(len(WORDS)))
+    assert sorted(here.ran) == [(("a",), "a0"), (("a",), "a1"), (("b",), "a0"), (("b",), "a1")]
+
+
+def test_texts_without_answers_are_left_to_a_race() -> None:
+    """Nothing is known of them here, and the race says why."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        if "broken" in lines:
+            raise BadRequest("no", status=400)
+        return word
+
+    here = World(said)
+    assert holds(here.objective, with_lines(here, "a", "broken"), with_lines(here, "broken"), range(4))

@@ -273,6 +273,17 @@ class Board:
         rng.shuffle(right)
         return [part for part in (chosen, near, failing, right) if part]
 
+    def others(self, first: Iterable[int], rng: random.Random, then: Iterable[int] = ()) -> list[int]:
+        """The validation examples in use that are neither `first` nor `then`, failures and right ones by their shares.
+
+        Args:
+            first, then, rng: as for `strata`; with an equal `rng` a race takes these examples next.
+        """
+        taken = {*first, *then}
+        parts = [part for part in self.strata(taken, rng) if taken.isdisjoint(part)]
+        places = sorted((place / len(part), part[place]) for part in parts for place in range(len(part)))
+        return [position for _, position in places]
+
     def learn(self, positions: Sequence[int], scores: Sequence[float | None], *, lost: bool = False) -> None:
         """Take note of training scores with the best texts.
 

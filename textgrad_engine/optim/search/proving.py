@@ -14,7 +14,7 @@ from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.optim.search.sparing import is_better, spared
-from textgrad_engine.optim.search.trim import trimmed
+from textgrad_engine.optim.search.trim import holds, trimmed
 
 Racing: TypeAlias = Callable[[Found, Sequence[int]], Found]
 """Races a proposal, first on these validation examples; what cannot be raced comes back without a race."""
@@ -28,6 +28,7 @@ def proven(
     variables: Sequence[Variable],
     found: Found,
     looked: Sequence[int],
+    others: Sequence[int],
     race: Racing,
     won: Won = is_better,
 ) -> Found:
@@ -38,6 +39,7 @@ def proven(
         variables: the parameters.
         found: the proposal.
         looked: the validation examples where a difference shows first; it is looked at on these before it is raced.
+        others: further ones, drawn at random, on which what is left must do no worse than the whole (`trim.holds`).
         race: races it.
         won: whether it is to be kept.
 
@@ -45,6 +47,8 @@ def proven(
         ModelError: the models cannot be asked at all, or the budget is spent.
     """
     less = trimmed(objective, variables, found, looked)
+    if less is not None and not holds(objective, found, less, others):
+        less = None
     raced = trimmed_race(objective, variables, less or found, race, won)
     if less is not None and raced.race is None and not raced.lost:  # what is left breaks a contract; the whole does not
         raced = trimmed_race(objective, variables, found, race, won)

@@ -107,7 +107,8 @@ class Workshop:
         then = objective.near(support or positions, board.right)[:GLANCE]
         looked = [] if self.desk.problem(found.base, found.texts) else [*first, *then]
         racing = self._racing(objective, board, Course(seed, first, then, batch=2 * BATCH))
-        found = proven(objective, self.desk.variables, found, looked, racing)
+        others = board.others(first, random.Random(seed), then)
+        found = proven(objective, self.desk.variables, found, looked, others, racing)
         return self._unless_worse(objective, board, found, support or positions, seed)
 
     def _racing(self, objective: Objective, board: Board, course: Course) -> Racing:
