@@ -277,7 +277,9 @@ class Board:
         """The validation examples in use that are neither `first` nor `then`, failures and right ones by their shares.
 
         Args:
-            first, then, rng: as for `strata`; with an equal `rng` a race takes these examples next.
+            first: as for `strata`.
+            rng: as for `strata`; with an equal one a race takes these examples next.
+            then: as for `strata`.
         """
         taken = {*first, *then}
         parts = [part for part in self.strata(taken, rng) if taken.isdisjoint(part)]
