@@ -67,7 +67,7 @@ def holds(objective: Objective, whole: Found, rest: Found, others: Sequence[int]
 
     The few examples by which edits go are chosen for having changed, and may have changed by chance: with a real model
     another wording gives other answers to one example in four, and what was left by sixteen examples did worse on the
-    others in seven patches of seven (docs/state.md, "On a real model").
+    others in nine patches of nine (docs/state.md, "On a real model").
 
     Args:
         objective: runs the examples.
