@@ -29,7 +29,7 @@ from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.searcher import Searcher
-from textgrad_engine.optim.search.trim import MOST_LOOKED
+from textgrad_engine.optim.search.trim import CHECKED, MOST_LOOKED
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.train.estimate_search import estimate_search
 from textgrad_engine.train.estimated import (
@@ -227,7 +227,7 @@ class _Plan:
         edits = _edits(optimizer)
         if edits > 1:  # a step is looked at, and run without each of its edits, before its race and after a lost one
             looked, changed = min(2 * GLANCE, len(val)), min(2 * MOST_LOOKED, len(val))
-            trimmed = looked + edits * (looked + changed) + len(val)
+            trimmed = looked + edits * (looked + changed) + min(CHECKED, len(val)) + len(val)
             if guarded:  # of a step that is refused the edits are run by themselves, and what is left is raced
                 trimmed += 2 * edits * guarded + len(val) + trimmed
             validated += most * trimmed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from textgrad_engine.optim.search.board import MOST_DRAWN
 from textgrad_engine.optim.search.race import GLANCE
-from textgrad_engine.optim.search.trim import MOST_LOOKED
+from textgrad_engine.optim.search.trim import CHECKED, MOST_LOOKED
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
     # A patch is looked at, and run without each of its edits, before its race and after one that it did not win; one
     # that is shorter is raced once more until it is worse.
     once_more = min(sizes.val, search.allowance or sizes.val)
-    raced = 2 * (race + GLANCE) + once_more + search.max_edits * 4 * MOST_LOOKED
+    raced = 2 * (race + GLANCE) + once_more + search.max_edits * 4 * MOST_LOOKED + CHECKED
     spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
     most_drawn = min(sizes.train, MOST_DRAWN * batch)
     extra = search.most_asked_by_transforms()
