@@ -342,3 +342,20 @@ def test_a_note_is_words_whatever_a_table_has_for_it() -> None:
     assert sum("It is late.\n</message-" in text for text in noted) == 1
     assert sum('\n["a", "b"]\n' in text for text in noted) == 1
     assert not any("base64" in text for text in read)
+
+
+def test_how_many_share_a_feedback_call_is_told_to_who_has_a_say_in_it() -> None:
+    """A search has a setting of its own; the trainer's was taken, and did nothing."""
+    given = task()
+    program, asked = given.program(), FunctionModel(lambda request: pytest.fail("nothing is to be asked"))
+    search = optim.PatchSearch(program.parameters())
+    with (
+        tg.use_models(forward=asked),
+        pytest.raises(ValueError, match=r"write PatchSearch\(feedback_batch_size=4\) instead$"),
+    ):
+        Trainer(feedback_batch_size=4).fit(program, given.loss, search, given.train, given.val)
+    search = optim.PatchSearch(program.parameters(), feedback_batch_size=4)
+    with tg.use_models(forward=given.model):
+        assert (
+            Trainer(feedback_batch_size=4, max_steps=1).fit(program, given.loss, search, given.train, given.val).steps
+        )

@@ -69,6 +69,25 @@ def check_notes(
         require_notes(train, notes)
 
 
+def check_shared(trainer: Trainer, optimizer: Optimizer) -> None:
+    """Refuse a number of examples to a feedback call that the optimizer's own would outdo.
+
+    Args:
+        trainer: whose setting it is.
+        optimizer: what trains; a search has a setting of its own.
+
+    Raises:
+        ValueError: the two differ, and the trainer's is not the default.
+    """
+    given, own = trainer.feedback_batch_size, getattr(optimizer, "feedback_batch_size", None)
+    if own is not None and given not in (1, own):
+        name = type(optimizer).__name__
+        raise ValueError(
+            f"Trainer(feedback_batch_size={given}) means nothing to this {name}, which has {own} of its own: "
+            f"write {name}(feedback_batch_size={given}) instead"
+        )
+
+
 def require_notes(examples: Sequence[Mapping[str, Any]], field: str) -> None:
     """Refuse examples of which none has the field that is to hold the notes.
 

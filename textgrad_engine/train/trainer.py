@@ -34,7 +34,7 @@ from textgrad_engine.train.events import (
 from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards, guarded_by
-from textgrad_engine.train.hearing import check_notes
+from textgrad_engine.train.hearing import check_notes, check_shared
 from textgrad_engine.train.interrupt import interruptible
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.result import TrainResult
@@ -242,6 +242,7 @@ class Trainer:
             )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         check_notes(self.notes, program, optimizer, loader.dataset)
+        check_shared(self, optimizer)
         guarded_by(self.guards, validated, loss)
         if self.clusters is not None:
             for name, examples in (("val", validated), ("test", tested)):
