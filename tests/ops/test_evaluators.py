@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import math
+import operator
 import re
 import sys
 import threading
@@ -812,7 +813,9 @@ def test_a_score_is_said_with_its_scale(settings: dict[str, Any], score: float, 
     assert f"The answer was {said_so}\n" in explanation.data
 
 
-@pytest.mark.parametrize("score", [0.7 + 0.2 + 0.1, math.nextafter(1.0, 2.0), sum([0.02] * 50)])
+@pytest.mark.parametrize(
+    "score", [0.7 + 0.2 + 0.1, math.nextafter(1.0, 2.0), functools.reduce(operator.add, [0.02] * 50)]
+)
 @pytest.mark.parametrize("scale", [None, (0, 1)])
 def test_full_marks_in_parts_are_full_marks(score: float, scale: tuple[int, int] | None) -> None:
     """Floats add up to a little less, or more: that is neither wrong nor beyond the scale, and nobody is asked."""
