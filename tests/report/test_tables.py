@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from textgrad_engine.llm import Usage
-from textgrad_engine.optim import Evidence, Origin
+from textgrad_engine import nn, use_models
+from textgrad_engine.llm import Request, Usage
+from textgrad_engine.optim import TGD, Evidence, Origin
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import as_json, one_line, render
-from textgrad_engine.train import Evaluation, TrainResult, compare
+from textgrad_engine.testing import FunctionModel, feedback_for
+from textgrad_engine.train import Evaluation, Trainer, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange
 
 WHOLE = """\
@@ -509,3 +511,34 @@ def test_what_the_prompts_take_stands_below_their_scores(changed: Any) -> None:
     assert "0 an example" in free
     assert "for 1,000" not in free
     assert "an example" not in render(changed(test_usage={"best": best}, best_test=None))
+
+
+def test_what_a_rewrite_was_asked_for_is_told_once_behind_its_lines() -> None:
+    """All of them answer the same feedback; each stands beside the line that it was."""
+
+    def answer(request: Request) -> Any:
+        if request.purpose == "backward":
+            return feedback_for(request, "Say to shout.")
+        if request.purpose == "optimizer":
+            return {"text": "letters: shout these\nwords: shout them\nnames: shout those", "reason": "asked"}
+        prompt, word = (message.text for message in request.messages)
+        return word.upper() if "shout" in prompt else word
+
+    rows = [{"word": word, "target": word.upper()} for word in ("ab", "cd", "ef", "gh")]
+    seed = nn.Parameter("letters: repeat these\nwords: repeat them\nnames: repeat those", role="system prompt")
+    program = nn.ChatCompletion("{word}", system=seed, model=FunctionModel(answer))
+    optimizer = TGD(program.parameters(), mode="rewrite", model=FunctionModel(answer))
+    with use_models(backward=FunctionModel(answer)):
+        result = Trainer(batch_size=4).fit(program, nn.ExactMatch(), optimizer, rows, rows)
+    lines = [line.strip() for line in render(result).split("\n")]
+    start = lines.index("- letters: repeat these")
+    assert lines[start : start + 8] == [
+        "- letters: repeat these",
+        "+ letters: shout these",
+        "- words: repeat them",
+        "+ words: shout them",
+        "- names: repeat those",
+        "+ names: shout those",
+        "step 1: asked",
+        "0, 1, 2, 3: Say to shout.",
+    ]

@@ -305,7 +305,7 @@ def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
     yield ""
     shown = _near_changes(parameter.lines)
     skipped = 0
-    for line, behind, near in zip(parameter.lines, [*parameter.lines[1:], None], shown):
+    for line, behind, near in zip(parameter.lines, _behind(parameter.lines), shown):
         if not near:
             skipped += 1
             continue
@@ -340,6 +340,16 @@ def _near_changes(lines: Sequence[DiffLine]) -> list[bool]:
 def _story(line: DiffLine) -> tuple[object, ...]:
     """What is told of a line: of the lines of solved examples, which are one edit, the same of each."""
     return line.op, line.step, line.reason, line.evidence, line.earlier
+
+
+def _behind(lines: Sequence[DiffLine]) -> list[DiffLine | None]:
+    """For each line the next one of which something may be told: not of one that the line behind it replaced."""
+    found: list[DiffLine | None] = []
+    last: DiffLine | None = None
+    for line in reversed(lines):
+        found.append(last)
+        last = last if line.replaced else line
+    return found[::-1]
 
 
 def _diff_line(line: DiffLine, *, told_behind: bool) -> Iterator[RenderableType]:
