@@ -1,4 +1,4 @@
-"""Which lines, or sentences, of two texts are the same: what patches, origins and reports are worked out from."""
+"""Which lines, or sentences, of two texts are the same, and which became which: patches and reports go by it."""
 
 from __future__ import annotations
 

@@ -260,7 +260,8 @@ def origins_of_rewrite(
 ) -> list[Origin | None]:
     """The origin of each line of a text that was written anew: lines that stayed keep theirs.
 
-    Each run of lines that differ is an edit of its own, numbered in order.
+    Each line that was put in other words is an edit of its own, and so are lines in a row that came in or are gone
+    (`matching.pairs_in`), numbered in order.
     """
     old, new = lines_of(before), lines_of(after)
     taken: dict[int, str] = {}
