@@ -58,11 +58,13 @@ TASKS: dict[str, dict[str, Any]] = {
         "critic": 0.7,
         "sloppiness": 0.2,
     },
+    "unsteady": {"interactions": 6, "noise": 0.3},
     "careful": {"interactions": 6, "sloppiness": 0.0},
     "flat": {"flat": True},
 }
-"""Settings of `simulated_task`; ``hard`` is the interacting one with a critic and a proposer that are often wrong, and
-``careful`` with a proposer that never does anything silly."""
+"""Settings of `simulated_task`; ``hard`` is the interacting one with a critic and a proposer that are often wrong,
+``unsteady`` with answers of which another wording of the prompt changes one in four or five, as with a small real model
+(docs/state.md, "On a real model"), and ``careful`` with a proposer that never does anything silly."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def test_json_is_that_of_train(cli: Any, trained: tuple[Path, Any]) -> None:
     """One document, with the same figures."""
     document = json.loads(cli("show", trained[0], "--json").stdout)
     assert document["verdict"] == "better"
-    assert document["candidates"] == 12
+    assert document["candidates"] == 8
     assert len(document["steps"]) == 12
 
 

@@ -40,7 +40,7 @@ def test_a_finished_run_is_shown_by_the_answers(cli: Any, trained: tuple[Path, A
         assert line.split()[1] == str(number)
         assert line.endswith(("better", "not shown"))
     assert "hold for all 6 slices together (Bonferroni)" in done.stdout
-    assert "All together: better: +0.478" in done.stdout
+    assert "All together: better: +0.504" in done.stdout
     assert "guards" not in done.stdout
     found = json.loads(cli("show", trained[0], "--by", "queue", "--json").stdout)
     assert (found["run"], found["by"], found["split"]) == (str(trained[0]), "queue", "test")

@@ -391,7 +391,7 @@ def test_where_nothing_is_to_be_had_it_claims_nothing() -> None:
     Six in which the search takes other texts than the seed's all the same; in others there is no claim to make.
     """
     better, changed = [], []
-    for seed in (0, 1, 2, 4, 11, 16):
+    for seed in (0, 1, 2, 11, 23, 25):
         task = simulated_task(flat=True, seed=seed, train=16, val=16, test=48)
         result, _, _ = fit(task, search={"seed": seed, "lanes": 1})
         assert result.comparison is not None
