@@ -10,8 +10,9 @@ of the edits are under suspicion; of many examples that got worse or better, a f
 These examples were chosen for what one wording made of them, and another one may undo that by chance: regression to the
 mean. So each text is compared with the others, which leave out other edits: what comes right whichever edit is missing
 was not one edit's fault, and what goes wrong as often is not to its credit. That costs no call more. On simulated tasks
-where another wording changes one answer in four or five, one in six of the edits that go is a good one, instead of
-nearly one in three by comparison with the whole alone (docs/state.md, "Answers that change with the wording").
+where another wording changes one answer in four or five, fewer than one in five of the edits that go are good ones,
+instead of nearly one in three by comparison with the whole alone (docs/state.md, "Answers that change with the
+wording").
 """
 
 from __future__ import annotations
