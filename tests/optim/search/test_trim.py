@@ -133,12 +133,12 @@ def test_an_edit_that_costs_as_much_as_it_brings_stays() -> None:
     assert World(said).trim("even", "b") is None
 
 
-@pytest.mark.parametrize("lines", [("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d", "e")])
+@pytest.mark.parametrize("lines", [("a", "b", "c"), ("a", "b", "c", "d", "e")])
 def test_what_any_other_wording_undoes_is_no_edits_fault(lines: tuple[str, ...]) -> None:
     """The right answers that this one wording loses are right again whichever edit is missing."""
 
     def said(there: Sequence[str], word: str) -> str:
-        return "?" if word in ("z0", "z1") and set(lines) <= set(there) and len(lines) > 2 else by_line(there, word)
+        return "?" if word in ("z0", "z1") and set(lines) <= set(there) else by_line(there, word)
 
     assert World(said).trim(*lines) is None
 
