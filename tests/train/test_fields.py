@@ -83,6 +83,15 @@ def test_a_missing_slot_of_a_chat_completion_is_a_missing_field() -> None:
     assert pick({"a": "x", "b": "y", "target": "z"}, "t1") == {"a": "x", "b": "y"}
 
 
+def test_null_is_no_value_for_a_slot_of_the_system_prompt() -> None:
+    """Left out, the slot itself would be sent; where the data have no such field it may be meant as it stands."""
+    pick = fields_named_by(nn.ChatCompletion("{q}", system="Write to {name}."))
+    with pytest.raises(DataError, match=r"'t1' has null in .*'name'.* sent with {name}.*; give it a value \(\"\""):
+        pick({"q": "x", "name": None}, "t1")
+    assert pick({"q": "x", "name": ""}, "t1") == {"q": "x", "name": ""}
+    assert pick({"q": "x"}, "t1") == {"q": "x"}
+
+
 def test_a_program_gets_the_fields_it_names_and_no_others() -> None:
     """The target never leaks into the program; defaults hold where a field is missing, or null."""
     row = {"id": "1", "ticket": "x", "target": "secret"}

@@ -76,6 +76,20 @@ def test_a_prompt_may_begin_as_nothing(world: Any, rows: Any) -> None:
     assert '"op": "add", "line": 0' in asked
 
 
+def test_a_schedule_that_nobody_steps_is_told_of(world: Any, rows: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """It set the first number and would set no other; attached, or where a callback may step it, nothing is said."""
+    for calls, told in ((lambda made: None, 1), (LinearEdits.attach, 0), (LinearEdits.step, 0)):
+        here = world("SHOUT")
+        calls(LinearEdits(here.optimizer, 4, 1, 3))
+        here.fit(rows("bee", "dog"), rows("ant", "cat"))
+        assert caplog.text.count("A LinearEdits was made for the optimizer, and nobody steps it") == told
+        caplog.clear()
+    here = world("SHOUT")
+    LinearEdits(here.optimizer, 4, 1, 3)
+    here.fit(rows("bee", "dog"), rows("ant", "cat"), callbacks=[here.listener()])
+    assert not caplog.text
+
+
 def test_what_a_notebook_shows_of_it_are_the_settings() -> None:
     """Those that are not the usual ones."""
     trainer = Trainer(2, target="queue", run_dir="runs/a")

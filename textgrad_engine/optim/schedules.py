@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,27 @@ from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.callables import check_method
 from textgrad_engine.checks import above, at_least, check, finite, whole
 from textgrad_engine.optim.optimizer import Optimizer
+
+_UNSTEPPED: weakref.WeakKeyDictionary[Optimizer, dict[object, str]] = weakref.WeakKeyDictionary()
+"""The schedules of an optimizer that were made, and neither stepped nor attached, by name."""
+
+
+def unstepped(optimizer: Optimizer) -> list[str]:
+    """The names of schedules that set an optimizer's ``max_edits`` once, as nobody has called their `step` or `attach`.
+
+    None where hooks are called around the optimizer's steps, as these may step a schedule.
+
+    Example:
+        >>> from textgrad_engine import Variable, optim
+        >>> optimizer = optim.TGD([Variable("Sort.", requires_grad=True)])
+        >>> schedule = LinearEdits(optimizer, 6, 1, steps=5)
+        >>> before = unstepped(optimizer)
+        >>> handle = schedule.attach()
+        >>> before, unstepped(optimizer)
+        (['LinearEdits'], [])
+    """
+    hooked = optimizer._pre_hooks or optimizer._post_hooks  # which may step them
+    return [] if hooked else list(_UNSTEPPED.get(optimizer, {}).values())
 
 
 class EditSchedule:
@@ -54,6 +76,7 @@ class EditSchedule:
         check_method(self, "edits", "step")
         self.optimizer = optimizer
         self.count = 0
+        self._made = object()
         try:
             self._set()
         except AttributeError as error:
@@ -63,6 +86,7 @@ class EditSchedule:
                 f"{type(self).__name__}.edits reads self.{error.name}, which is not there yet, as the number of the "
                 "first step is asked for when the base class is made; set it before `super().__init__(optimizer)`"
             ) from error
+        _UNSTEPPED.setdefault(optimizer, {})[self._made] = type(self).__name__
 
     def edits(self, step: int) -> int:
         """The number of edits for the step after so many others, at least 1."""
@@ -72,6 +96,7 @@ class EditSchedule:
         """Count a step that the optimizer has made, and set the number for the next one."""
         self.count += 1
         self._set()
+        self._is_stepped()
 
     def attach(self) -> Handle:
         """Have the number set before each step of the optimizer, by the optimizer's own count; see `Handle.remove`."""
@@ -80,6 +105,7 @@ class EditSchedule:
             self.count = optimizer.steps
             self._set()
 
+        self._is_stepped()
         return self.optimizer.register_step_pre_hook(before)
 
     def get_last_edits(self) -> list[int]:
@@ -94,6 +120,9 @@ class EditSchedule:
         """Go on where another one was that `state_dict` was asked of."""
         self.count = int(state["count"])
         self._set()
+
+    def _is_stepped(self) -> None:
+        _UNSTEPPED.get(self.optimizer, {}).pop(self._made, None)
 
     def _set(self) -> None:
         number = whole(f"{type(self).__name__}.edits({self.count})", self.edits(self.count), 1)
@@ -113,6 +142,7 @@ class ConstantEdits(EditSchedule):
         check(ConstantEdits.__init__, locals(), at_least(1, "edits"))
         self.number = edits
         super().__init__(optimizer)
+        self._is_stepped()  # there is nothing to step
 
     def edits(self, step: int) -> int:
         """The number."""

@@ -31,8 +31,8 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
 
     Raises:
         TypeError: it names no field and would be called with nothing, or wants one by place.
-        DataError: (from the function) the example lacks a field that forward has no default for, or has for a slot
-            what is no text.
+        DataError: (from the function) the example lacks a field that forward has no default for, has for a slot what is
+            no text, or null for one of a ChatCompletion's system message.
     """
     refuse_unnamed(program)
     required, optional = inputs_of(program)
@@ -53,6 +53,12 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
                 whole = len(required) == 1 and field not in example and not suggest(field, example)
                 hint = "; a program is given no example, but by name those fields that it names" if whole else ""
                 raise DataError(lacking(example, name, field, ", which the program's forward names") + hint)
+        for field in optional if isinstance(called, ChatCompletion) else ():
+            if field in slots and field in example and example[field] is None:
+                raise DataError(
+                    f"example {name!r} has null in the field {field!r}, so the system prompt would be sent with "
+                    f'{{{field}}} as it stands; give it a value ("" for none), or leave the example out'
+                )
         given = [*required, *(field for field in optional if example.get(field) is not None)]
         for field in given:
             if field in slots and (why := no_text(example[field]) or problem_with(field, example[field])):

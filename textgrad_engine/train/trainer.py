@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import logging
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sized
 from pathlib import Path
@@ -25,6 +26,7 @@ from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.schedules import unstepped
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.evaluator import clusters_of
@@ -42,6 +44,8 @@ from textgrad_engine.train.run import Rows
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
 from textgrad_engine.train.targets import inputs_and_target
+
+_log = logging.getLogger("textgrad_engine.train.trainer")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -239,6 +243,12 @@ class Trainer:
             raise TypeError(
                 f"fit: {name} is a Searcher without `expected`; give it a property that gives the mean validation "
                 "score of the best texts so far, which each step tells"
+            )
+        for name in () if self.callbacks else unstepped(optimizer):  # a callback may step it
+            _log.warning(
+                "A %s was made for the optimizer, and nobody steps it, so max_edits stays what it is at the first "
+                "step; call its attach() before fit.",
+                name,
             )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         check_notes(self.notes, program, optimizer, loader.dataset)
