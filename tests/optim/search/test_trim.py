@@ -68,7 +68,10 @@ def test_what_does_harm_goes_and_the_rest_keeps_its_ids() -> None:
 
 
 def test_only_what_changed_is_run_without_each_edit() -> None:
-    """Three edits, of which one spoils two examples: they are run without each, and the two gained without that one."""
+    """Three edits, of which one spoils three examples: they are run without each, and all examples with what is left.
+
+    A race begins on the same ones, so these are not for nothing.
+    """
 
     def said(lines: Sequence[str], word: str) -> str:
         return word.upper() if (word[0] == "z" and "y" in lines) or (word in ("a0", "a1") and len(lines) > 1) else word
@@ -77,10 +80,10 @@ def test_only_what_changed_is_run_without_each_edit() -> None:
     looked = [WORDS.index(word) for word in ("a0", "a1", "b0", "z0", "z1", "z2")]
     here.trim("x", "y", "w", looked=looked)
     without = [(lines, word) for lines, word in here.ran if len(lines) == 2]
+    left = [(("x", "w"), word) for word in ("a0", "a1", "b0", "z0", "z1", "z2")]
     assert len(here.ran) == 6 + 6 + len(without)
     assert sorted(without) == sorted(
-        [(pair, word) for pair in (("x", "y"), ("x", "w"), ("y", "w")) for word in ("z0", "z1", "z2")]
-        + [(("x", "w"), "a0"), (("x", "w"), "a1")]
+        [(pair, word) for pair in (("x", "y"), ("y", "w")) for word in ("z0", "z1", "z2")] + left
     )
 
 
@@ -91,7 +94,9 @@ def test_of_many_that_changed_a_few_are_enough(monkeypatch: pytest.MonkeyPatch) 
     rest = here.trim("a", "all", "b")
     assert rest is not None
     assert rest.texts == ("Repeat.\na\nb",)
-    assert len(here.ran) == 2 * len(WORDS) + 3 * 2 + 2  # three edits, one of them under suspicion
+    without_each = 3 * 2 + 2  # three edits, one of them under suspicion
+    left = len(WORDS) - 2 - 2  # what is left is run on all that were looked at
+    assert len(here.ran) == 2 * len(WORDS) + without_each + left
 
 
 @pytest.mark.parametrize("lines", [("a", "b"), ("a",), ("all",)])
@@ -100,6 +105,48 @@ def test_nothing_is_tried_without(lines: tuple[str, ...]) -> None:
     here = World(by_line)
     assert here.trim(*lines) is None
     assert all(ran in ((), lines) for ran, _ in here.ran)
+
+
+def test_of_two_edits_that_spoil_the_same_answers_both_go() -> None:
+    """They come right without neither of them; run alone, each spoils them."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        return "?" if word[0] == "z" and {"harm", "more harm"} & set(lines) else by_line(lines, word)
+
+    here = World(said)
+    rest = here.trim("a", "harm", "b", "more harm")
+    assert rest is not None
+    assert rest.texts == ("Repeat.\na\nb",)
+    assert [edit.text for change in rest.trimmed for edit in change.edits] == ["harm", "more harm"]
+    alone = [(lines, word) for lines, word in here.ran if len(lines) == 1]
+    assert sorted(alone) == sorted([((line,), f"z{n}") for line in ("a", "b", "harm", "more harm") for n in range(4)])
+
+
+def test_an_edit_that_does_harm_alone_stays_for_what_it_brings() -> None:
+    """It spoils two answers and repairs four; the one beside it spoils the same two and brings nothing."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        return "?" if word in ("z0", "z1") and {"a", "harm"} & set(lines) else by_line(lines, word)
+
+    rest = World(said).trim("a", "harm", "b")
+    assert rest is not None
+    assert rest.texts == ("Repeat.\na\nb",)
+
+
+def test_what_most_edits_lose_alone_is_no_edits_fault() -> None:
+    """Any other text than the one of before loses it."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        return "?" if word in ("z0", "z1") and len(lines) > 1 else by_line(lines, word)
+
+    assert World(said).trim("a", "b", "c") is None
+
+
+def test_what_did_harm_only_in_company_is_not_run_alone() -> None:
+    """Without it nothing is worse any more, so nothing is left to be found."""
+    here = World(by_line)
+    here.trim("a", "all", "b")
+    assert all(len(lines) != 1 for lines, _ in here.ran)
 
 
 def test_edits_that_are_of_use_together_stay_together() -> None:

@@ -40,10 +40,10 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
     usual = sizes.usually(min(limit, tried + 2.5 * gained + 2))
     tried = min(tried, usual)
     race = min(sizes.val, 2 * (search.allowance or sizes.val))
-    # A patch is looked at, and run without each of its edits, before its race and after one that it did not win; one
-    # that is shorter is raced once more until it is worse.
+    # A patch is looked at, and run without each of its edits and with each alone, before its race and after one that it
+    # did not win; one that is shorter is raced once more until it is worse.
     once_more = min(sizes.val, search.allowance or sizes.val)
-    raced = 2 * (race + GLANCE) + once_more + search.max_edits * 4 * MOST_LOOKED + CHECKED
+    raced = 3 * race + 4 * GLANCE + once_more + search.max_edits * 8 * MOST_LOOKED + CHECKED
     spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
     most_drawn = min(sizes.train, MOST_DRAWN * batch)
     extra = search.most_asked_by_transforms()
@@ -62,7 +62,7 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
         waits=(
             Range(
                 0,
-                1 + begun * (6 + 5 * batches) * (2 if spared else 1),
+                1 + begun * (12 + 5 * batches) * (2 if spared else 1),
                 1 + 1.6 * usual / at_once,  # one to measure the noise
             ),
             Range(0, begun, tried / at_once),

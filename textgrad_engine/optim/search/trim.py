@@ -7,6 +7,12 @@ what it costs there is more than what it brings. Edits that bring something only
 is missed. So a patch of `k` edits with which `w` examples got worse and `b` better costs ``k w + s b`` more, where `s`
 of the edits are under suspicion; of many examples that got worse or better, a few of each are enough.
 
+What is worse for two reasons comes right without neither. So where some examples are still worse with what is left,
+each of its edits is run alone on these, too; one that spoils them by itself is under suspicion, and goes unless what
+got better misses it. Not the other way round: alone, edits that are of use together only do harm. On simulated tasks
+most of the edits that the first look leaves, although they do harm, are of this kind (docs/state.md, "Edits that do
+harm").
+
 These examples were chosen for what one wording made of them, and another one may undo that by chance: regression to the
 mean. So each text is compared with the others, which leave out other edits: what comes right whichever edit is missing
 was not one edit's fault, and what goes wrong as often is not to its credit. That costs no call more. On simulated tasks
@@ -34,7 +40,8 @@ CHECKED = 24
 """So many other examples say whether what is left does no worse than the whole."""
 
 _Scores: TypeAlias = tuple[float, Sequence[float]]
-"""An example's score without an edit, and those with it: of the whole, and without another edit each."""
+"""An example's score without an edit, and those with it: of the whole, and without another edit each. Or with it alone,
+and without it: of the base, and with another edit each."""
 
 
 def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, looked: Sequence[int]) -> Found | None:
@@ -49,6 +56,15 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
     Raises:
         ModelError: the models cannot be asked at all, or the budget is spent.
     """
+    less = _without_harm(objective, variables, found, looked, alone=False)
+    rest = _without_harm(objective, variables, less or found, looked, alone=True)
+    return rest or less
+
+
+def _without_harm(
+    objective: Objective, variables: Sequence[Variable], found: Found, looked: Sequence[int], *, alone: bool
+) -> Found | None:
+    """A proposal without the edits that do harm, by what got worse without each of them, or with each alone."""
     edits = edits_of(found, variables)
     if len(edits) < 2:
         return None
@@ -57,18 +73,22 @@ def trimmed(objective: Objective, variables: Sequence[Variable], found: Found, l
         changes = {n: b - a for n, a, b in zip(looked, before, after) if a is not None and b is not None and a != b}
         if not any(change < 0 for change in changes.values()):
             return None
-        with_all = dict(zip(looked, after))
+        with_none, with_all = dict(zip(looked, before)), dict(zip(looked, after))
         # What got worse says which edits are under suspicion; only these can cost more than they bring.
         enough = max(map(abs, changes.values())) / 2  # less than one example is nothing to go by
         worse, better = ([n for n in changes if (changes[n] < 0) is which][:MOST_LOOKED] for which in (True, False))
         without = {edit: with_edits(found, variables, [e for e in edits if e != edit]).texts for edit in edits}
-        more = {edit: sum(map(_regained, scores)) for edit, scores in _run(objective, without, worse, with_all)}
-        suspects = {edit: texts for edit, texts in without.items() if more[edit] > enough}
+        if alone:
+            single = {edit: with_edits(found, variables, [edit]).texts for edit in edits}
+            harm = {edit: sum(map(_spoiled, scores)) for edit, scores in _run(objective, single, worse, with_none)}
+        else:
+            harm = {edit: sum(map(_regained, scores)) for edit, scores in _run(objective, without, worse, with_all)}
+        suspects = {edit: texts for edit, texts in without.items() if harm[edit] > enough}
         for edit, scores in _run(objective, suspects, better, with_all):
-            more[edit] += sum(map(_missed, scores))
+            harm[edit] += sum(map(_missed, scores))
     except UNANSWERED:  # such texts may break the program; a race says so
         return None
-    kept = [edit for edit in edits if more[edit] <= enough]
+    kept = [edit for edit in edits if harm[edit] <= enough]
     rest = with_edits(found, variables, kept)
     if not kept or len(kept) == len(edits) or rest.texts == found.base:
         return None
@@ -99,14 +119,14 @@ def holds(objective: Objective, whole: Found, rest: Found, others: Sequence[int]
 
 
 def _run(
-    objective: Objective, without: Mapping[Placed, Texts], looked: Sequence[int], with_all: Mapping[int, float | None]
+    objective: Objective, texts: Mapping[Placed, Texts], looked: Sequence[int], known: Mapping[int, float | None]
 ) -> list[tuple[Placed, list[_Scores]]]:
-    """The scores of some examples without each edit, beside those with the other texts."""
-    rows = objective.matrix([*without.values()], looked) if looked and without else [[] for _ in without]
+    """The scores of some examples with each edit's texts, beside those with the others' and those that are known."""
+    rows = objective.matrix([*texts.values()], looked) if looked and texts else [[] for _ in texts]
     found: list[tuple[Placed, list[_Scores]]] = []
-    for k, edit in enumerate(without):
-        with_it = zip(*([with_all[n] for n in looked], *(row for m, row in enumerate(rows) if m != k)))
-        pairs = [(score, [other for other in each if other is not None]) for score, each in zip(rows[k], with_it)]
+    for k, edit in enumerate(texts):
+        beside = zip(*([known[n] for n in looked], *(row for m, row in enumerate(rows) if m != k)))
+        pairs = [(score, [other for other in each if other is not None]) for score, each in zip(rows[k], beside)]
         found.append((edit, [(score, others) for score, others in pairs if score is not None]))
     return found
 
@@ -115,6 +135,12 @@ def _regained(scores: _Scores) -> float:
     """What an example that got worse gains without an edit, beyond what most texts with it give."""
     score, others = scores
     return max(0.0, score - statistics.median(others))
+
+
+def _spoiled(scores: _Scores) -> float:
+    """What an example that got worse loses by an edit alone, beyond what most texts with another one, or none, lose."""
+    score, others = scores
+    return max(0.0, statistics.median(others) - score)
 
 
 def _missed(scores: _Scores) -> float:
