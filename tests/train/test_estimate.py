@@ -158,8 +158,8 @@ def test_a_run_that_may_stop_early_may_cost_little() -> None:
     program, loss, optimizer = parts()
     found = estimate(tg.Trainer(3, batch_size=8, patience=2), program, loss, optimizer, ROWS, ROWS)
     assert found.calls["forward"].low == 20
-    # Each step of twelve edits, and without each of them, twice; with what is left on all 20, and raced again.
-    looked = 16 + 12 * (16 + 18) + 20 + 20
+    # Each step of twelve edits, without each of them, and with each alone, twice; what is left is checked.
+    looked = 2 * (16 + 12 * (16 + 18) + 20) + 20
     assert found.calls["forward"].high == 60 + 20 + 9 * (20 + looked) + 8  # eight are run twice to measure the noise
 
 

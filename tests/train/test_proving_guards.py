@@ -282,7 +282,7 @@ def test_the_estimate_holds() -> None:
         rows(*WORDS[12:]),
     ).calls["forward"]
     plain = 12 + 24 + 24 + 8  # minibatch, seed, one text, noise
-    trimmed = 16 + 12 * (16 + 18) + 24 + 24  # looked at, run without each edit, what is left checked, raced again
+    trimmed = 2 * (16 + 12 * (16 + 18) + 24) + 24  # looked at, without each edit and with each alone, twice; checked
     assert most.high == plain + trimmed + 2 * 12 * len(KEPT) + 24 + trimmed
     here.fit()
     assert sum(map(len, here.ran.values())) <= most.high

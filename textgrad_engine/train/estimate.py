@@ -109,7 +109,7 @@ def estimate(
         >>> optimizer = optim.TGD(program.parameters())
         >>> found = estimate(Trainer(batch_size=20), program, nn.ExactMatch(), optimizer, rows, rows[:10])
         >>> found.steps, found.calls["forward"]
-        (2, Range(low=10.0, high=618.0))
+        (2, Range(low=10.0, high=1138.0))
     """
     check_parts(program, loss, optimizer, call="estimate")
     loader, val, test = sets_of(trainer, train, val, test, call="estimate")
