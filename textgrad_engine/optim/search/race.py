@@ -20,10 +20,10 @@ NOTE [How often it is wrong]
 
     A patch whose edits are left out by what they do on examples that it is then raced on wins by luck more often
     (``benchmarks/trimmed_races.py``, the same sizes and accuracies, the balance deciding at the end). One of 4, 8 or
-    12 edits that are worth nothing, of which each changes 2% of the examples each way, wins in 37, 52 or 59 of 100
-    (71 where it is worst), and as it is, untrimmed, in 17, 22 or 22. Those that win look 8 to 12 points better in
+    12 edits that are worth nothing, of which each changes 2% of the examples each way, wins in 38, 58 or 68 of 100
+    (79 where it is worst), and as it is, untrimmed, in 17, 22 or 22. Those that win look 7 to 11 points better in
     their races and are not better at all. That is the price of wins that were lost: where one edit of these repairs
-    8% of the examples and another one breaks 8%, the patch wins in 80, 84 or 84 of 100 instead of 49, 55 or 59, and
+    8% of the examples and another one breaks 8%, the patch wins in 82, 88 or 91 of 100 instead of 49, 55 or 59, and
     is 7 points better in truth.
 
     So a win is what a search goes on with, not what it claims: edits are tried without later, and what a run says in
