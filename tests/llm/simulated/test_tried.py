@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from textgrad_engine import templates
 from textgrad_engine.llm import GenerateConfig, Message, Request
 from textgrad_engine.llm.request import ResponseFormat
@@ -24,15 +26,16 @@ def asked(prompt: str, **slots: object) -> str:
     return str(body["text"])
 
 
-def test_what_is_no_such_request_is_read_as_none() -> None:
-    """Other prompts are answered as before."""
+@pytest.mark.parametrize("history", [[], ["added 'Be kind.' — no difference"]])
+def test_what_is_no_such_request_is_read_as_none(history: list[str]) -> None:
+    """Other prompts are answered as before, also with what became of earlier edits, which is no text to go on from."""
     user = templates.load("optimizer_rewrite").render(
         role="prompt",
         text=SEED,
         feedback=[],
         left_out=0,
         constraints=[],
-        history=[],
+        history=history,
         examples=[],
         problem="",
         refused="",

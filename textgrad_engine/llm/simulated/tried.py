@@ -33,8 +33,8 @@ def tried_in(user: str) -> Tried | None:
     texts: list[str] = []
     tasks: list[tuple[str, str]] = []
     inputs: list[str] = []
-    for _, label, content in blocks(user):
-        if label == "tried":
+    for before, label, content in blocks(user):
+        if label == "tried" and "tried before" not in before:  # what became of edits is told in any request
             texts.append(content)
         elif label == "input":
             inputs.append(content)
