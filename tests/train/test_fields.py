@@ -91,6 +91,12 @@ def test_null_is_no_value_for_a_slot_of_the_system_prompt() -> None:
     assert pick({"q": "x", "name": ""}, "t1") == {"q": "x", "name": ""}
     assert pick({"q": "x"}, "t1") == {"q": "x"}
 
+    class Polite(nn.ChatCompletion):
+        def forward(self, q: str, name: str | None = None, **others: Any) -> Any:
+            return super().forward(q=q, name=name or "you", **others)
+
+    assert fields_named_by(Polite("{q}", system="Write to {name}."))({"q": "x", "name": None}, "t1") == {"q": "x"}
+
 
 def test_a_program_gets_the_fields_it_names_and_no_others() -> None:
     """The target never leaks into the program; defaults hold where a field is missing, or null."""

@@ -77,17 +77,23 @@ def test_a_prompt_may_begin_as_nothing(world: Any, rows: Any) -> None:
 
 
 def test_a_schedule_that_nobody_steps_is_told_of(world: Any, rows: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """It set the first number and would set no other; attached, or where a callback may step it, nothing is said."""
+    """Nothing is said where it is attached, where a callback may step it, or of a run of one step."""
     for calls, told in ((lambda made: None, 1), (LinearEdits.attach, 0), (LinearEdits.step, 0)):
         here = world("SHOUT")
         calls(LinearEdits(here.optimizer, 4, 1, 3))
         here.fit(rows("bee", "dog"), rows("ant", "cat"))
-        assert caplog.text.count("A LinearEdits was made for the optimizer, and nobody steps it") == told
+        assert (
+            caplog.text.count(
+                "A LinearEdits was made for the optimizer and is not attached, so every step of this run may make 4"
+            )
+            == told
+        )
         caplog.clear()
-    here = world("SHOUT")
-    LinearEdits(here.optimizer, 4, 1, 3)
-    here.fit(rows("bee", "dog"), rows("ant", "cat"), callbacks=[here.listener()])
-    assert not caplog.text
+    for settings in ({"callbacks": [here.listener()]}, {"max_steps": 1}):
+        here = world("SHOUT")
+        LinearEdits(here.optimizer, 4, 1, 3)
+        here.fit(rows("bee", "dog"), rows("ant", "cat"), **settings)
+        assert not caplog.text
 
 
 def test_what_a_notebook_shows_of_it_are_the_settings() -> None:

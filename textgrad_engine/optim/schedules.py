@@ -36,7 +36,7 @@ def unstepped(optimizer: Optimizer) -> list[str]:
         (['LinearEdits'], [])
     """
     hooked = optimizer._pre_hooks or optimizer._post_hooks  # which may step them
-    return [] if hooked else list(_UNSTEPPED.get(optimizer, {}).values())
+    return [] if hooked else [*dict.fromkeys(_UNSTEPPED.get(optimizer, {}).values())]
 
 
 class EditSchedule:
@@ -122,7 +122,7 @@ class EditSchedule:
         self._set()
 
     def _is_stepped(self) -> None:
-        _UNSTEPPED.get(self.optimizer, {}).pop(self._made, None)
+        _UNSTEPPED.get(self.optimizer, {}).pop(getattr(self, "_made", None), None)
 
     def _set(self) -> None:
         number = whole(f"{type(self).__name__}.edits({self.count})", self.edits(self.count), 1)

@@ -225,9 +225,8 @@ class _Plan:
         trained = Range(0, trained_in(most), trained_in(usually))
         validated = (1 + most) * len(val) + min(MEASURED, len(val))  # a few are run twice before the first race
         edits = _edits(optimizer)
-        if (
-            edits > 1
-        ):  # a step is looked at, run without each of its edits and with each alone, before its race and after
+        # A step is looked at, run without each of its edits and with each alone, before its race and after a lost one.
+        if edits > 1:
             looked, changed = min(2 * GLANCE, len(val)), min(2 * MOST_LOOKED, len(val))
             trimmed = 2 * (looked + edits * (looked + changed) + len(val)) + min(CHECKED, len(val))
             if guarded:  # of a step that is refused the edits are run by themselves, and what is left is raced

@@ -27,17 +27,18 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
             and those of its `optional_slots` that the example has. An nn.Sequential gets what its first module takes.
 
     Returns:
-        A function of an example and its id. A field that is null and that forward has a default for is left out.
+        A function of an example and its id. A field that is null is left out where forward has a default for it.
 
     Raises:
         TypeError: it names no field and would be called with nothing, or wants one by place.
         DataError: (from the function) the example lacks a field that forward has no default for, has for a slot what is
-            no text, or null for one of a ChatCompletion's system message.
+            no text, or null for one of a ChatCompletion's system message, which would be sent as it stands.
     """
     refuse_unnamed(program)
     required, optional = inputs_of(program)
     slots = _slots_of(program)
     called, _ = _called_first(program)
+    own = signature_of(called.forward).parameters if isinstance(called, ChatCompletion) else {}
 
     def problem_with(field: str, value: Any) -> str:
         if not is_conversation(value):
@@ -54,7 +55,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
                 hint = "; a program is given no example, but by name those fields that it names" if whole else ""
                 raise DataError(lacking(example, name, field, ", which the program's forward names") + hint)
         for field in optional if isinstance(called, ChatCompletion) else ():
-            if field in slots and field in example and example[field] is None:
+            if field in slots and field not in own and field in example and example[field] is None:
                 raise DataError(
                     f"example {name!r} has null in the field {field!r}, so the system prompt would be sent with "
                     f'{{{field}}} as it stands; give it a value ("" for none), or leave the example out'

@@ -244,12 +244,14 @@ class Trainer:
                 f"fit: {name} is a Searcher without `expected`; give it a property that gives the mean validation "
                 "score of the best texts so far, which each step tells"
             )
-        for name in () if self.callbacks else unstepped(optimizer):  # a callback may step it
-            _log.warning(
-                "A %s was made for the optimizer, and nobody steps it, so max_edits stays what it is at the first "
-                "step; call its attach() before fit.",
-                name,
-            )
+        if not self.callbacks and self.max_steps != 1:  # a callback may step it
+            for name in unstepped(optimizer):
+                _log.warning(
+                    "A %s was made for the optimizer and is not attached, so every step of this run may make %d edits; "
+                    "call its attach() before fit, or its step() in a callback.",
+                    name,
+                    optimizer.param_groups[0]["max_edits"],
+                )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         check_notes(self.notes, program, optimizer, loader.dataset)
         check_shared(self, optimizer)

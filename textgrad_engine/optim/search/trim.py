@@ -9,16 +9,17 @@ of the edits are under suspicion; of many examples that got worse or better, a f
 
 What is worse for two reasons comes right without neither. So where some examples are still worse with what is left,
 each of its edits is run alone on these, too; one that spoils them by itself is under suspicion, and goes unless what
-got better misses it. Not the other way round: alone, edits that are of use together only do harm. On simulated tasks
+got better misses it. That costs as much again at most, and what is left is run on all that were looked at, as a race
+begins there. Not the other way round: alone, edits that are of use together only do harm. On simulated tasks
 most of the edits that the first look leaves, although they do harm, are of this kind (docs/state.md, "Edits that do
 harm").
 
 These examples were chosen for what one wording made of them, and another one may undo that by chance: regression to the
 mean. So each text is compared with the others, which leave out other edits: what comes right whichever edit is missing
 was not one edit's fault, and what goes wrong as often is not to its credit. That costs no call more. On simulated tasks
-where another wording changes one answer in four or five, fewer than one in five of the edits that go are good ones,
-instead of nearly one in three by comparison with the whole alone (docs/state.md, "Answers that change with the
-wording").
+where another wording changes one answer in four or five, fewer than one in five of the edits that go by the first look
+are good ones, instead of nearly one in three by comparison with the whole alone (docs/state.md, "Answers that change
+with the wording").
 """
 
 from __future__ import annotations
