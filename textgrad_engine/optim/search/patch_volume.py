@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textgrad_engine.optim.search.agenda import MOST_TOGETHER
 from textgrad_engine.optim.search.board import MOST_DRAWN
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.trim import CHECKED, MOST_LOOKED
@@ -43,7 +44,8 @@ def patch_volume(search: PatchSearch, sizes: Sizes, *, lanes: int, begun: int, m
     # A patch is looked at, and run without each of its edits and with each alone, before its race and after one that it
     # did not win; one that is shorter is raced once more until it is worse.
     once_more = min(sizes.val, search.allowance or sizes.val)
-    raced = 3 * race + 4 * GLANCE + once_more + search.max_edits * 8 * MOST_LOOKED + CHECKED
+    edits = max(search.max_edits, MOST_TOGETHER // 2)  # refused ones that are tried together are trimmed once
+    raced = 3 * race + 4 * GLANCE + once_more + edits * 8 * MOST_LOOKED + CHECKED
     spared = raced + (2 * search.max_edits + 3) * sizes.guarded if sizes.guarded else 0
     most_drawn = min(sizes.train, MOST_DRAWN * batch)
     extra = search.most_asked_by_transforms()
