@@ -108,7 +108,7 @@ def test_nothing_is_tried_without(lines: tuple[str, ...]) -> None:
 
 
 def test_of_two_edits_that_spoil_the_same_answers_both_go() -> None:
-    """They come right without neither of them; run alone, each spoils them."""
+    """They stay wrong whichever of them is missing; run alone, each spoils them."""
 
     def said(lines: Sequence[str], word: str) -> str:
         return "?" if word[0] == "z" and {"harm", "more harm"} & set(lines) else by_line(lines, word)

@@ -7,12 +7,11 @@ what it costs there is more than what it brings. Edits that bring something only
 is missed. So a patch of `k` edits with which `w` examples got worse and `b` better costs ``k w + s b`` more, where `s`
 of the edits are under suspicion; of many examples that got worse or better, a few of each are enough.
 
-What is worse for two reasons comes right without neither. So where some examples are still worse with what is left,
+What two edits spoil stays wrong whichever of them is missing. So where some examples are still worse with what is left,
 each of its edits is run alone on these, too; one that spoils them by itself is under suspicion, and goes unless what
 got better misses it. That costs as much again at most, and what is left is run on all that were looked at, as a race
-begins there. Not the other way round: alone, edits that are of use together only do harm. On simulated tasks
-most of the edits that the first look leaves, although they do harm, are of this kind (docs/state.md, "Edits that do
-harm").
+begins there. Not the other way round: alone, edits that are of use together only do harm. On simulated tasks half of
+the harm that the first look leaves in a patch is found so (docs/state.md, "Edits that do harm").
 
 These examples were chosen for what one wording made of them, and another one may undo that by chance: regression to the
 mean. So each text is compared with the others, which leave out other edits: what comes right whichever edit is missing
