@@ -38,7 +38,8 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     required, optional = inputs_of(program)
     slots = _slots_of(program)
     called, _ = _called_first(program)
-    own = signature_of(called.forward).parameters if isinstance(called, ChatCompletion) else {}
+    own = signature_of(called.forward).parameters if isinstance(called, ChatCompletion) else slots
+    in_system = [field for field in optional if field in slots and field not in own]  # sent as they stand if left out
 
     def problem_with(field: str, value: Any) -> str:
         if not is_conversation(value):
@@ -54,8 +55,8 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
                 whole = len(required) == 1 and field not in example and not suggest(field, example)
                 hint = "; a program is given no example, but by name those fields that it names" if whole else ""
                 raise DataError(lacking(example, name, field, ", which the program's forward names") + hint)
-        for field in optional if isinstance(called, ChatCompletion) else ():
-            if field in slots and field not in own and field in example and example[field] is None:
+        for field in in_system:
+            if field in example and example[field] is None:
                 raise DataError(
                     f"example {name!r} has null in the field {field!r}, so the system prompt would be sent with "
                     f'{{{field}}} as it stands; give it a value ("" for none), or leave the example out'

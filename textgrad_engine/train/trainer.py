@@ -244,15 +244,9 @@ class Trainer:
                 f"fit: {name} is a Searcher without `expected`; give it a property that gives the mean validation "
                 "score of the best texts so far, which each step tells"
             )
-        if not self.callbacks and self.max_steps != 1:  # a callback may step it
-            for name in unstepped(optimizer):
-                _log.warning(
-                    "A %s was made for the optimizer and is not attached, so every step of this run may make %d edits; "
-                    "call its attach() before fit, or its step() in a callback.",
-                    name,
-                    optimizer.param_groups[0]["max_edits"],
-                )
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
+        if not self.callbacks and self.max_steps != 1:  # a callback may step a schedule, and one step needs none
+            _tell_unstepped(optimizer)
         check_notes(self.notes, program, optimizer, loader.dataset)
         check_shared(self, optimizer)
         guarded_by(self.guards, validated, loss)
@@ -322,6 +316,17 @@ class Trainer:
         for rows in sets:
             for row, name in zip(examples_of(rows), ids_of(rows)):
                 read(row, name)
+
+
+def _tell_unstepped(optimizer: Optimizer) -> None:
+    """Say which schedules would set the optimizer's ``max_edits`` no more, as nobody steps them."""
+    for name in unstepped(optimizer):
+        _log.warning(
+            "A %s was made for the optimizer and is not attached, so every step of this run may make %d edits; "
+            "call its attach() before fit, or its step() in a callback.",
+            name,
+            optimizer.param_groups[0]["max_edits"],
+        )
 
 
 def _taken(result: TrainResult, program: Module) -> TrainResult:
