@@ -340,6 +340,48 @@ def test_right_answers_of_the_data_are_shown_to_the_last_step_alone() -> None:
     assert len(taught) == len(TOWNS) + len(TOWNS) - 3  # validated, and as the teacher
 
 
+@pytest.mark.parametrize("labelled", [0, 2])
+def test_a_specialist_is_shown_examples_of_its_own_alone(labelled: int) -> None:
+    """Behind a router, from the first set on: the runs of the teacher tell which example gets to whom."""
+
+    class Router(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.animals = nn.ChatCompletion("{word}", system=nn.Parameter("Animals.", role="animals"))
+            self.towns = nn.ChatCompletion("{word}", system=nn.Parameter("Towns.", role="towns"))
+
+        def forward(self, word: str) -> Any:
+            return (self.animals if word in WORDS else self.towns)(word=word)
+
+    program = Router()
+    rows = [{"id": word, "word": word, "target": word.upper()} for pair in zip(WORDS, TOWNS) for word in pair]
+    def shouts(request: Request) -> str:
+        word = request.messages[-1].text
+        return word if "e" in word and "Right answer:" not in request.messages[0].text else word.upper()
+
+    model = FunctionModel(shouts)
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=3, bootstrapped=2, labelled=labelled)
+    decided = []
+    with use_models(forward=model):
+        objective = Objective(program, nn.ExactMatch(), rows, rows)
+        while (found := optimizer.step(objective)) is not None:
+            decided.append(found)
+    assert "nothing to show" not in decided[-1].why
+    asked = {request.messages[0].text for request in model.requests}
+    of_animals, of_towns = (
+        {word for text in asked if text.startswith(name) for word in re.findall(r"word: (\w+)", text)}
+        for name in ("Animals.", "Towns.")
+    )
+    assert of_animals
+    assert of_towns
+    assert of_animals <= set(WORDS)
+    assert of_towns <= set(TOWNS)
+    if labelled:
+        first = decided[0].changes
+        assert {change.variable.role for change in first} == {"animals", "towns"}
+        assert all(len(re.findall("Right answer:", change.after)) == labelled for change in first)
+
+
 def test_the_steps_of_a_program_cost_no_call() -> None:
     """The seed and each set on validation, the teacher once: two calls an example."""
     here = Answers()

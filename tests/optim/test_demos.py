@@ -206,6 +206,33 @@ def test_what_most_runs_do_counts() -> None:
     assert Steps.of([ends, ends, goes_on, None], 2).withheld == ((), None)
 
 
+def test_of_two_specialists_each_is_shown_the_answers_of_what_gets_to_it() -> None:
+    """An example whose run is not known may be the other one's; the router, which all get to, is shown none."""
+    mail = ("mail", "mail 1")
+    left, right = (
+        Run(Examples.whole(0, "x"), (Asked((0,), (mail,), "?"), Asked((text,), (mail,), "x"))) for text in (1, 2)
+    )
+    found = Steps.of([left, right, None], 3)
+    assert found.branches
+    demo = Examples.whole(0, "account")
+    assert [found.labelled(demo, 1, run) for run in (left, right, None)] == [demo, None, None]
+    assert [found.labelled(demo, 2, run) for run in (left, right, None)] == [None, demo, None]
+    assert found.labelled(demo, 0, left) is None
+
+
+def test_an_exception_is_no_branch() -> None:
+    """Where nine in ten examples get to a prompt, one of which nothing is known does, too; one that did not does not."""
+    mail, demo = ("mail", "mail 1"), Examples.whole(0, "account")
+    usual = Run(Examples.whole(0, "x"), (Asked((0,), (mail,), "?"), Asked((1,), (mail,), "x")))
+    short = Run(Examples.whole(0, "x"), (Asked((0,), (mail,), "x"),))
+    for runs, shown in [([usual] * 9 + [short], demo), ([usual] * 8 + [short] * 2, None)]:
+        found = Steps.of(runs, 2)
+        assert found.branches is (shown is None)
+        assert found.labelled(demo, 1) == shown
+        assert found.labelled(demo, 1, short) is None
+        assert found.labelled(demo, 1, usual) == demo
+
+
 def test_what_python_made_of_an_answer_is_not_shown_as_the_answer() -> None:
     """A sorter that answers JSON is shown JSON; and the data's answers, which are none, are not shown to it."""
     asked = Asked((0,), (("mail", "My bill?"), ("problem", "")), '{"queue": "billing"}')

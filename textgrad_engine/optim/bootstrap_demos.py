@@ -21,7 +21,8 @@ Where it departs:
   every search begins with, tell which prompts are used together.
 - All steps of a program show a set at once, as in DSPy. Prompts that are used by the same call, such as its system
   prompt and its template, show sets in turn, as one of them is enough; the scores tell where it helps.
-- Labelled examples are for the last step. DSPy shows them to each, without what they lack.
+- Labelled examples are for the last step, and of several specialists for the one that the teacher asks about them.
+  DSPy shows them to each, without what they lack.
 - Of a call with tools the last answer is shown, not the turns before it.
 - The demonstrations are lines of the prompt's own text (`proposers.Demonstrations`), so contracts hold for them: that
   of the length, and `NoCopying`, which leaves no set to try but of fields of a word or two.
@@ -215,12 +216,15 @@ class BootstrapDemos(PopulationSearcher):
             return "labelled is 0"
         if all(demo is None for demo in objective.demos(range(len(objective.train)))):
             return "the training examples have no target that is a whole answer"
+        if self._program.branches and not self._runs:
+            return "no run of a training example tells which of the prompts it gets to"
         return "no prompt's call is given fields of the example and answers with the target itself (no field of JSON)"
 
     def _chosen(self, objective: Objective, place: int) -> dict[int, dict[int, Demo]]:
         """The demonstrations of a set: for each prompt that shows it those of it, by the position of their example."""
-        # The teacher also tells what fails, which a proposer may want to know from the first set on.
-        if place > 1 or self.proposer is not None:
+        # The teacher also tells what fails, which a proposer may want to know from the first set on, and which prompts
+        # behind a branch an example gets to.
+        if place > 1 or self.proposer is not None or self._program.branches:
             self._teach(objective)
         if place == 1:
             return self._labels(objective)
@@ -252,7 +256,8 @@ class BootstrapDemos(PopulationSearcher):
     def _labelled(self, objective: Objective, text: int) -> dict[int, Demo]:
         """The training examples that have a right answer, with it, as a prompt may show them."""
         found = objective.demos(range(len(objective.train)))
-        shown = {n: self._program.labelled(demo, text) for n, demo in enumerate(found) if demo is not None}
+        runs = self._runs or {}
+        shown = {n: self._program.labelled(demo, text, runs.get(n)) for n, demo in enumerate(found) if demo is not None}
         return self._short({position: demo for position, demo in shown.items() if demo is not None}, text)
 
     def _bootstrapped(self, text: int) -> dict[int, Demo]:

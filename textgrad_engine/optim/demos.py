@@ -14,7 +14,8 @@ NOTE [Whose demonstration]
     calls are not given these.
     The data's own answers are those of the whole program. They are shown to a prompt whose call gives the program's
     answer as it is, and with those of the example's fields that this call is given, in more than half of the runs
-    that use it.
+    that use it. Where some runs use a prompt and others do not, as behind a router, it is shown the data's answers of
+    those examples whose runs use it: what is another specialist's says nothing of its own.
 
 That a program's own good answers make good demonstrations is DSPy's bootstrapping (arXiv 2310.03714); taking those that
 are nearest to what is asked is KATE's (arXiv 2101.06804). Here both orders are pure functions: no model is asked.
@@ -37,6 +38,9 @@ from textgrad_engine.ops.shortening import LEAST, largest, without_middle
 from textgrad_engine.optim.words import grams, terms_of
 
 _log = logging.getLogger("textgrad_engine.optim.demos")
+
+MOSTLY = 0.9
+"""A text that so large a share of the runs use is not behind a branch; what leaves it out is an exception."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,10 @@ class Run:
             return bool(self._ends(self.asked))
         return not call.texts and position not in call.tools
 
+    def uses(self, position: int) -> bool:
+        """Whether a text is used, as far as one can see."""
+        return self._is_by_one_call_of(position) or any(position in each.texts for each in self.asked)
+
     def withheld(self, position: int) -> frozenset[str] | None:
         """The fields that the call is not given which uses a text and gives the program's answer; None without one."""
         if self._is_by_one_call_of(position):
@@ -151,12 +159,14 @@ class Steps:
             none of its answers.
         unseen: the positions of texts that no call is seen to use, of a program that makes several or uses others.
         of_tools: the positions of those that do nothing else than describe tools.
+        shares: for each text the share of the runs that use it; none of a program of which no run is known.
     """
 
     together: tuple[tuple[int, ...], ...]
     withheld: tuple[tuple[str, ...] | None, ...]
     unseen: tuple[int, ...] = ()
     of_tools: tuple[int, ...] = field(default=(), repr=False)
+    shares: tuple[float, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, runs: Iterable[Run | None], count: int) -> Steps:
@@ -184,17 +194,27 @@ class Steps:
         found = sorted(tuple(sorted(group)) for group in together if group)
         many = any(len(run.asked) > 1 or run.asked[0].texts for run in known if run.asked)
         withheld = tuple([_withheld(known, position) for position in range(count)])
-        return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else (), tuple(sorted(of_tools)))
+        shares = tuple([sum(run.uses(n) for run in known) / len(known) for n in range(count)] if known else ())
+        return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else (), tuple(sorted(of_tools)), shares)
 
-    def labelled(self, demo: Demo, position: int) -> Demo | None:
+    @property
+    def branches(self) -> bool:
+        """Whether one must know the run of an example to tell which texts it gets to, as behind a router."""
+        return any(0 < share < MOSTLY for share in self.shares)
+
+    def labelled(self, demo: Demo, position: int, run: Run | None = None) -> Demo | None:
         """An example with its right answer, as one text may show it; None where it may not.
 
         Args:
             demo: the example's fields and its right answer.
             position: of the text.
+            run: of the example, where there was one; it tells whether the example gets to the text.
         """
         withheld = self.withheld[position]
         if withheld is None or not set(demo.unshown) <= set(withheld):
+            return None
+        share = self.shares[position] if self.shares else 0.0
+        if share and not (share >= MOSTLY if run is None else run.uses(position)):
             return None
         inputs = tuple([(name, text) for name, text in demo.inputs if name not in withheld])
         return replace(demo, inputs=inputs, unshown=()) if inputs or not demo.inputs else None
@@ -204,9 +224,7 @@ def _withheld(runs: Sequence[Run], position: int) -> tuple[str, ...] | None:
     """What more than half of the runs say that use a text."""
     if not runs:
         return ()
-    using = [
-        run for run in runs if run._is_by_one_call_of(position) or any(position in each.texts for each in run.asked)
-    ]
+    using = [run for run in runs if run.uses(position)]
     ending = [(run, withheld) for run in using if (withheld := run.withheld(position)) is not None]
     if not 2 * len(ending) > len(using):
         return None
@@ -349,7 +367,7 @@ def demos_and_queries(
     answered = {number: None if run is None else run.of_text(position) for number, run in runs.items()}
     failed = [number for number, score in known.items() if not score >= top]
     given = enumerate(examples.demos(range(len(examples.train))))
-    found = {number: None if demo is None else steps.labelled(demo, position) for number, demo in given}
+    found = {n: None if demo is None else steps.labelled(demo, position, runs.get(n)) for n, demo in given}
     found |= {number: demo for number, demo in answered.items() if demo is not None}
     asked = [demo for number in failed if (demo := answered[number]) is not None]
     return {
