@@ -355,6 +355,7 @@ def test_a_specialist_is_shown_examples_of_its_own_alone(labelled: int) -> None:
 
     program = Router()
     rows = [{"id": word, "word": word, "target": word.upper()} for pair in zip(WORDS, TOWNS) for word in pair]
+
     def shouts(request: Request) -> str:
         word = request.messages[-1].text
         return word if "e" in word and "Right answer:" not in request.messages[0].text else word.upper()

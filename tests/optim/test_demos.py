@@ -221,7 +221,7 @@ def test_of_two_specialists_each_is_shown_the_answers_of_what_gets_to_it() -> No
 
 
 def test_an_exception_is_no_branch() -> None:
-    """Where nine in ten examples get to a prompt, one of which nothing is known does, too; one that did not does not."""
+    """Where nine in ten examples get to a prompt, one of which nothing is known does, too; one that did not, not."""
     mail, demo = ("mail", "mail 1"), Examples.whole(0, "account")
     usual = Run(Examples.whole(0, "x"), (Asked((0,), (mail,), "?"), Asked((1,), (mail,), "x")))
     short = Run(Examples.whole(0, "x"), (Asked((0,), (mail,), "x"),))
