@@ -340,27 +340,34 @@ def test_right_answers_of_the_data_are_shown_to_the_last_step_alone() -> None:
     assert len(taught) == len(TOWNS) + len(TOWNS) - 3  # validated, and as the teacher
 
 
+class Router(nn.Module):
+    """Animals and towns get to a prompt each; the model shouts where there is no e, or where it is shown examples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.animals = nn.ChatCompletion("{word}", system=nn.Parameter("Animals.", role="animals"))
+        self.towns = nn.ChatCompletion("{word}", system=nn.Parameter("Towns.", role="towns"))
+
+    def forward(self, word: str) -> Any:
+        return (self.animals if word.rstrip("!") in WORDS else self.towns)(word=word)
+
+    @staticmethod
+    def answer(request: Request) -> str:
+        word = request.messages[-1].text
+        if word.endswith("!"):
+            raise ContextOverflow("too loud")
+        return word if "e" in word and "Right answer:" not in request.messages[0].text else word.upper()
+
+    @staticmethod
+    def rows(end: str = "") -> list[dict[str, str]]:
+        words = [word for pair in zip(WORDS, TOWNS) for word in pair]
+        return [{"id": word, "word": word + end, "target": word.upper()} for word in words]
+
+
 @pytest.mark.parametrize("labelled", [0, 2])
 def test_a_specialist_is_shown_examples_of_its_own_alone(labelled: int) -> None:
     """Behind a router, from the first set on: the runs of the teacher tell which example gets to whom."""
-
-    class Router(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.animals = nn.ChatCompletion("{word}", system=nn.Parameter("Animals.", role="animals"))
-            self.towns = nn.ChatCompletion("{word}", system=nn.Parameter("Towns.", role="towns"))
-
-        def forward(self, word: str) -> Any:
-            return (self.animals if word in WORDS else self.towns)(word=word)
-
-    program = Router()
-    rows = [{"id": word, "word": word, "target": word.upper()} for pair in zip(WORDS, TOWNS) for word in pair]
-
-    def shouts(request: Request) -> str:
-        word = request.messages[-1].text
-        return word if "e" in word and "Right answer:" not in request.messages[0].text else word.upper()
-
-    model = FunctionModel(shouts)
+    program, model, rows = Router(), FunctionModel(Router.answer), Router.rows()
     optimizer = optim.BootstrapDemos(program.parameters(), sets=3, bootstrapped=2, labelled=labelled)
     decided = []
     with use_models(forward=model):
@@ -381,6 +388,16 @@ def test_a_specialist_is_shown_examples_of_its_own_alone(labelled: int) -> None:
         first = decided[0].changes
         assert {change.variable.role for change in first} == {"animals", "towns"}
         assert all(len(re.findall("Right answer:", change.after)) == labelled for change in first)
+
+
+def test_without_a_run_nobody_knows_whose_example_it_is() -> None:
+    """Where the teacher gets no answers specialists are shown nothing, and the reason is told."""
+    program = Router()
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=1, labelled=2)
+    with use_models(forward=FunctionModel(Router.answer)):
+        found = optimizer.step(Objective(program, nn.ExactMatch(), Router.rows("!"), Router.rows()))
+    assert found
+    assert found.why == ("there is nothing to show: no run of a training example tells which of the prompts it gets to")
 
 
 def test_the_steps_of_a_program_cost_no_call() -> None:
