@@ -15,7 +15,8 @@ NOTE [Whose demonstration]
     The data's own answers are those of the whole program. They are shown to a prompt whose call gives the program's
     answer as it is, and with those of the example's fields that this call is given, in more than half of the runs
     that use it. Where some runs use a prompt and others do not, as behind a router, it is shown the data's answers of
-    those examples whose runs use it: what is another specialist's says nothing of its own.
+    those examples whose runs use it: what is another specialist's says nothing of its own. Of an example without a
+    run nobody knows that, unless nearly all runs use the prompt.
 
 That a program's own good answers make good demonstrations is DSPy's bootstrapping (arXiv 2310.03714); taking those that
 are nearest to what is asked is KATE's (arXiv 2101.06804). Here both orders are pure functions: no model is asked.
