@@ -1,4 +1,4 @@
-"""Demonstrations: examples that were solved, to be shown in a prompt, and the orders in which they are taken.
+"""Demonstrations: examples that were solved, to be shown in a prompt.
 
 NOTE [Whose demonstration]
     A prompt is shown what the calls that use it were given, and what they answered, in a run whose end is right (DSPy
@@ -18,8 +18,7 @@ NOTE [Whose demonstration]
     those examples whose runs use it: what is another specialist's says nothing of its own. Of an example without a
     run nobody knows that, unless nearly all runs use the prompt.
 
-That a program's own good answers make good demonstrations is DSPy's bootstrapping (arXiv 2310.03714); taking those that
-are nearest to what is asked is KATE's (arXiv 2101.06804). Here both orders are pure functions: no model is asked.
+That a program's own good answers make good demonstrations is DSPy's bootstrapping (arXiv 2310.03714).
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.ops.shortening import LEAST, largest, without_middle
-from textgrad_engine.optim.words import grams, terms_of
 
 _log = logging.getLogger("textgrad_engine.optim.demos")
 
@@ -375,63 +373,6 @@ def demos_and_queries(
         "demos": tuple([demo for number, demo in found.items() if demo is not None and number not in failed]),
         "queries": tuple([" ".join(text for _, text in demo.inputs) for demo in asked]),
     }
-
-
-def by_label(demos: Iterable[Demo]) -> list[Demo]:
-    """The demonstrations such that the first few have each label about equally often: one of each, then another.
-
-    Labels come in the order of their first demonstration, and the demonstrations of a label in theirs.
-
-    Example:
-        >>> demos = [Demo((), "yes", label) for label in ["a", "a", "a", "b"]]
-        >>> [demo.label for demo in by_label(demos)]
-        ['a', 'b', 'a', 'a']
-    """
-    groups: dict[str, list[Demo]] = {}
-    for demo in demos:
-        groups.setdefault(demo.label, []).append(demo)
-    return _in_turn(list(groups.values()))
-
-
-def by_likeness(demos: Sequence[Demo], queries: Sequence[str]) -> list[Demo]:
-    """The demonstrations such that the first few are like what is asked: the nearest to each query, then the next.
-
-    How like two texts are is the share of their words and pairs of words that both have (Jaccard); of equals the first
-    demonstration is nearer.
-
-    Args:
-        demos: the demonstrations.
-        queries: texts such as the inputs of examples that fail; with none, the order stays.
-
-    Example:
-        >>> demos = [Demo((("mail", text),), "x") for text in ("Where is my bill?", "The app does not start.")]
-        >>> [demo.inputs[0][1] for demo in by_likeness(demos, ["It does not start"])]
-        ['The app does not start.', 'Where is my bill?']
-    """
-    if not queries:
-        return list(demos)
-    runs = [_runs(" ".join(text for _, text in demo.inputs)) for demo in demos]
-    ranked = []
-    for query in dict.fromkeys(queries):
-        asked = _runs(query)
-        near = sorted(range(len(demos)), key=lambda n: (-_likeness(asked, runs[n]), n))
-        ranked.append([demos[n] for n in near])
-    return list(dict.fromkeys(_in_turn(ranked)))
-
-
-def _in_turn(groups: Sequence[Sequence[Demo]]) -> list[Demo]:
-    longest = max(map(len, groups), default=0)
-    return [group[turn] for turn in range(longest) for group in groups if turn < len(group)]
-
-
-def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    words = terms_of(text)
-    return frozenset([*grams(words, 1), *grams(words, 2)])
-
-
-def _likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared) if shared else 0.0
 
 
 def _text(value: Any) -> str:

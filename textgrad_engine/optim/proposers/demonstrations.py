@@ -14,7 +14,8 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.tokens import count
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import Contract, MaxTokens, broken
-from textgrad_engine.optim.demos import Demo, by_label, by_likeness
+from textgrad_engine.optim.demo_orders import by_label, by_likeness
+from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.proposers.base import Brief, Proposal, patched
 from textgrad_engine.slots import slots_of
 
