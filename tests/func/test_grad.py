@@ -114,6 +114,44 @@ def test_feedback_on_several_outputs_may_be_one_tuple() -> None:
         feedback(("louder", "surer", "both"))
 
 
+def test_vjp_takes_any_structure_of_outputs_and_feedback_of_that_structure() -> None:
+    """As `torch.func.vjp`, and as `jvp` and `jacrev` here: a program may give its answers by name."""
+
+    def program(draft: Any, target: Any) -> dict[str, Any]:
+        return {"answer": draft + "!", "checks": [matches(draft, target), (draft + "?",)]}
+
+    outputs, feedback = func.vjp(program, "x", "y")
+    assert (outputs["answer"].data, outputs["checks"][1][0].data) == ("x!", "x?")
+    on_draft, on_target = feedback({"answer": "louder", "checks": [None, ("surer",)]})
+    first, _, last = said(on_draft)
+    assert (first, last) == ("louder", "surer")
+    assert said(on_target) == []
+    (_, both), feedback, aux = func.vjp(lambda text: ((text + "!", [text + "?"]), "aux"), "x", has_aux=True)
+    assert (both[0].data, aux) == ("x?", "aux")
+    assert said(feedback("louder", ["surer"])[0]) == said(feedback(("louder", ["surer"]))[0]) == ["louder", "surer"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("louder", r"the output is a dict with 'answer', 'checks', so the feedback on it is one too.* got 'louder'"),
+        ({"answer": "louder"}, r"the output is a dict with 'answer', 'checks', so .*; got the dict with 'answer'"),
+        ({"answer": "louder", "checks": ["surer"]}, r"output\['checks'\] is a list of 2, so .*; got the list"),
+    ],
+)
+def test_feedback_of_another_structure_is_refused(given: Any, message: str) -> None:
+    """It names the place and what belongs there."""
+    _, feedback = func.vjp(lambda draft: {"answer": draft + "!", "checks": [draft + "?", draft + "."]}, "x")
+    with pytest.raises(AutogradError, match=message):
+        feedback(given)
+
+
+def test_a_part_of_the_outputs_that_is_no_variable_is_named() -> None:
+    """What cannot be given feedback on is no output."""
+    with pytest.raises(AutogradError, match=r"Variables \(or tuples, lists, dicts of them\) from the"):
+        func.vjp(lambda draft: {"answer": draft + "!", "length": 3}, "x")
+
+
 def test_vjp_wants_feedback_for_each_output() -> None:
     """Two outputs take two."""
     _, feedback = func.vjp(lambda text: (text + "!", text + "?"), "x")

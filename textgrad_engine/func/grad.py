@@ -7,7 +7,7 @@ The shape is that of `torch.func`; gradients are Variables whose `data` is the f
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import Token
 from typing import Any, Self
 
@@ -23,6 +23,7 @@ from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch import joint, waits
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.func.columns import keys_of
 from textgrad_engine.func.levels import (
     below,
     called,
@@ -34,7 +35,7 @@ from textgrad_engine.func.levels import (
     with_aux,
     wrapped,
 )
-from textgrad_engine.kinds import is_whole
+from textgrad_engine.kinds import is_whole, told
 
 
 class GradLayer(Layer):
@@ -244,18 +245,18 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     """The value of a function, and a function from feedback on the value to feedback on the arguments.
 
     Args:
-        function: returns a Variable, or a tuple of them.
+        function: returns a Variable, or a tuple, list or dict of them, which may be nested.
         primals: its arguments.
         has_aux: the function returns ``(outputs, aux)``.
 
     Returns:
-        ``(outputs, vjp_fn)``, or with `has_aux` ``(outputs, vjp_fn, aux)``. `vjp_fn` takes for each output its
-        feedback (a text or a Variable; None for a loss), or of several outputs a tuple, as in PyTorch, and may be
-        called several times; it returns a tuple with one gradient for each argument.
+        ``(outputs, vjp_fn)``, or with `has_aux` ``(outputs, vjp_fn, aux)``. `vjp_fn` takes the feedback on the outputs
+        in their shape, as in PyTorch, or that on the parts of a tuple one by one: a text or a Variable for each output,
+        None for a loss. It may be called several times, and returns a tuple with one gradient for each argument.
 
     Raises:
         AutogradError: an output is no Variable, or a Function with a forward that takes a ctx is met; (from `vjp_fn`)
-            there is not as much feedback as there are outputs, or an output that is text gets None.
+            the feedback has another shape than the outputs, or an output that is text gets None.
 
     Example:
         >>> out, feedback = vjp(lambda draft: draft + "!", "hello")
@@ -268,9 +269,11 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     results, aux = with_aux(outputs, has_aux, call)
     single = not isinstance(results, tuple)
     values = (results,) if single else results
-    for value in values:
+    for value in pytree.leaves(values):
         if not isinstance(value, Variable):
-            raise AutogradError(f"{call}: expected Variables from the function, got {kind_of(value)}")
+            raise AutogradError(
+                f"{call}: expected Variables (or tuples, lists, dicts of them) from the function, got {kind_of(value)}"
+            )
 
     @waits("await vjp_fn(...), with the one that func.avjp gives")
     def vjp_fn(*cotangents: Any) -> tuple[Any, ...]:
@@ -278,8 +281,38 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
             cotangents = cotangents[0]
         if len(cotangents) != len(values):
             raise AutogradError(f"{call}: the function has {len(values)} outputs, got feedback on {len(cotangents)}")
-        roots = [(value, layer.start(value, call, given)) for value, given in zip(values, cotangents)]
+        roots = []
+        for number, (value, said) in enumerate(zip(values, cotangents)):
+            name = "the output" if single else f"output {number}"
+            roots += [(leaf, layer.start(leaf, call, given)) for leaf, given in _on_outputs(value, said, call, name)]
         return tuple(gradients_at(layer, roots, targets))
 
     plain = map_variables(lambda value: below(layer, value), results)
     return (plain, vjp_fn, map_variables(lambda v: below(layer, v), aux)) if has_aux else (plain, vjp_fn)
+
+
+def _on_outputs(outputs: Any, given: Any, call: str, name: str) -> Iterator[tuple[Variable, Any]]:
+    """Each Variable among outputs, with the feedback that stands in its place.
+
+    Args:
+        outputs: a Variable, or a container of them.
+        given: the feedback, in the same shape.
+        call: who asks, for messages.
+        name: what the outputs are called there.
+
+    Raises:
+        AutogradError: the feedback has another shape.
+    """
+    if not pytree.is_container(outputs):
+        yield outputs, given
+        return
+    keys = keys_of(outputs)
+    same = isinstance(given, dict) if isinstance(outputs, dict) else isinstance(given, list | tuple)
+    if not same or (set(keys_of(given)) != set(keys)):
+        what = f" with {', '.join(map(repr, keys)):.60}" if isinstance(outputs, dict) else f" of {len(keys)}"
+        raise AutogradError(
+            f"{call}: {name} is a {type(outputs).__name__}{what}, so the feedback on it is one too (None for a loss); "
+            f"got {told(given)}"
+        )
+    for key in keys:
+        yield from _on_outputs(outputs[key], given[key], call, f"{name}[{key!r}]")
