@@ -49,6 +49,63 @@ def test_a_part_is_replaced_in_its_place_and_deleted_by_its_name() -> None:
         del desks["a"]
 
 
+@pytest.mark.parametrize("kind", [nn.ModuleList, lambda modules: nn.Sequential(*modules)])
+def test_steps_come_and_go_as_in_a_list(kind: Any) -> None:
+    """As in torch: what is behind is counted anew, so that the state has no holes."""
+    steps = kind([Add("b"), Add("d")])
+    assert steps.insert(0, Add("a")).insert(-1, Add("c")).append(Add("e")).extend([Add("f")]) is steps
+    steps += [Add("g")]
+    assert [step.text.data for step in steps] == list("abcdefg")
+    assert names(steps) == [f"{number}.text" for number in range(7)]
+    assert (steps.pop().text.data, steps.pop(0).text.data) == ("g", "a")
+    del steps[0], steps[1:]
+    assert ([step.text.data for step in steps], names(steps)) == (["c"], ["0.text"])
+    for gone in (lambda: steps.pop(1), lambda: steps.__delitem__(1)):
+        with pytest.raises(IndexError):
+            gone()
+    with pytest.raises(TypeError, match=r"takes modules, and '0' is str 'x'"):
+        steps.insert(0, "x")
+    steps.extend(steps)
+    assert len(steps) == 2
+
+
+def test_names_of_steps_stay_when_others_come_and_go() -> None:
+    """A step that a state knows by name is found again."""
+    steps = nn.Sequential({"draft": Add("a"), "check": Add("b")})
+    steps.insert(1, Add("c")).append(Add("d"))
+    assert names(steps) == ["draft.text", "1.text", "check.text", "3.text"]
+    del steps[0]
+    assert names(steps) == ["0.text", "check.text", "2.text"]
+
+
+def test_what_is_appended_takes_no_name_that_another_has() -> None:
+    """A slice of a Sequential keeps its names, so its length may be one of them."""
+    rest = nn.Sequential(Add("a"), Add("b"), Add("c"))[1:]
+    rest.append(Add("d"))
+    assert [step.text.data for step in rest] == ["b", "c", "d"]
+    steps = nn.ModuleList([Add("a"), Add("b")])
+    delattr(steps, "0")
+    assert [step.text.data for step in steps.append(Add("c"))] == ["b", "c"]
+
+
+def test_parts_come_and_go_as_in_a_dict() -> None:
+    """By name; what is there already is replaced in its place."""
+    desks = nn.ModuleDict({"a": Add("a"), "b": Add("b")})
+    desks.update({"a": Add("A"), "c": Add("c")})
+    desks.update([("d", Add("d"))])
+    assert (list(desks), list(reversed(desks)), desks["a"].text.data) == (list("abcd"), list("dcba"), "A")
+    assert (desks.pop("b").text.data, desks.get("b"), desks.get("b", 1), desks.get("c").text.data) == (
+        "b",
+        None,
+        1,
+        "c",
+    )
+    with pytest.raises(KeyError):
+        desks.pop("b")
+    desks.clear()
+    assert names(desks) == []
+
+
 def test_sequential_passes_on_and_feedback_comes_back_through_all() -> None:
     """The first module is called first; each hears of the end result once."""
     chain = nn.Sequential(Add("b"), Add("a"))

@@ -94,6 +94,35 @@ def test_they_are_used_as_lists_and_dicts_are() -> None:
         named["a"]
 
 
+def test_they_come_and_go_as_in_lists_and_dicts() -> None:
+    """As in torch; what is behind is counted anew, so that the state has no holes."""
+    shown = Shown()
+    texts = shown.examples
+    shown.examples += [nn.Parameter("d")]
+    texts.insert(2, nn.Parameter("c")).insert(0, nn.Parameter("0"))
+    assert [text.data for text in texts] == ["0", "a", "b", "c", "d"]
+    assert (texts.pop().data, texts.pop(0).data) == ("d", "0")
+    del texts[0]
+    assert (names(texts), [text.data for text in texts]) == (["0", "1"], ["b", "c"])
+    with pytest.raises(IndexError):
+        texts.pop(2)
+    with pytest.raises(TypeError, match=r"takes parameters, and '0' is str 'x'"):
+        texts.insert(0, "x")  # type: ignore[arg-type]
+    also = shown.also
+    also.update({"more": nn.Parameter("m"), "keys": nn.Parameter("k")})
+    assert (list(also), list(reversed(also)), also["keys"].data) == (["keys", "more"], ["more", "keys"], "k")
+    assert (also.pop("more").data, also.get("more"), also.get("more", 1), also.get("keys")) == (
+        "m",
+        None,
+        1,
+        also["keys"],
+    )
+    with pytest.raises(KeyError):
+        also.pop("more")
+    also.clear()
+    assert names(shown) == ["examples.0", "examples.1"]
+
+
 @pytest.mark.parametrize("wrong", ["text", Variable("text", role="r"), None, nn.Module()])
 def test_what_is_no_parameter_is_refused_with_the_repair(wrong: Any) -> None:
     """It would never be trained."""

@@ -8,7 +8,7 @@ from typing import Any, Self, overload
 
 from textgrad_engine.checks import check
 from textgrad_engine.nn.module import Module
-from textgrad_engine.nn.names import check_name
+from textgrad_engine.nn.names import check_name, next_number, numbered_anew
 from textgrad_engine.nn.parameter import Parameter
 
 
@@ -17,6 +17,10 @@ class _Container(Module):
 
     def _hold(self, name: str, module: Any) -> None:
         """Keep a part under a name; an attribute of that name stays what it is."""
+        self._check(name, module)
+        self._modules[name] = module
+
+    def _check(self, name: str, module: Any) -> None:
         check_name(self, name, "part")
         if not isinstance(module, Module):
             repair = "Make it an nn.Module whose forward does it."
@@ -29,7 +33,6 @@ class _Container(Module):
             raise TypeError(
                 f"{type(self).__name__} takes modules, and {name!r} is {type(module).__name__} {module!r:.40}. {repair}"
             )
-        self._modules[name] = module
 
     def forward(self, /, *args: Any, **kwargs: Any) -> Any:
         """Nothing: what is held is called.
@@ -50,8 +53,8 @@ class _Numbered(_Container):
     """Modules with the shape of a list."""
 
     def _add(self, modules: Iterable[Module]) -> None:
-        for module in modules:
-            self._hold(str(len(self)), module)
+        for module in list(modules):  # which may be this container
+            self._hold(next_number(self._modules, len(self)), module)
 
     @overload
     def __getitem__(self, index: int) -> Module: ...
@@ -66,6 +69,46 @@ class _Numbered(_Container):
 
     def __setitem__(self, index: int, module: Module) -> None:
         self._hold(list(self._modules)[operator.index(index)], module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        named = list(self._modules.items())
+        del named[index]
+        self._count_anew(named)
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    def append(self, module: Module) -> Self:
+        """Put a module at the end."""
+        self._add([module])
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Put several modules at the end."""
+        self._add(modules)
+        return self
+
+    def insert(self, index: int, module: Module) -> Self:
+        """Put a module before the one at a place; the numbers of those behind it go up, names that are none stay."""
+        self._check(str(index), module)
+        named = list(self._modules.items())
+        named.insert(operator.index(index), ("0", module))
+        self._count_anew(named)
+        return self
+
+    def pop(self, index: int = -1) -> Module:
+        """Take a module out and give it; the numbers of those behind it go down, names that are none stay.
+
+        Raises:
+            IndexError: there is none at that place.
+        """
+        module = list(self._modules.values())[operator.index(index)]
+        del self[index]
+        return module
+
+    def _count_anew(self, named: list[tuple[str, Module]]) -> None:
+        self._modules.clear()
+        self._modules.update(numbered_anew(named))
 
     def _part(self, named: list[tuple[str, Module]]) -> Self:
         """Some of the modules, as a container of the same class, whatever its `__init__` takes; without hooks."""
@@ -161,16 +204,6 @@ class ModuleList(_Numbered):
     def _part(self, named: list[tuple[str, Module]]) -> Self:
         return super()._part([(str(number), module) for number, (_, module) in enumerate(named)])
 
-    def append(self, module: Module) -> Self:
-        """Put a module at the end."""
-        self._add([module])
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> Self:
-        """Put several modules at the end."""
-        self._add(modules)
-        return self
-
 
 class ModuleDict(_Container):
     """Modules by name, whose parameters belong to the module that holds it.
@@ -211,6 +244,9 @@ class ModuleDict(_Container):
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._modules)
+
     def keys(self) -> Iterable[str]:
         """The names."""
         return self._modules.keys()
@@ -222,3 +258,24 @@ class ModuleDict(_Container):
     def items(self) -> Iterable[tuple[str, Module]]:
         """The names with the modules."""
         return self._modules.items()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The module of that name, or `default` where there is none."""
+        return self._modules.get(name, default)
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Put modules under their names, in the place of those that have them."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def pop(self, name: str) -> Module:
+        """Take a module out and give it.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return self._modules.pop(name)
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        self._modules.clear()

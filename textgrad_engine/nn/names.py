@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.scoped import setting
 
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
+
+T = TypeVar("T")
 
 _SHOWN: ContextVar[tuple[set[int], set[int]] | None] = ContextVar("textgrad_engine_shown", default=None)
 """Of the repr that is under way: the modules that it shows once, and those of them that it has shown; by id."""
@@ -26,6 +28,28 @@ def dotted(path: str, name: str) -> str:
         ('chat.system', 'system')
     """
     return f"{path}.{name}" if path else name
+
+
+def next_number(names: Container[str], count: int) -> str:
+    """The name of what comes to the end of a numbered container, which may have any of its numbers left.
+
+    Example:
+        >>> next_number({"0": "a", "1": "b"}, 2), next_number({"1": "b", "2": "c"}, 2)
+        ('2', '3')
+    """
+    while str(count) in names:
+        count += 1
+    return str(count)
+
+
+def numbered_anew(named: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """What a numbered container holds, after one came or went: numbers are counted anew, and other names stay.
+
+    Example:
+        >>> numbered_anew([("1", "b"), ("check", "c"), ("0", "a")])
+        {'0': 'b', 'check': 'c', '2': 'a'}
+    """
+    return {str(place) if name.isdecimal() else name: value for place, (name, value) in enumerate(named)}
 
 
 def check_name(module: Module, name: object, what: str) -> None:

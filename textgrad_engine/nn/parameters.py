@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self, overload
+from typing import Any, Self, overload
 
 from textgrad_engine.checks import check
 from textgrad_engine.nn.module import Module
-from textgrad_engine.nn.names import check_name
+from textgrad_engine.nn.names import check_name, next_number, numbered_anew
 from textgrad_engine.nn.parameter import Parameter
 
 
@@ -17,13 +17,16 @@ class _Parameters(Module):
 
     def _hold(self, name: str, parameter: Parameter) -> None:
         """Keep a parameter under a name; an attribute of that name stays what it is."""
+        self._check(name, parameter)
+        self._parameters[name] = parameter
+
+    def _check(self, name: str, parameter: Parameter) -> None:
         check_name(self, name, "parameter")
         if not isinstance(parameter, Parameter):
             raise TypeError(
                 f"{type(self).__name__} takes parameters, and {name!r} is {type(parameter).__name__} "
                 f"{parameter!r:.40}. Give nn.Parameter(text, role=...)."
             )
-        self._parameters[name] = parameter
 
     def _held(self, name: str) -> Parameter:
         """What stands under a name, or what `func.functional_call` has put in its place."""
@@ -63,16 +66,46 @@ class ParameterList(_Parameters):
 
     def append(self, parameter: Parameter) -> Self:
         """Put a parameter at the end."""
-        self._hold(str(len(self)), parameter)
+        self._hold(next_number(self._parameters, len(self)), parameter)
         return self
 
     def extend(self, parameters: Iterable[Parameter]) -> Self:
         """Put several parameters at the end."""
         if isinstance(parameters, Parameter):  # which can be iterated over where it is a batch
             raise TypeError(f"{type(self).__name__} takes a sequence of parameters, got one; write [parameter]")
-        for parameter in parameters:
+        for parameter in list(parameters):  # which may be this list
             self.append(parameter)
         return self
+
+    def __iadd__(self, parameters: Iterable[Parameter]) -> Self:
+        return self.extend(parameters)
+
+    def insert(self, index: int, parameter: Parameter) -> Self:
+        """Put a parameter before the one at a place; the numbers of those behind it go up."""
+        self._check(str(index), parameter)
+        named = list(self._parameters.items())
+        named.insert(operator.index(index), ("0", parameter))
+        self._count_anew(named)
+        return self
+
+    def pop(self, index: int = -1) -> Parameter:
+        """Take a parameter out and give it; the numbers of those behind it go down.
+
+        Raises:
+            IndexError: there is none at that place.
+        """
+        parameter = list(self)[operator.index(index)]
+        del self[index]
+        return parameter
+
+    def __delitem__(self, index: int | slice) -> None:
+        named = list(self._parameters.items())
+        del named[index]
+        self._count_anew(named)
+
+    def _count_anew(self, named: list[tuple[str, Parameter | None]]) -> None:
+        self._parameters.clear()
+        self._parameters.update(numbered_anew(named))
 
     @overload
     def __getitem__(self, index: int) -> Parameter: ...
@@ -129,6 +162,9 @@ class ParameterDict(_Parameters):
     def __iter__(self) -> Iterator[str]:
         return iter(self._parameters)
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._parameters)
+
     def keys(self) -> Iterable[str]:
         """The names."""
         return self._parameters.keys()
@@ -140,3 +176,26 @@ class ParameterDict(_Parameters):
     def items(self) -> list[tuple[str, Parameter]]:
         """Each name with its parameter."""
         return [(name, self._held(name)) for name in self._parameters]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The parameter of that name, or `default` where there is none."""
+        return self._held(name) if name in self._parameters else default
+
+    def update(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
+        """Put parameters under their names, in the place of those that have them."""
+        for name, parameter in dict(parameters).items():
+            self[name] = parameter
+
+    def pop(self, name: str) -> Parameter:
+        """Take a parameter out and give it.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        parameter = self[name]
+        del self[name]
+        return parameter
+
+    def clear(self) -> None:
+        """Take all parameters out."""
+        self._parameters.clear()
