@@ -214,6 +214,41 @@ def test_what_becomes_something_else_moves() -> None:
     assert "plain" not in vars(tree)
 
 
+class Shares(nn.Module):
+    """Has one part, one parameter and one buffer, each under two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt = self.same = nn.Parameter("a")
+        self.first = nn.ModuleDict({"inner": nn.ParameterList([self.prompt, nn.Parameter("b")])})
+        self.again = self.first
+        self.register_buffer("memory", Variable("m"))
+        self.register_buffer("also", self.memory)
+
+
+def test_what_a_program_has_twice_comes_once_as_in_torch() -> None:
+    """Among the children and buffers, too, as among parameters and modules; under all its names where one asks."""
+    program = Shares()
+    assert [name for name, _ in program.named_children()] == ["first"]
+    assert list(program.children()) == [program.first]
+    assert [name for name, _ in program.named_buffers()] == ["memory"]
+    assert list(program.buffers()) == [program.memory]
+    assert [name for name, _ in program.named_parameters()] == ["prompt", "first.inner.1"]
+    every = [name for name, _ in program.named_parameters(remove_duplicate=False)]
+    assert every == [name for name in program.state_dict() if name not in ("memory", "also")]
+    assert every == ["prompt", "same", *(f"{part}.inner.{number}" for part in ("first", "again") for number in (0, 1))]
+    assert [name for name, _ in program.named_buffers("p", remove_duplicate=False)] == ["p.memory", "p.also"]
+    outer = nn.ModuleList([program])
+    assert (list(outer.buffers(recurse=False)), len(list(outer.buffers()))) == ([], 1)
+
+
+def test_tab_completes_the_names_of_parameters_and_parts() -> None:
+    """`dir` has them, as in torch, but for those that are no attributes in Python's syntax."""
+    program = Shares()
+    assert {"prompt", "first", "memory", "forward", "training"} <= set(dir(program))
+    assert "0" not in dir(nn.ModuleList([program]))
+
+
 def test_a_plain_attribute_is_deleted() -> None:
     """Once, and what is not there is named."""
     module = nn.Module()

@@ -123,7 +123,7 @@ class _Numbered(_Container):
         return part
 
     def __iter__(self) -> Iterator[Module]:
-        return self.children()
+        return iter(self._modules.values())
 
 
 class Sequential(_Numbered):
@@ -166,7 +166,7 @@ class Sequential(_Numbered):
         Raises:
             TypeError: there is no module, and not one value alone.
         """
-        modules = self.children()
+        modules = iter(self._modules.values())
         first = next(modules, None)
         if first is None:
             if len(args) != 1 or kwargs:

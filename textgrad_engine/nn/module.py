@@ -173,6 +173,10 @@ class Module:
                 return
         object.__delattr__(self, name)
 
+    def __dir__(self) -> list[str]:
+        held = [name for store in ("_parameters", "_buffers", "_modules") for name in vars(self).get(store, ())]
+        return [*super().__dir__(), *filter(str.isidentifier, held)]
+
     def _stores(self) -> tuple[dict[str, Any], ...]:
         return self._parameters, self._buffers, self._modules
 
@@ -217,12 +221,13 @@ class Module:
     # walking
 
     def children(self) -> Iterator[Module]:
-        """The modules that are parts of this one."""
+        """The modules that are parts of this one, each once."""
         return (module for _, module in self.named_children())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The parts with their names."""
-        return iter(self._modules.items())
+        """The parts with their names; one that has several comes once, under the first."""
+        first = {id(part): name for name, part in reversed(self._modules.items())}
+        return ((name, part) for name, part in self._modules.items() if first[id(part)] == name)
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
@@ -248,21 +253,38 @@ class Module:
             tell_of_overlooked(self)
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """The parameters with their dotted names; inside a `func.functional_call`, the values that stand for them."""
-        seen: set[int] = set()
-        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
-            for name, parameter in module._parameters.items():
-                if parameter is not None and id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    yield dotted(path, name), cast("Parameter", in_this_call(module, name, parameter))
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """The parameters with their dotted names; inside a `func.functional_call`, the values that stand for them.
 
-    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
-        """The buffers with their dotted names; inside a `func.functional_call`, the values that stand for them."""
-        for path, module in self.named_modules(prefix):
-            for name, value in module._buffers.items():
-                if value is not None:
-                    yield dotted(path, name), in_this_call(module, name, value)
+        Args:
+            prefix: stands before the names.
+            recurse: False leaves those of the parts out.
+            remove_duplicate: one that has several names comes once, under the first; False gives it under each.
+        """
+        return cast("Iterator[tuple[str, Parameter]]", self._named("_parameters", prefix, recurse, remove_duplicate))
+
+    def buffers(self, recurse: bool = True) -> Iterator[Variable]:
+        """The buffers, those of the parts included; one that is used twice comes once."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Variable]]:
+        """The buffers with their dotted names; see `named_parameters`."""
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
+
+    def _named(self, store: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Variable]]:
+        """What modules keep in one of their stores, with dotted names."""
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix, remove_duplicate) if recurse else [(prefix, self)]:
+            for name, value in getattr(module, store).items():
+                if value is None or id(value) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(value))
+                yield dotted(path, name), in_this_call(module, name, value)
 
     # state
 
