@@ -306,6 +306,26 @@ def test_a_variable_holds_python_s_own_for_what_is_of_another_library(given: Any
         assert type(each.data) is type(kept)
 
 
+def test_targets_of_another_library_are_what_they_hold() -> None:
+    """A batch of predictions beside a column of targets scored 0 without a word, as each was compared with the column.
+
+    So did an answer that is true beside a truth of numpy's, and a number beside one of torch's.
+    """
+    batch = tg.Variable(["a", "b"])
+    for column in (Series(["a", "c"]), tg.Variable(["a", "c"]), ["a", "c"]):
+        assert nn.ExactMatch()(batch, column).data == 1
+        assert nn.Metric(lambda got, wanted: got == wanted, "equal")(batch, column).data == 1
+        with pytest.raises(ValueError, match="a batch of 3 predictions has 2 targets"):
+            _ = nn.ExactMatch()(tg.Variable(["a", "b", "c"]), column).data
+    for target, answer in ((Scalar(3), "3"), (Whole(3), "3"), (Flag(True), "true"), (Scalar("a"), "a")):
+        assert nn.ExactMatch()(answer, target).data == nn.ExactMatch()(tg.Variable([answer]), [target]).data == 1
+        assert nn.JSONMatch()(answer, target).data == 1
+    assert nn.JSONMatch()('{"n": 3, "all": [1, 2]}', {"n": Scalar(3), "all": Series([1, 2])}).data == 1
+    assert nn.JSONMatch()("[1, 2]", Series([1, 2])).data == 1
+    with pytest.raises(TypeError, match="the target is a list"):
+        _ = nn.ExactMatch()("a", Series(["a"])).data
+
+
 def test_what_fills_a_slot_of_a_call_is_text_for_operations_too() -> None:
     """Dates, paths and ids are written in one way."""
     day, name = datetime.date(2024, 2, 29), uuid.UUID(int=7)

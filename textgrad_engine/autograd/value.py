@@ -346,10 +346,24 @@ def checked_entries(entries: list[Any]) -> list[Any]:
 _OWN = frozenset({str, int, float, bool, list})
 
 
-def _as_own(value: Any) -> Any:
-    """Python's own for a number, an array or a column of another library; the rest as it is."""
+def as_python(value: Any) -> Any:
+    """What an array, a column or a scalar of another library holds, in Python's own types; the rest as it is.
+
+    Example:
+        >>> import array
+        >>> as_python(array.array("i", [1, 2])), as_python("one")
+        ([1, 2], 'one')
+    """
     if not isinstance(value, type) and callable(to_list := getattr(value, "tolist", None)):
         return to_list()
+    return value
+
+
+def _as_own(value: Any) -> Any:
+    """Python's own for a number, an array or a column of another library; the rest as it is."""
+    value = as_python(value)
+    if type(value) in _OWN:
+        return value
     if isinstance(value, str | int | float):
         return of_member(value)
     return float(value) if isinstance(value, Real | Decimal) else value

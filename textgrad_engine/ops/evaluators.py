@@ -16,6 +16,7 @@ from typing import Any
 from textgrad_engine import dispatch, fences, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.value import as_python
 from textgrad_engine.errors import ScoreError, TextgradError
 from textgrad_engine.kinds import told
 from textgrad_engine.ops.entries import stacked
@@ -120,11 +121,11 @@ def count_of(prediction: Any) -> int | None:
 
 
 def entries_of(value: Any, count: int | None) -> list[Any]:
-    """A value as the entries of a batch."""
+    """A value as the entries of a batch; those of an array or a column of another library as they come from it."""
     data = data_of(value)
     if count is None:
         return [data]
-    if isinstance(data, list):
+    if isinstance(data, list) or isinstance(as_python(data), list):
         if len(data) != count:
             raise ValueError(f"a batch of {count} predictions has {len(data)} targets")
         return [data_of(entry) for entry in data]
@@ -174,6 +175,8 @@ def written(value: Any) -> str:
         >>> written(" a"), written(True), written(3.0), written({"order": "A1"})
         (' a', 'true', '3.0', '{"order": "A1"}')
     """
+    if not isinstance(value, str):
+        value = as_python(value)
     if isinstance(value, bool | dict | list) or value is None:
         return json.dumps(value, ensure_ascii=False, default=str)
     return fences.as_text(value)

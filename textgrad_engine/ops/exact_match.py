@@ -13,6 +13,7 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
+from textgrad_engine.autograd.value import as_python
 from textgrad_engine.fences import is_quotable
 from textgrad_engine.kinds import a_class, told
 from textgrad_engine.ops.evaluators import (
@@ -36,7 +37,7 @@ class _ExactMatch(Evaluator):
     @staticmethod
     def forward(prediction: Variable, target: Any, reduction: Reduction) -> Any:
         count = count_of(prediction)
-        values = list(zip(entries_of(prediction, count), entries_of(target, count)))
+        values = list(zip(entries_of(prediction, count), map(as_python, entries_of(target, count))))
         for got, wanted in values:
             if not isinstance(got, list):  # of an entry that is itself a batch
                 _refuse_no_text(wanted)
@@ -202,7 +203,8 @@ def exact_match_evaluator(
 
     Args:
         prediction: a text, or a batch of texts: a Variable whose data is a list, or a list of Variables.
-        target: the expected text, number or truth value, or one for each entry of the batch.
+        target: the expected text, number or truth value, or one for each entry of the batch; in a list, or in an array
+            or a column of another library.
         reduction_fn: makes one score of a batch's scores; None gives the list of them.
 
     Returns:
