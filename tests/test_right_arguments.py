@@ -326,6 +326,20 @@ def test_targets_of_another_library_are_what_they_hold() -> None:
         _ = nn.ExactMatch()("a", Series(["a"])).data
 
 
+@pytest.mark.parametrize("column", [Series(["x1", "x2"]), ["x1", "x2"]])
+def test_a_judge_is_shown_of_a_column_what_belongs_to_the_answer(column: Any) -> None:
+    """Beside a batch each answer was judged by all targets and all inputs at once."""
+    model = testing.FunctionModel(lambda request: {"score": 1, "explanation": ""})
+    answers = tg.Variable(["a1", "a2"])
+    with tg.use_models(forward=model):
+        _ = nn.Judge("Right?")(answers, column).data
+        _ = ops.judge(answers, "Right?", inputs={"question": column})[0].data
+        messages = [{"role": "user", "content": "{prediction} {target}"}]
+        _ = ops.lm_judge_evaluator(None, messages, answers, column)[0].data
+    asked = ["".join(message.text for message in request.messages) for request in model.requests]
+    assert [("x1" in text, "x2" in text) for text in asked] == [(True, False), (False, True)] * 3
+
+
 def test_what_fills_a_slot_of_a_call_is_text_for_operations_too() -> None:
     """Dates, paths and ids are written in one way."""
     day, name = datetime.date(2024, 2, 29), uuid.UUID(int=7)

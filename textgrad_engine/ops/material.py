@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.autograd.value import as_python
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
@@ -46,13 +47,13 @@ def inputs_in_words(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def chat_in_words(value: Any) -> Any:
-    """A conversation as a text, as its messages are no entries of a batch; any other value as it is.
+    """A conversation as a text, as its messages are no entries of a batch; of another library's what it holds.
 
     Example:
         >>> chat_in_words(["a", "b"]), chat_in_words([{"role": "user", "content": "Hello."}])[:5]
         (['a', 'b'], 'user:')
     """
-    return in_words(value) if type(value) is list and is_conversation(value) else value
+    return in_words(value) if type(value) is list and is_conversation(value) else as_python(value)
 
 
 def beside(looked_at: Sequence[Any], target: Any, inputs: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:
