@@ -76,6 +76,14 @@ def test_a_name_of_another_library_says_what_it_is_called_here(name: str, here: 
     assert operator.attrgetter(here)(tg)
 
 
+def test_a_name_that_is_two_things_elsewhere_is_told_by_where_it_was_looked_for() -> None:
+    """`torch.nn.functional` has operations, `torch.autograd.functional` has transforms."""
+    with pytest.raises(AttributeError, match=r"'functional'; it is textgrad_engine\.ops"):
+        tg.nn.functional  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'functional'; it is textgrad_engine\.func\b"):
+        tg.autograd.functional  # noqa: B018
+
+
 PARTS = ["autograd", "data", "func", "llm", "nn", "ops", "optim", "store", "testing", "train"]
 
 

@@ -19,6 +19,7 @@ ELSEWHERE = {
     "BootstrapFewShot": "optim.BootstrapDemos",
     "BootstrapFewShotWithRandomSearch": "optim.BootstrapDemos",
     "BootstrapOptimizer": "optim.BootstrapDemos",
+    "Buffer": "nn.Module.register_buffer",
     "bundle": "ops.straight_through",
     "cat": "ops.join",
     "ChainOfThought": "nn.ChatCompletion",
@@ -42,9 +43,11 @@ ELSEWHERE = {
     "grad": "autograd.grad",
     "GradComponent": "Function",
     "ImageQALoss": "nn.TextLoss",
+    "Identity": "nn.Sequential",
     "inference_mode": "no_grad",
     "InputField": "nn.ChatCompletion",
     "inspect_history": "llm.observe",
+    "jacobian": "func.jacrev",
     "JsonOutputParser": "nn.ChatCompletion",
     "KNNFewShot": "optim.BootstrapDemos",
     "LabeledFewShot": "optim.BootstrapDemos",
@@ -81,6 +84,7 @@ ELSEWHERE = {
     "stack": "ops.join",
     "streamify": "llm.on_token",
     "StringBasedFunction": "Function",
+    "SubsetRandomSampler": "data.Subset",
     "Suggest": "ops.straight_through",
     "Tensor": "Variable",
     "tensor": "Variable",
@@ -91,6 +95,9 @@ ELSEWHERE = {
     "WandbLogger": "train.Callback",
 }
 """What other libraries call it, or have at the top where two of ours have the name; docs/porting.md has more."""
+
+_IN_ONE_PART = {"autograd.functional": "func"}
+"""What is called otherwise here where it was looked for in this part of another library."""
 
 _ROOT = __name__.partition(".")[0]
 _PARTS = ("nn", "optim", "data", "func", "ops", "llm", "autograd", "train", "testing", "store")
@@ -115,7 +122,8 @@ def missing(package: str, name: str, known: Collection[str], *, imported: bool) 
         >>> print(missing("textgrad_engine", "TGD", ["optim"], imported=True))
         there is no 'TGD' in 'textgrad_engine'; it is optim.TGD: from textgrad_engine.optim import TGD
     """
-    here = ELSEWHERE.get(name) or next((f"{part}.{name}" for part in _PARTS if name in _names(part)), "")
+    own = _IN_ONE_PART.get(f"{package.removeprefix(f'{_ROOT}.')}.{name}")
+    here = own or ELSEWHERE.get(name) or next((f"{part}.{name}" for part in _PARTS if name in _names(part)), "")
     if not here:
         return AttributeError(f"module {package!r} has no attribute {name!r}{nearest(name, known, 0.7)}", name=name)
     *part_of, inner = here.split(".")[:2]  # of a method its class is imported

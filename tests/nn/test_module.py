@@ -61,6 +61,9 @@ def test_what_a_property_lacks_is_named_and_not_the_property() -> None:
     [
         ("register_full_backward_hook", "result.register_hook"),
         ("apply", "for part in module.modules()"),
+        ("to", "on no device"),
+        ("get_buffer", "dict(module.named_buffers())"),
+        ("register_module", "module.name = part"),
         ("get_submodule", "dict(module.named_modules())"),
         ("load", "module.load_state_dict(json.loads(text))"),
         ("named_predictors", "module.named_parameters()"),

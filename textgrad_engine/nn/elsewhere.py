@@ -4,12 +4,17 @@ _ON_RESULT = "; have a forward hook call result.register_hook(...), which sees t
 _LOAD = "; module.load_state_dict(json.loads(text)) takes what state_dict gave"
 _SAVE = "; its texts are plain data: json.dumps(module.state_dict())"
 
+_NO_DEVICE = "; leave it out: its texts are on no device, and models answer where their endpoints are"
+
 ELSEWHERE = {
     "acall": "; here it is aforward",
     "add_module": "; assign it: module.name = part",
     "apply": "; go through them: for part in module.modules()",
     "batch": "; call it in a plain loop, whose calls run at once, or by func.pmap(function) where it waits in between",
+    "compile": "; leave it out: calls go on side by side as it is",
+    **dict.fromkeys(("cpu", "cuda", "to", "to_empty"), _NO_DEVICE),
     "dump_state": "; here it is state_dict",
+    "get_buffer": "; take it from dict(module.named_buffers())",
     "get_parameter": "; take it from dict(module.named_parameters())",
     "get_submodule": "; take it from dict(module.named_modules())",
     "load": _LOAD,
@@ -18,6 +23,8 @@ ELSEWHERE = {
     "predictors": "; go through its prompts: for prompt in module.parameters()",
     "register_backward_hook": _ON_RESULT,
     "register_full_backward_hook": _ON_RESULT,
+    "register_full_backward_pre_hook": _ON_RESULT,
+    "register_module": "; assign it: module.name = part",
     "save": _SAVE,
     "set_lm": "; name the model where a part is made, nn.ChatCompletion(model=...), or by tg.use_models(forward=...)",
 }
