@@ -22,7 +22,7 @@ import pytest
 from pydantic import BaseModel
 
 import textgrad_engine as tg
-from textgrad_engine import data, llm, nn, ops, testing
+from textgrad_engine import data, func, llm, nn, ops, testing
 from textgrad_engine.data import DataLoader, Dataset, Subset, check_splits, ids_of, random_split
 from textgrad_engine.errors import DataError, ScoreError
 from textgrad_engine.testing import FunctionModel
@@ -324,6 +324,18 @@ def test_targets_of_another_library_are_what_they_hold() -> None:
     assert nn.JSONMatch()("[1, 2]", Series([1, 2])).data == 1
     with pytest.raises(TypeError, match="the target is a list"):
         _ = nn.ExactMatch()("a", Series(["a"])).data
+
+
+def test_a_column_is_a_batch_to_vmap_as_to_pmap() -> None:
+    """``func.vmap(program)(table["text"])``; feedback on it comes back as on a list."""
+    column = Series(["a", "b"])
+    assert func.vmap(lambda text: text + "!")(column).data == func.vmap(lambda text: text + "!")(["a", "b"]).data
+    assert [text.data for text in func.pmap(lambda text: tg.Variable(text) + "!")(column)] == ["a!", "b!"]
+
+    def loss(row: Any) -> tg.Variable:
+        return ops.exact_match_evaluator(row["text"], "a")[0]
+
+    assert [bool(said) for said in func.vmap(func.grad(loss))({"text": column})["text"].data] == [False, True]
 
 
 @pytest.mark.parametrize("column", [Series(["x1", "x2"]), ["x1", "x2"]])

@@ -9,6 +9,7 @@ from typing import Any
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.api import first_data
+from textgrad_engine.autograd.value import as_python
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import lift
 from textgrad_engine.ops.batching import Stack, Unbind
@@ -83,7 +84,7 @@ def _columns(value: Any, dim: Any, where: str) -> Any:
         raise AutogradError(f"{where}: in_dims may be 0 or None (text has one batch axis), got {dim!r}")
     if isinstance(value, Variable):
         return Column(unbound(value, size_of(value, where), where))
-    if isinstance(value, list):
+    if isinstance(value := as_python(value), list):
         return _from_list(value, where)
     if pytree.is_container(value):
         return made_of(value, [_columns(value[key], 0, f"{where}[{key!r}]") for key in keys_of(value)])

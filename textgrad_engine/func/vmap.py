@@ -1,11 +1,12 @@
 """`vmap`: a function of one example, run on a batch of them.
 
 NOTE [What a batch is]
-    Text has no axes, so the only batch axis is 0: the entries of a list, or of a Variable whose data is a list. Dicts
-    and tuples are structure, as in JAX. Inside, each leaf of the argument is one Variable that stands for one value per
-    example; calls on it are made once per example, and those that are dispatched run together. A value that is not
-    batched is the same for all examples: a shared prompt is one leaf, and collects one feedback per example, in order.
-    A call without a batched input is made once; so is its backward, with the feedback of all examples.
+    Text has no axes, so the only batch axis is 0: the entries of a list (of a column or an array of another library,
+    too), or of a Variable whose data is a list. Dicts and tuples are structure, as in JAX. Inside, each leaf of the
+    argument is one Variable that stands for one value per example; calls on it are made once per example, and those
+    that are dispatched run together. A value that is not batched is the same for all examples: a shared prompt is one
+    leaf, and collects one feedback per example, in order. A call without a batched input is made once; so is its
+    backward, with the feedback of all examples.
 """
 
 from __future__ import annotations
@@ -223,8 +224,9 @@ def vmap(
 
     Args:
         function: gets Variables and gives Variables, or tuples, lists and dicts of them.
-        in_dims: for each argument 0 (a batch: a list, or a Variable whose data is a list) or None (the same for all
-            examples); one value stands for all arguments, and a dict or tuple may say it for the parts of an argument.
+        in_dims: for each argument 0 (a batch: a list, a column or an array of another library, or a Variable whose data
+            is a list) or None (the same for all examples); one value stands for all arguments, and a dict or tuple may
+            say it for the parts of an argument.
         out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples);
             one value stands for all outputs, and a dict or tuple may say it for the parts of the result.
         randomness: what to do about calls that sample (a `temperature` above 0, of the call or of its model):
