@@ -39,6 +39,43 @@ def test_parameters_in_plain_containers_are_named() -> None:
     assert overlooked(nn.Sequential(program))[0] == "0.drafts[0].system"
 
 
+def test_parameters_and_parts_of_a_class_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    """Who comes from dataclasses writes them there, where modules have none: asked as they are, and never trained."""
+
+    class Base(nn.Module):
+        text = prompt()
+        fixed = prompt().requires_grad_(False)
+        drafts = (chat(),)
+
+    class Program(Base):
+        step = chat()
+        number, checks = 1, "a"
+
+    program = Program()
+    assert overlooked(nn.Sequential(program)) == ["0.step.system", "0.text", "0.drafts[0].system"]
+    assert list(program.parameters()) == []
+    (said,) = caplog.messages
+    assert "(step.system, text, drafts[0].system): they are not trained" in said
+    assert "into __init__: self.text = " in said
+
+
+def test_what_an_instance_has_of_its_own_hides_what_its_class_has() -> None:
+    """A default of the class that nobody asks is no text of the program; nor is one that is registered elsewhere."""
+
+    class Program(nn.Module):
+        step = None
+        shared = prompt()
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.mine = Program.shared
+            self.drafts = []
+
+        drafts = (chat(),)
+
+    assert overlooked(Program()) == []
+
+
 def test_what_is_found_or_frozen_or_no_parameter_is_not_named() -> None:
     """A list beside what is registered, and texts that are meant to stay, are as they should be."""
     main = chat()
@@ -100,5 +137,5 @@ def test_an_optimizer_without_parameters_says_where_none_are_found() -> None:
     """The whole program in a list is an error at once."""
     program = nn.Module()
     program.steps = [chat()]
-    with pytest.raises(ValueError, match=r"none is found in plain lists and dicts \(in nn\.ModuleList"):
+    with pytest.raises(ValueError, match=r"none is found in plain lists and dicts \(in nn\.ModuleList.*in its class"):
         optim.TGD(program.parameters())

@@ -1,10 +1,12 @@
-"""Parameters of a program that nobody finds, as they stand in plain lists and dicts."""
+"""Parameters of a program that nobody finds, as they stand in plain lists and dicts, or in its class."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.nn.names import dotted
 from textgrad_engine.nn.parameter import Parameter
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("textgrad_engine.nn.overlooked")
 
+_OURS = __name__.partition(".")[0]
+
 _MOST = 10
 """So many are named at most."""
 
@@ -22,7 +26,7 @@ _told: weakref.WeakValueDictionary[int, Module] = weakref.WeakValueDictionary()
 
 
 def overlooked(root: Module) -> list[str]:
-    """Where parameters stand that `parameters()` does not find: in plain lists, tuples and dicts of a module.
+    """Where parameters stand that `parameters()` does not find: in plain lists, tuples and dicts, or in a class.
 
     Those that are frozen are left out, and those that are found under another name.
 
@@ -34,21 +38,45 @@ def overlooked(root: Module) -> list[str]:
         ['checks[0].system']
     """
     found = {id(parameter) for _, parameter in root.named_parameters()}
-    names: list[str] = []
-    for path, module in root.named_modules():
-        stores = [id(store) for store in module._stores()]
-        for name, held in vars(module).items():
-            if id(held) in stores or not isinstance(held, list | tuple | dict):
-                continue
-            for key, part in held.items() if isinstance(held, dict) else enumerate(held):
-                is_module = isinstance(getattr(part, "_parameters", None), dict)  # classes and mocks have none
-                inside = part.named_parameters() if is_module else [("", part)]
-                names += [
-                    f"{dotted(path, name)}[{key!r}]{inner and f'.{inner}'}"
-                    for inner, each in inside
-                    if isinstance(each, Parameter) and each.requires_grad and id(each) not in found
-                ]
-    return names
+    return [
+        f"{dotted(path, name)}{inner}"
+        for path, module in root.named_modules()
+        for name, held in _beside_the_stores(module)
+        for inner, each in _within(held)
+        if isinstance(each, Parameter) and each.requires_grad and id(each) not in found
+    ]
+
+
+def _beside_the_stores(module: Module) -> Iterator[tuple[str, Any]]:
+    """What a module has that is registered nowhere: in plain containers of its own, or in a class of the user's."""
+    stores = module._stores()
+    hidden = {*vars(module), *itertools.chain(*stores)}
+    for name, held in vars(module).items():
+        if isinstance(held, list | tuple | dict) and not any(held is store for store in stores):
+            yield name, held
+    for cls in type(module).__mro__:
+        if cls.__module__.partition(".")[0] == _OURS:
+            continue
+        for name, held in vars(cls).items():
+            if name not in hidden and not name.startswith("__"):
+                hidden.add(name)
+                yield name, held
+
+
+def _within(held: Any) -> Iterator[tuple[str, Any]]:
+    """The texts in a plain container, in a module, or the one that it is, each with its path from there."""
+    if isinstance(held, list | tuple | dict):
+        for key, part in held.items() if isinstance(held, dict) else enumerate(held):
+            for inner, each in _of_part(part):
+                yield f"[{key!r}]{inner and f'.{inner}'}", each
+    else:
+        for inner, each in _of_part(held):
+            yield inner and f".{inner}", each
+
+
+def _of_part(part: Any) -> Iterator[tuple[str, Any]]:
+    is_module = isinstance(getattr(part, "_parameters", None), dict)  # classes and mocks have none
+    return part.named_parameters() if is_module else iter([("", part)])
 
 
 def tell_of_overlooked(root: Module) -> None:
@@ -57,8 +85,9 @@ def tell_of_overlooked(root: Module) -> None:
     if lost:
         _told[id(root)] = root
         _log.warning(
-            "the program has texts in plain lists or dicts, where nobody finds them (%s): they are not trained. "
-            "Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an nn.ParameterList or "
-            "nn.ParameterDict; or freeze them by requires_grad_(False), if that is what was meant",
+            "the program has texts in plain lists or dicts, or in its class, where nobody finds them (%s): they are "
+            "not trained. Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an nn.ParameterList or "
+            "nn.ParameterDict, and what the class has into __init__: self.text = nn.Parameter(...); or freeze them by "
+            "requires_grad_(False), if that is what was meant",
             ", ".join(lost[:_MOST]) + (f" and {len(lost) - _MOST} more" if len(lost) > _MOST else ""),
         )

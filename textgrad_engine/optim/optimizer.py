@@ -135,7 +135,8 @@ class Optimizer:
         if not given:
             raise ValueError(
                 "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter, and "
-                "none is found in plain lists and dicts (in nn.ModuleList, nn.ParameterList and their like they are)"
+                "none is found in plain lists and dicts (in nn.ModuleList, nn.ParameterList and their like they are), "
+                "nor in its class (assign it to self in __init__)"
             )
         for group in groups_of(given):
             self.add_param_group(group)
