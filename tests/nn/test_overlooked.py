@@ -59,6 +59,18 @@ def test_parameters_and_parts_of_a_class_are_named(caplog: pytest.LogCaptureFixt
     assert "into __init__: self.text = " in said
 
 
+def test_variables_that_want_feedback_and_are_no_parameters_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    """TextGrad's are made so: a critic was asked about them and paid for, and no optimizer had them."""
+    mine, kept = (tg.Variable("Answer.", requires_grad=True) for _ in range(2))
+    program = Steps(chat(), mine=mine, pair=(kept,), plain=tg.Variable("a"), result=mine + "!")
+    program.register_buffer("buffer", tg.Variable("b", requires_grad=True))
+    program.buffers_too = [program.buffer]
+    assert overlooked(program) == ["mine", "pair[0]"]
+    assert len(list(program.parameters())) == 1
+    (said,) = caplog.messages
+    assert "A Variable that is to be trained is an nn.Parameter" in said
+
+
 def test_what_an_instance_has_of_its_own_hides_what_its_class_has() -> None:
     """A default of the class that nobody asks is no text of the program; nor is one that is registered elsewhere."""
 

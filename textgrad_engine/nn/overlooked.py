@@ -8,8 +8,8 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from textgrad_engine.autograd import Variable
 from textgrad_engine.nn.names import dotted
-from textgrad_engine.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
@@ -26,9 +26,10 @@ _told: weakref.WeakValueDictionary[int, Module] = weakref.WeakValueDictionary()
 
 
 def overlooked(root: Module) -> list[str]:
-    """Where parameters stand that `parameters()` does not find: in plain lists, tuples and dicts, or in a class.
+    """Where texts stand that want feedback and that `parameters()` does not find.
 
-    Those that are frozen are left out, and those that are found under another name.
+    That is in plain lists, tuples and dicts, in a class, or as a Variable that is no Parameter. Those that are frozen
+    are left out, and those that are found under another name.
 
     Example:
         >>> from textgrad_engine import nn
@@ -37,22 +38,22 @@ def overlooked(root: Module) -> list[str]:
         >>> overlooked(program)
         ['checks[0].system']
     """
-    found = {id(parameter) for _, parameter in root.named_parameters()}
+    found = {id(each) for _, each in (*root.named_parameters(), *root.named_buffers())}
     return [
         f"{dotted(path, name)}{inner}"
         for path, module in root.named_modules()
         for name, held in _beside_the_stores(module)
         for inner, each in _within(held)
-        if isinstance(each, Parameter) and each.requires_grad and id(each) not in found
+        if _wants_feedback(each) and id(each) not in found
     ]
 
 
 def _beside_the_stores(module: Module) -> Iterator[tuple[str, Any]]:
-    """What a module has that is registered nowhere: in plain containers of its own, or in a class of the user's."""
+    """What a module has that is registered nowhere: of its own, or in a class of the user's."""
     stores = module._stores()
     hidden = {*vars(module), *itertools.chain(*stores)}
     for name, held in vars(module).items():
-        if isinstance(held, list | tuple | dict) and not any(held is store for store in stores):
+        if isinstance(held, list | tuple | dict | Variable) and not any(held is store for store in stores):
             yield name, held
     for cls in type(module).__mro__:
         if cls.__module__.partition(".")[0] == _OURS:
@@ -74,6 +75,11 @@ def _within(held: Any) -> Iterator[tuple[str, Any]]:
             yield inner and f".{inner}", each
 
 
+def _wants_feedback(value: Any) -> bool:
+    """Whether it is a text that would be trained if it were found, and no result or value of a transform."""
+    return isinstance(value, Variable) and value._layer is None and value.is_leaf and value.requires_grad
+
+
 def _of_part(part: Any) -> Iterator[tuple[str, Any]]:
     is_module = isinstance(getattr(part, "_parameters", None), dict)  # classes and mocks have none
     return part.named_parameters() if is_module else iter([("", part)])
@@ -85,9 +91,10 @@ def tell_of_overlooked(root: Module) -> None:
     if lost:
         _told[id(root)] = root
         _log.warning(
-            "the program has texts in plain lists or dicts, or in its class, where nobody finds them (%s): they are "
-            "not trained. Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an nn.ParameterList or "
-            "nn.ParameterDict, and what the class has into __init__: self.text = nn.Parameter(...); or freeze them by "
+            "the program has texts in plain lists or dicts, in its class, or as no nn.Parameter, where nobody finds "
+            "them (%s): they are not trained. Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an "
+            "nn.ParameterList or nn.ParameterDict, and what the class has into __init__: self.text = "
+            "nn.Parameter(...). A Variable that is to be trained is an nn.Parameter. Or freeze them by "
             "requires_grad_(False), if that is what was meant",
             ", ".join(lost[:_MOST]) + (f" and {len(lost) - _MOST} more" if len(lost) > _MOST else ""),
         )
