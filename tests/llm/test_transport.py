@@ -1,12 +1,15 @@
 import asyncio
+import re
 import ssl
 import subprocess
 import sys
+import traceback
 
 import pytest
 
 from textgrad_engine.errors import ConnectionFailed, RequestRefused
 from textgrad_engine.llm import Completion, OpenAIModel, transport
+from textgrad_engine.llm.charged import was_sent
 from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
@@ -146,3 +149,36 @@ def test_clients_share_what_is_read_of_certificates_while_the_environment_names_
         asyncio.run(connect("127.0.0.1", 1.0, wide=False).aclose())
     transport._encryption.cache_clear()
     assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "repair"),
+    [
+        ("HTTPS_PROXY", "http://ann:CANARY@proxy:port", r"\(HTTPS_PROXY\) holds what is no address of a proxy"),
+        ("all_proxy", "ftp://ann:CANARY@proxy", r"\(all_proxy\) holds what is no address of a proxy"),
+        ("SSL_CERT_FILE", "/nowhere/CANARY", r"\(SSL_CERT_FILE\) that cannot be read: no such file"),
+    ],
+)
+def test_an_environment_that_lets_nothing_out_is_named_with_its_repair(ask, monkeypatch, name, value, repair):
+    """It is no fault of the code, of which a traceback would tell, and a proxy's address may hold a password."""
+    for other in (*transport._OF_CERTIFICATES, *transport._OF_PROXIES):
+        monkeypatch.delenv(other, raising=False)
+        monkeypatch.delenv(other.lower(), raising=False)
+    monkeypatch.setenv(name, value)
+    transport._encryption.cache_clear()
+    (failed,) = ask_many(OpenAIModel("m", base_url="http://far.invalid/v1"), ask, 1)
+    transport._encryption.cache_clear()
+    assert isinstance(failed, RequestRefused)
+    assert re.search(rf"nothing was sent to far\.invalid: .*{repair}", str(failed))
+    assert "CANARY" not in "".join(traceback.format_exception(failed))
+    assert not was_sent(failed)
+
+
+def test_a_proxy_that_needs_a_package_says_which(ask, monkeypatch):
+    """ALL_PROXY with a SOCKS address is usual where the way out is a tunnel; the HTTP package names one of its own."""
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    (failed,) = ask_many(OpenAIModel("m", base_url="http://far.invalid/v1"), ask, 1)
+    assert isinstance(failed, RequestRefused)
+    assert "(ALL_PROXY) names a SOCKS proxy" in str(failed)
+    assert "`pip install socksio`" in str(failed)

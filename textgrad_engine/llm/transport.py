@@ -19,6 +19,7 @@ from typing import Any
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm.bodies import PACKING, bounded
 from textgrad_engine.llm.charged import mark
+from textgrad_engine.reasons import reason_of
 
 REFUSE_REQUESTS = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 """The environment variable that forbids real requests while it is set; the pytest plugin sets it.
@@ -35,6 +36,9 @@ _POOL = 8
 _OF_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 """The environment's words about encryption, which are read when its settings are made."""
 
+_OF_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+"""Likewise about proxies, also in small letters."""
+
 
 def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = (), base_url: str = "") -> Any:
     """An HTTP client for the SDK, without a limit of its own: `Limit` decides how many calls run at once.
@@ -47,11 +51,52 @@ def connect(host: str, timeout: float, *, wide: bool, own: Collection[str] = (),
         wide: use aiohttp.
         own: names of headers that are for this endpoint alone, in lower case; a redirect does not take them elsewhere.
         base_url: the address of the endpoint, where there are such headers.
+
+    Raises:
+        RequestRefused: what the environment says of proxies or certificates cannot be used.
     """
+    local = is_loopback(host)
+    try:
+        return _connected(local, timeout, wide=wide, own=own, base_url=base_url)
+    except ImportError as error:
+        if "socks" not in str(error).lower():
+            raise
+        problem = (
+            f"the environment ({_set_of(_OF_PROXIES)}) names a SOCKS proxy, which needs the package socksio: "
+            "`pip install socksio`"
+        )
+    except OSError as error:  # also what encryption says of files that hold no certificates
+        problem = (
+            f"the environment names certificates ({_set_of(_OF_CERTIFICATES)}) that cannot be read: "
+            f"{reason_of(error)}; correct that"
+        )
+    except (ValueError, _invalid_address()):
+        if local:
+            raise
+        problem = (
+            f"the environment ({_set_of(_OF_PROXIES)}) holds what is no address of a proxy, such as "
+            "http://proxy.example:3128; correct that"
+        )
+    # Raised here: what the HTTP package says may quote a password.
+    raise mark(RequestRefused(f"nothing was sent to {host}: {problem}, or take it out of the environment"), sent=False)
+
+
+def _set_of(names: Collection[str]) -> str:
+    """Those variables of the environment that are set."""
+    return ", ".join(name for name in os.environ if name.upper() in names and os.environ[name])
+
+
+def _invalid_address() -> type[Exception]:
+    import httpx2
+
+    invalid: type[Exception] = httpx2.InvalidURL
+    return invalid
+
+
+def _connected(local: bool, timeout: float, *, wide: bool, own: Collection[str], base_url: str) -> Any:
     import httpx2  # with openai, most of a second: paid at the first call, not at import
     import openai
 
-    local = is_loopback(host)
     settings: dict[str, Any] = {
         "timeout": httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None),
         "follow_redirects": True,
