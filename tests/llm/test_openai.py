@@ -16,6 +16,7 @@ from textgrad_engine.llm import (
     Request,
     ResponseFormat,
     innermost,
+    meter,
     resolve,
 )
 from textgrad_engine.llm.charged import usage_of, was_sent
@@ -158,6 +159,38 @@ def test_an_address_with_a_query_is_refused_without_showing_it(monkeypatch, end)
         OpenAIModel("m")
 
 
+@pytest.mark.parametrize("around", ["{}\n", " {}/ ", "\t{}"])
+def test_spaces_around_an_address_are_none_of_it(monkeypatch, around):
+    """A variable that is read from a file or a secret ends in a line break."""
+    address = around.format("http://localhost:1/v1")
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    for model in (OpenAIModel("m", base_url=address), OpenAIModel("m")):
+        assert model.base_url == "http://localhost:1/v1"
+
+
+def test_an_address_with_what_cannot_be_sent_in_it_is_refused():
+    """The SDK would end the run with a traceback at its first call."""
+    with pytest.raises(ValueError, match="is no address"):
+        OpenAIModel("m", base_url="http://localhost:1\n/v1")
+
+
+@pytest.mark.parametrize("there", [404, 405, 200])
+@pytest.mark.parametrize(("status", "lost"), [(301, ", where it came without what was asked"), (308, "")])
+def test_an_address_that_sends_requests_on_is_named_with_the_one_behind_it(ask, send, there, status, lost):
+    """Most redirects make a GET of what was posted, so a status or a page of the other address was all one saw."""
+    with respx.mock(using="httpcore2") as router:
+        moved = {"location": "https://b/v2/chat/completions?key=CANARY"}
+        router.post("http://a/v1/chat/completions").mock(return_value=httpx.Response(status, headers=moved))
+        router.route(host="b").mock(return_value=httpx.Response(there, text="<html>"))
+        with pytest.raises(errors.ModelError) as caught:
+            send(OpenAIModel("m", base_url="http://a/v1", api_key=KEY), ask())
+    (said,) = caught.value.__notes__
+    assert said == (
+        f"http://a/v1 sent the request on to https://b/v2/chat/completions (status {status}){lost}; name that address "
+        "as base_url, without /chat/completions at its end"
+    )
+
+
 @pytest.mark.parametrize("mark", ["?", "#"])
 def test_half_a_password_is_not_shown_either(mark):
     """It may have characters in it that end an address."""
@@ -287,6 +320,21 @@ def test_zeros_in_the_place_of_usage_are_estimated(api, ask, send):
     assert completion.usage.input_tokens >= 10
     assert completion.usage.output_tokens >= 1
     assert completion.raw["usage_estimated"] is True
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, 10**400], ids=["wrapped", "no float"])
+def test_numbers_that_no_call_can_have_used_are_taken_for_none(api, ask, send, number):
+    """Counters that wrapped around would spend any budget at once, and what a float cannot hold lost the answer."""
+    said = {"prompt_tokens": number, "completion_tokens": number, "total_tokens": number, "cost": number}
+    details = {"prompt_tokens_details": {"cached_tokens": number}, "cost_in_usd_ticks": number}
+    for usage in (said, said | details, said | {"cost": 1e308}, body()["usage"] | {"cost": 1e308, **details}):
+        api.mock(return_value=httpx.Response(200, json=body(usage=usage)))
+        with meter() as spent:
+            completion = send(resolve("openai/gpt-5-mini", api_key=KEY), ask("a" * 40))
+        assert completion.text == body()["choices"][0]["message"]["content"]
+        assert 10 <= spent.total.input_tokens < 100
+        assert 1 <= spent.total.output_tokens < 100
+        assert spent.total.dollars < 0.01
 
 
 def test_what_is_counted_of_a_usage_with_a_zero_is_kept(api, ask, send):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,8 +53,11 @@ FIELDS = "message_fields"
 _WANTED_BACK = ("reasoning_content", "reasoning_details")
 """DeepSeek and Moonshot refuse conversations with tools whose messages lost the first; the other is OpenRouter's."""
 
-_TICKS = 1e10
+_TICKS = 10**10
 """xAI counts what an answer cost in these parts of a dollar."""
+
+_MOST = 10**8
+"""Tokens, or dollars, of one call above which a number is a slip of the endpoint, as a counter that wrapped around."""
 
 
 def arguments(
@@ -298,7 +300,8 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
     Some servers count cached tokens beside the prompt, or reasoning beside the answer (xAI); where the numbers show
     that, they are added, for `Usage` has them inside. What the total has more than its parts is output that they do not
     name: Gemini's thoughts. What an answer cost is taken from OpenRouter and xAI, who say it. A prompt of no tokens is
-    what gateways write that do not count, or that had it cached: it is counted here, as where nothing is said.
+    what gateways write that do not count, or that had it cached: it is counted here, as where nothing is said. So is
+    what no call can have used (`_MOST`): it would spend any budget at once.
 
     Args:
         found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
@@ -345,8 +348,8 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
 
 def _cost(found: Mapping[str, Any]) -> float | None:
     """The dollars that an endpoint says an answer cost; None where it says nothing."""
-    ticks = _number(found.get("cost_in_usd_ticks"))
-    if ticks is not None:
+    ticks = found.get("cost_in_usd_ticks")
+    if isinstance(ticks, int) and not isinstance(ticks, bool) and 0 <= ticks <= _MOST * _TICKS:
         return ticks / _TICKS
     cost = _dollars(found.get("cost"))
     if cost is not None and found.get("is_byok") is True:  # with a key of one's own: what its provider takes
@@ -356,7 +359,7 @@ def _cost(found: Mapping[str, Any]) -> float | None:
 
 
 def _dollars(value: Any) -> float | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST
     return float(value) if good else None
 
 
@@ -366,7 +369,7 @@ def _with_part(whole: int, part: int) -> int:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST else None
 
 
 def malformed(model: str, what: str, body: bytes, kind: str = "chat completion") -> MalformedResponse:
