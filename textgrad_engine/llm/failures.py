@@ -10,6 +10,7 @@ from textgrad_engine.errors import ConnectionFailed, DeadlineExceeded, Malformed
 from textgrad_engine.llm import statuses
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.rates import tell
+from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import Request
 
 
@@ -50,7 +51,9 @@ def translated(error: Exception, sent: Sent) -> ModelError | None:
         text = sent.redact(error.response.content.decode("utf-8", "replace"))
         tell(error.response.headers)
         failed = statuses.error_of(error.status_code, text, error.response.headers, name, where, sent.request)
-        if error.status_code == 404:
+        if moved := sent_on(error.response, sent):
+            failed.add_note(moved)
+        elif error.status_code == 404:
             failed.add_note(f"it was asked for {where}{sent.path}{sent.lacking}")
         return failed
     lost = _aiohttp_error(error)
@@ -65,6 +68,22 @@ def translated(error: Exception, sent: Sent) -> ModelError | None:
         unsent = _cause(error, httpx2.ConnectError) is not None if lost is None else _never_connected(lost)
         return mark(broken, sent=False) if unsent else broken
     return None
+
+
+def sent_on(response: Any, sent: Sent) -> str:
+    """Where the endpoint sent a request on to, and what to do; "" where it answered by itself.
+
+    Most redirects, as from http to https, make a GET without a body of what was posted.
+    """
+    if response is None or not response.history:
+        return ""
+    there = sent.redact(without_password(str(response.url.copy_with(query=None, fragment=None))))
+    lost = "" if response.request.method == "POST" else ", where it came without what was asked"
+    first = response.history[0].status_code
+    return (
+        f"{sent.where} sent the request on to {there} (status {first}){lost}; name that address as base_url, without "
+        f"{sent.path} at its end"
+    )
 
 
 def _aiohttp_error(error: BaseException) -> BaseException | None:

@@ -106,7 +106,8 @@ class OpenAIModel:
         check_headers(headers)
         self.defaults = config_from(config, OpenAIModel.__init__)
         check(OpenAIModel.__init__, locals(), at_least(1, "max_in_flight"), above(0, "timeout"))
-        self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
+        # a file or a secret that it comes from may end in a line break
+        self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip().rstrip("/")
         self.host = checked_host(self.base_url)
         self.name = name
         self.max_in_flight = max_in_flight
@@ -196,6 +197,7 @@ class OpenAIModel:
         client = clients.connected(self.host, self.base_url, self.timeout, key, self.headers)
         started = time.perf_counter()
         failure: ModelError
+        response: Any = None
         body = b""
         clients.in_flight += 1
         teller = Teller(request, wrapped=asked.form == "asked" and _is_wrapped(config))
@@ -229,6 +231,8 @@ class OpenAIModel:
             return self._read_in_words(completion, request, config)
         except ModelError as error:  # of a body that is too long, or no answer
             error.args = tuple([self._redacted(str(said), key) for said in error.args])
+            if moved := failures.sent_on(response, self._sent(request, name, key)):
+                error.add_note(moved)
             failure = error
         except Exception as error:
             told = failures.translated(error, self._sent(request, name, key))
@@ -352,11 +356,12 @@ def checked_host(base_url: str) -> str:
         >>> checked_host("http://localhost:11434/v1")
         'localhost'
     """
+    base_url = base_url.strip()
     address, *rest = re.split("[?#]", base_url, maxsplit=1)
     shown, *_ = re.split("[?#]", without_password(base_url), maxsplit=1)  # in that order: a password may hold them
     try:
         parts = urlsplit(address)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and address.isprintable()
         _ = parts.port  # looks whether it is a number
     except ValueError:
         good = False
