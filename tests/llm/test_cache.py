@@ -205,6 +205,18 @@ def test_a_disk_that_takes_nothing_costs_the_copy_and_not_the_answer(tmp_path, a
     assert caplog.text.count("not cached") == 1
 
 
+def test_a_disk_that_takes_nothing_gives_what_was_kept(tmp_path, clock, caplog):
+    """When an answer was used is noted there, too; that this fails is no reason to pay for it once more."""
+    file = CacheFile(tmp_path / FILE, 10**6, 60, clock)
+    file.put(b"k", "me", "kept")
+    clock.now += 3600
+    file._db.execute("PRAGMA query_only = ON")
+    assert [file.claim(b"k", "me"), file.claim(b"k", "other")] == [("hit", "kept")] * 2
+    assert file.find(b"k") == "kept"
+    assert caplog.text.count("not cached") == 1
+    file.close()
+
+
 def test_an_entry_that_is_no_answer_is_asked_for_anew(tmp_path, ask):
     """Somebody else's bytes are not trusted."""
     cache = Cache(tmp_path)

@@ -135,7 +135,12 @@ class CacheFile:
             return None
         now = self._clock()
         if now - row[1] >= _GRAIN:
-            self._db.execute("UPDATE answers SET used = ? WHERE key = ?", (now, key))
+            try:
+                self._db.execute("UPDATE answers SET used = ? WHERE key = ?", (now, key))
+            except sqlite3.Error as error:  # a disk that takes nothing has kept the answer all the same
+                if _is_damage(error):
+                    raise
+                self._tell(error)
         return str(row[0])
 
     def put(self, key: bytes, owner: str, body: str) -> None:
@@ -240,11 +245,16 @@ class CacheFile:
                 if attempt == 1 and _is_damage(error):
                     if self._replaced(error):
                         continue
-                elif not self._told:
-                    self._told = True
-                    _log.warning("%s: %s; answers are not cached as long as that is so", self.path, error)
+                else:
+                    self._tell(error)
                 return otherwise
         return otherwise
+
+    def _tell(self, error: sqlite3.Error) -> None:
+        """Log, once, that nothing can be written."""
+        if not self._told:
+            self._told = True
+            _log.warning("%s: %s; answers are not cached as long as that is so", self.path, error)
 
     def _replaced(self, error: Exception) -> bool:
         inode = self._inode
