@@ -529,6 +529,21 @@ def test_a_cassette_that_was_deleted_meanwhile_does_not_come_back(run, ask, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be deleted there")
+def test_a_cassette_that_is_deleted_while_it_is_recorded_is_told(run, ask, tmp_path):
+    """Else answers that were paid for go into a file that nobody can open any more."""
+    path = tmp_path / "c.jsonl"
+
+    async def main():
+        with record(path):
+            await resolve(model_named("o", lambda request: "x")).complete(ask("one"))
+            path.unlink()
+            with pytest.raises(RunError, match=r"c\.jsonl: the cassette cannot be written: it was deleted, or another"):
+                await resolve(model_named("o", lambda request: "x")).complete(ask("two"))
+
+    run(main())
+
+
 def test_nothing_below_is_asked_and_recording_a_replay_gives_the_same_file(run, ask, tmp_path):
     """A replay needs no network; a cassette survives being copied through it."""
     model = ScriptedModel(["x"], name="o")

@@ -144,6 +144,52 @@ def test_what_is_under_way_when_the_disk_fills_is_kept(tmp_path: Path, fit: Any,
     assert len(answered) == whole
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be deleted there")
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_record_that_is_deleted_while_it_is_written_ends_the_run(tmp_path: Path, fit: Any, replaced: bool) -> None:
+    """Answers went into a file that nobody could open any more until the run ended well, with an empty record."""
+    path, asked = tmp_path / "run", []
+
+    def told(request: Any) -> Any:
+        asked.append(request)
+        if len(asked) == 3:  # the first two are those of the first validation
+            before = (path / "completions.jsonl").read_bytes()
+            (path / "completions.jsonl").unlink()
+            if replaced:
+                (path / "completions.jsonl").write_bytes(before)
+        return answer(request)
+
+    with pytest.raises(RunError, match=r"completions\.jsonl: .*it was deleted, .*; put the folder back as it was, and"):
+        fit(RunFolder(path), told)
+    assert len(asked) <= 4  # the batch of two
+    if replaced:
+        assert fit(RunFolder(path, resume=True), told).best == fit(RunFolder(tmp_path / "whole")).best
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a folder with files that are open cannot be moved there")
+def test_a_folder_that_is_moved_while_it_is_written_is_to_be_put_back(tmp_path: Path, fit: Any) -> None:
+    """Its open files go on, so that all of it is there; the next file to be written says that it is elsewhere."""
+    path, asked = tmp_path / "run", []
+
+    def told(request: Any) -> Any:
+        asked.append(request)
+        if len(asked) == 3:
+            path.rename(tmp_path / "moved")
+        return answer(request)
+
+    with pytest.raises(RunError, match="put the folder back as it was, and resume the run: what was paid for is in it"):
+        fit(RunFolder(path), told)
+    (tmp_path / "moved").rename(path)
+    paid = len(asked)
+    assert len(lines(path / "completions.jsonl")) == paid
+    found = fit(RunFolder(path, resume=True), told)
+    whole: list[Any] = []
+    assert (
+        found.best == fit(RunFolder(tmp_path / "whole"), lambda request: whole.append(request) or answer(request)).best
+    )
+    assert len(asked) == len(whole)
+
+
 def test_an_evaluation_that_cannot_be_written_leaves_those_before_it(tmp_path: Path, monkeypatch: Any) -> None:
     """A part of it would make the whole file unreadable for what comes behind."""
     append_evaluation(tmp_path, {"n": 1})

@@ -189,7 +189,7 @@ class Recording:
 
     def _write(self, entry: Mapping[str, Any], number: int, answers: int) -> None:
         start = os.fstat(self._fd).st_size
-        append_line(self._fd, _line(entry))
+        append_line(self._fd, _line(entry), self.path)
         self._order.add(entry["example"], number, start, os.fstat(self._fd).st_size)
         self.answers += answers
 

@@ -180,7 +180,12 @@ class RunFolder:
             elif not isinstance(event, PhaseAdvanced):
                 self._on_other(event)
         except OSError as error:
-            repair = "when that is mended, resume the run: what was paid for is kept"
+            gone = isinstance(error, FileNotFoundError)
+            repair = (
+                "put the folder back as it was, and resume the run: what was paid for is in it"
+                if gone
+                else "when that is mended, resume the run: what was paid for is kept"
+            )
             raise RunError(f"{unwritable(error, self._home)}; {repair}") from error
 
     def _on_call(self, event: CallEnded) -> None:
@@ -347,11 +352,11 @@ class _Lines:
     def append(self, line: bytes) -> None:
         """Write one line, without its line break; where the file was closed, it is opened for that."""
         if self.close.alive:
-            append_line(self._fd, line)
+            append_line(self._fd, line, self.path)
             return
         self._open(0)
         try:
-            append_line(self._fd, line)
+            append_line(self._fd, line, self.path)
         finally:
             self.close()
 
