@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -99,6 +100,11 @@ BROKEN = {
     "blank": ("a.jsonl", " \n\r\n", ":1: the file is empty"),
     "only a mark": ("a.jsonl", codecs.BOM_UTF8, ":1: the file is empty"),
     "latin-1": ("a.jsonl", b'{"a": "x"}\n{"a": "caf\xe9"}\n', ":2: byte 11 of the line is 0xe9, .*UTF-8"),
+    "cut amid a character": (
+        "a.jsonl",
+        b'{"a": "x"}\n{"a": "caf\xc3',
+        ":2: byte 11 of the line is 0xc3, which begins a character of UTF-8, and the file ends amid it; complete the",
+    ),
     "utf-16": ("a.csv", "a,b\n1,2\n".encode("utf-16"), ":1: the file is UTF-16; save it as UTF-8"),
     "utf-32": ("a.csv", "a,b\n1,2\n".encode("utf-32"), ":1: the file is UTF-32"),
     "utf-16 without mark": ("a.csv", "a,b\n1,2\n".encode("utf-16-le"), ":1: there is a NUL"),
@@ -149,6 +155,22 @@ def test_a_missing_file_suggests_a_near_name(tmp_path: Path) -> None:
         load(tmp_path / "trian.jsonl")
     with pytest.raises(DataError, match=r"no such file; the folder has train.jsonl"):
         load(tmp_path / "zzz.csv")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_is_not_called_missing(tmp_path: Path) -> None:
+    """`<(command)` of a shell and /dev/stdin are there, and the path is right; what helps is a file."""
+    os.mkfifo(tmp_path / "a.jsonl")
+    for path in (tmp_path / "a.jsonl", Path(os.devnull)):
+        with pytest.raises(DataError, match="this is a pipe or a device; write what comes of it into a file, and name"):
+            load(path)
+
+
+def test_a_dash_is_told_that_nothing_is_read_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs read standard input by that name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"-: nothing is read from standard input; write it into a file, and name that"):
+        load("-")
 
 
 def test_a_split_that_is_missing_is_not_taken_for_another_one(tmp_path: Path) -> None:

@@ -129,9 +129,14 @@ def _read(path: Path) -> bytes:
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
+            what = "is not UTF-8; save the file as UTF-8"
+            if error.reason == "unexpected end of data":
+                what = (
+                    "begins a character of UTF-8, and the file ends amid it; complete the file, or, if it is of "
+                    "another encoding, save it as UTF-8"
+                )
             raise DataError(
-                f"{path}:{number}: byte {error.start + 1} of the line is 0x{line[error.start]:02x}, which is not "
-                "UTF-8; save the file as UTF-8"
+                f"{path}:{number}: byte {error.start + 1} of the line is 0x{line[error.start]:02x}, which {what}"
             ) from error
     if (place := raw.find(b"\0")) >= 0:
         line_number = raw.count(b"\n", 0, place) + 1

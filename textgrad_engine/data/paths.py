@@ -45,6 +45,10 @@ def missing_file(path: Path, offered: Callable[[Path], bool] = _is_table) -> str
     if path.is_dir():
         files = sorted(each.name for each in path.iterdir() if offered(each))
         return f"{path}: this is a folder; name a file in it" + (f": {', '.join(files[:10])}" if files else "")
+    if path.exists():
+        return f"{path}: this is a pipe or a device; write what comes of it into a file, and name that"
+    if path.name == "-":
+        return f"{path}: nothing is read from standard input; write it into a file, and name that"
     if not path.parent.is_dir():
         return f"{path}: there is no folder {path.parent}; check the path, which counts from where you are if relative"
     beside = sorted(path.parent.iterdir())
