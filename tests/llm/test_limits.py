@@ -337,7 +337,7 @@ def test_what_an_endpoint_says_it_has_left_is_kept_to(run, ask, name):
     assert sent == pytest.approx([0, 0, 2, 4])
 
 
-def test_an_endpoint_that_says_nothing_is_left_is_asked_again_after_the_longest_pause(run, ask):
+def test_an_endpoint_that_says_nothing_is_left_is_asked_again_after_the_longest_pause(run, ask, caplog):
     """A day's quota in the headers must not stop a run for hours without a word; one call at a time finds out."""
     sent = []
 
@@ -354,12 +354,18 @@ def test_an_endpoint_that_says_nothing_is_left_is_asked_again_after_the_longest_
         return "ok"
 
     async def main():
-        limited = Limit(FunctionModel(answer), 8, max_pause=60)
+        limited = Limit(FunctionModel(answer, name="far"), 8, max_pause=60)
         await limited.complete(ask())
         await asyncio.gather(*(limited.complete(ask()) for _ in range(3)))
 
-    run(main())
+    with caplog.at_level(logging.WARNING):
+        run(main())
     assert sent == pytest.approx([0, 61, 122, 183])
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == (
+        "'far' is asked again in 60 s: by the x-ratelimit headers of its answers nothing is left until then of what "
+        "the account may use"
+    )
 
 
 def test_after_a_refused_key_calls_go_out_one_by_one_until_one_succeeds(run, ask):

@@ -65,8 +65,8 @@ class Limit(Wrapper):
       after that go out as far apart. What is queued fails where none of it has come back in all that time, or in five
       minutes where these are longer. Where another model is asked then (`Fallback`), nobody waits for it.
     - A `Stop` that is set fails the queued calls at once.
-    - The log tells of an endpoint that only refuses for ten seconds, or that wants so long a pause; and again each time
-      that it has been silent for twice as long.
+    - The log tells of an endpoint that only refuses for ten seconds, or that wants so long a pause, be it by its
+      headers; and again each time that it has been silent for twice as long.
 
     Args:
         inner: the model that is wrapped.
@@ -114,7 +114,9 @@ class Limit(Wrapper):
         self._max_tokens = defaults_of(inner).max_tokens
         begin = ceiling if start is None else start
         per_minute, waits = (requests_per_minute, tokens_per_minute), (max_pause, max_quota_wait)
-        self._gates: PerLoop[_Gate] = PerLoop(lambda: _Gate(Window(begin, floor, ceiling), per_minute, waits))
+        self._gates: PerLoop[_Gate] = PerLoop(
+            lambda: _Gate(Window(begin, floor, ceiling), per_minute, waits, self.name)
+        )
 
     async def complete(self, request: Request) -> Completion:
         """Send the request when there is room.
@@ -163,7 +165,11 @@ class _Gate:
     """The queue of one endpoint on one loop; touched on that loop's thread only, hence no locks."""
 
     def __init__(
-        self, window: Window, per_minute: tuple[float | None, float | None], pauses: tuple[float, float]
+        self,
+        window: Window,
+        per_minute: tuple[float | None, float | None],
+        pauses: tuple[float, float],
+        name: str,
     ) -> None:
         requests_per_minute, tokens_per_minute = per_minute
         self.window = window
@@ -178,7 +184,8 @@ class _Gate:
         self._silent_since: float | None = None  # when it answered last, or the first call since was sent
         self._answered_at = 0.0
         self._refused_at = 0.0  # when one failed so the last time
-        self._silence = Silence(_SILENCE)
+        self._silence, self._said_silence = Silence(_SILENCE), Silence(_SILENCE)
+        self._name = name
         self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
         self._paused_until = 0.0
         self._pauses = 0  # after 429s without a time, and without an answer between
@@ -348,6 +355,14 @@ class _Gate:
             waits.append(min(self._said.wait(size, now), self._said_at + self._max_pause - now))
         return max(waits)
 
+    def _tell_of_headers(self, delay: float, size: int) -> None:
+        """Log that nothing is sent for long because of what answers said; that of refusals is told when they come."""
+        now = self.now()
+        if self._said is None or self._paused_until - now >= delay or self._said.wait(size, now) < delay:
+            return
+        why = "by the x-ratelimit headers of its answers nothing is left until then of what the account may use"
+        self._said_silence.tell(delay, "%r is asked again in %.0f s: %s", self._name, delay, why)
+
     def _fail_queue(self, error: APIError) -> None:
         queues, self._queues = self._queues, {}
         for queue in queues.values():
@@ -373,6 +388,7 @@ class _Gate:
             if (delay := self._delay(size)) > 0:
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_at(loop.time() + delay, self._admit)
+                self._tell_of_headers(delay, size)
                 return
             queue.popleft()
             del self._queues[purpose]
