@@ -78,6 +78,20 @@ def test_with_aiohttp_what_broke_off_is_not_taken_for_what_was_never_sent(ask):
     assert {error.sent for error in absent} == {False}
 
 
+@pytest.mark.parametrize("wide", [pytest.param(True, marks=needs_aiohttp), False])
+def test_what_is_no_http_is_a_broken_connection_with_many_in_flight_too(ask, monkeypatch, wide):
+    """A run ended with a traceback of aiohttp's at one garbled response, where it is tried again without aiohttp."""
+    monkeypatch.setattr("textgrad_engine.llm.clients.WIDE", 0)
+    monkeypatch.setattr("textgrad_engine.llm.clients.has_aiohttp", lambda: wide)
+    garbled = [Fault(99, body="x"), Fault(200, headers={"a": "\0"}, body="x")]
+    with LoopbackServer(FunctionModel(lambda request: "ok"), script=garbled) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        failed = [each for _ in garbled for each in ask_many(model, ask, 1)]
+    assert [type(error) for error in failed] == [ConnectionFailed] * 2
+    assert [error.sent for error in failed] == [None] * 2
+    assert all("\n" not in str(error) for error in failed)
+
+
 @needs_aiohttp
 def test_a_program_that_ends_with_connections_of_aiohttp_ends_quietly():
     """A timer may be the last that knows a model, and the model is gone with the loop: too late to close anything."""

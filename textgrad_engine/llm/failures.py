@@ -13,6 +13,9 @@ from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import Request
 
+_LONGEST = 500
+"""Characters that are told of a failure; what is no HTTP may be a whole page."""
+
 
 class Sent(NamedTuple):
     """A call as its errors speak of it.
@@ -61,9 +64,9 @@ def translated(error: Exception, sent: Sent) -> ModelError | None:
         late = DeadlineExceeded(f"{where} sent nothing for {sent.timeout:g} s, asked for {name!r}")
         unsent = _cause(error, httpx2.ConnectTimeout | httpx2.PoolTimeout) is not None
         return mark(late, sent=False) if unsent else late
-    if isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
+    if lost is not None or isinstance(error, openai.OpenAIError | httpx2.HTTPError | OSError):
         cause = lost or error.__cause__ or error
-        reason = sent.redact(str(cause)) or type(cause).__name__
+        reason = sent.redact(_told(cause)) or type(cause).__name__
         broken = ConnectionFailed(f"no answer from {where}: {reason}; is the server running, and is base_url right?")
         unsent = _cause(error, httpx2.ConnectError) is not None if lost is None else _never_connected(lost)
         return mark(broken, sent=False) if unsent else broken
@@ -87,10 +90,19 @@ def sent_on(response: Any, sent: Sent) -> str:
 
 
 def _aiohttp_error(error: BaseException) -> BaseException | None:
-    """What aiohttp said of a connection that failed or broke: the SDK calls all of these a timeout of connecting."""
+    """What aiohttp said of a connection that failed or broke, or of what came by it and is no HTTP.
+
+    The SDK calls the former a timeout of connecting, and knows nothing of the latter.
+    """
     aiohttp = sys.modules.get("aiohttp")  # not imported here: without it, nothing of its kind can have been raised
-    lost = None if aiohttp is None else _cause(error, aiohttp.ClientConnectionError)
+    lost = None if aiohttp is None else _cause(error, aiohttp.ClientError)
     return None if isinstance(lost, TimeoutError) else lost
+
+
+def _told(cause: BaseException) -> str:
+    """What an exception says, in one line; aiohttp draws the place of what it cannot read, and adds the address."""
+    said = getattr(cause, "message", None)
+    return " ".join((said if isinstance(said, str) and said else str(cause)).split())[:_LONGEST]
 
 
 def _never_connected(lost: BaseException) -> bool:
