@@ -92,6 +92,43 @@ def test_what_is_no_http_is_a_broken_connection_with_many_in_flight_too(ask, mon
     assert all("\n" not in str(error) for error in failed)
 
 
+@pytest.mark.parametrize("wide", [pytest.param(True, marks=needs_aiohttp), False])
+def test_an_address_with_a_password_is_asked_with_many_in_flight_too(ask, monkeypatch, wide):
+    """A server behind a password answered 64 calls at once, and aiohttp ended the run at the next one."""
+    monkeypatch.setattr("textgrad_engine.llm.clients.WIDE", 0)
+    monkeypatch.setattr("textgrad_engine.llm.clients.has_aiohttp", lambda: wide)
+    heard = []
+
+    class Server(LoopbackServer):
+        async def respond(self, method, path, headers, body):
+            heard.append(headers["authorization"])
+            return await super().respond(method, path, headers, body)
+
+    with Server(FunctionModel(lambda request: "ok")) as server:
+        address = server.base_url.replace("://", "://ann:pw@")
+        answers = ask_many(OpenAIModel("m", base_url=address, api_key="k"), ask, 2)
+    assert [getattr(each, "text", each) for each in answers] == ["ok"] * 2
+    assert heard == ["Basic YW5uOnB3"] * 2
+
+
+def test_a_socks_proxy_is_asked_with_many_in_flight_too(ask, monkeypatch):
+    """aiohttp speaks HTTP to it, which it does not answer: all calls above 64 at once failed."""
+    monkeypatch.delenv(REFUSE_REQUESTS, raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:9")
+    monkeypatch.setattr("textgrad_engine.llm.clients.WIDE", 0)
+    monkeypatch.setattr("textgrad_engine.llm.clients.has_aiohttp", lambda: True)
+    made = []
+
+    def connected(host, *args, wide, **others):
+        made.append((host, wide))
+        raise RequestRefused("this is as far as it goes")
+
+    monkeypatch.setattr("textgrad_engine.llm.clients.connect", connected)
+    for address in ("https://far.invalid/v1", "http://localhost:9/v1"):
+        ask_many(OpenAIModel("m", base_url=address, api_key="k"), ask, 1)
+    assert made == [("far.invalid", False), ("localhost", True)]
+
+
 @needs_aiohttp
 def test_a_program_that_ends_with_connections_of_aiohttp_ends_quietly():
     """A timer may be the last that knows a model, and the model is gone with the loop: too late to close anything."""

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from textgrad_engine.dispatch import close_at_end
 from textgrad_engine.llm.headers import Headers, sent
 from textgrad_engine.llm.loading import loading
-from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_loopback
+from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_by_socks, is_loopback
 
 
 class Clients:
@@ -27,6 +27,7 @@ class Clients:
         self.raw: Any = None
         self.events: Any = None
         self._made: dict[bool, tuple[SecretStr, Any]] = {}
+        self._by_socks: bool | None = None
         close_at_end(self)  # what aiohttp finds open when the program ends it writes to stderr
 
     def connected(self, host: str, base_url: str, timeout: float, key: SecretStr, headers: Headers) -> Any:
@@ -44,6 +45,10 @@ class Clients:
         wide = self.in_flight >= WIDE and has_aiohttp()
         if wide and os.environ.get(REFUSE_REQUESTS) and not is_loopback(host):
             wide = False
+        if wide:
+            if self._by_socks is None:
+                self._by_socks = is_by_socks(host)
+            wide = not self._by_socks
         made = self._made.get(wide)
         if made is None or made[0] != key:
             with loading():

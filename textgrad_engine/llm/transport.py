@@ -108,7 +108,7 @@ def _connected(local: bool, timeout: float, *, wide: bool, own: Collection[str],
         # 0 is aiohttp's word for "no limit"; left out, it would be 100
         return openai.DefaultAioHttpClient(
             limits=httpx2.Limits(max_connections=0),
-            event_hooks={"request": [_guard_at_once, *leave], "response": [bound]},
+            event_hooks={"request": [_guard_at_once, *leave, _bare], "response": [bound]},
             **settings,
         )
     unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
@@ -121,6 +121,12 @@ def _connected(local: bool, timeout: float, *, wide: bool, own: Collection[str],
 def has_aiohttp() -> bool:
     """Whether aiohttp is installed."""
     return importlib.util.find_spec("aiohttp") is not None
+
+
+def is_by_socks(host: str) -> bool:
+    """Whether the environment leads requests through a SOCKS proxy, to which aiohttp speaks HTTP."""
+    proxies = {} if is_loopback(host) else urllib.request.getproxies()
+    return any(address.lower().startswith("socks") for address in proxies.values())
 
 
 def is_loopback(host: str) -> bool:
@@ -216,6 +222,12 @@ def _left_behind(base_url: str, names: Collection[str]) -> Callable[[Any], Await
 
 def _origin(url: Any) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+async def _bare(request: Any) -> None:
+    # User and password are in a header by now; aiohttp refuses to have them in both.
+    if request.url.userinfo:
+        request.url = request.url.copy_with(username=None, password=None)
 
 
 async def _guard(request: Any) -> None:
