@@ -63,6 +63,7 @@ def delta(text):
         body(said("x"), status="incomplete", incomplete_details=None),
         body() | {"output": None},
         body("text"),
+        body({"type": {}, "content": []}),
         body({"type": "message", "content": "text"}),
         body({"type": "message", "content": None}),
         body(said({"type": "output_text", "text": None})),

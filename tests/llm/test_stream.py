@@ -36,7 +36,15 @@ def test_a_stream_that_ends_before_the_answer_is_a_broken_connection(lines):
 
 @pytest.mark.parametrize(
     "line",
-    ["data: {", "data: []", 'data: {"error": {"message": "x"}}', chunk().replace("{}", "5"), chunk(tool_calls=[1])],
+    [
+        "data: {",
+        "data: []",
+        'data: {"choices": 5}',
+        'data: {"error": {"message": "x"}}',
+        chunk().replace("{}", "5"),
+        chunk(tool_calls=[1]),
+        chunk(tool_calls=1),
+    ],
 )
 def test_an_event_that_is_no_chunk_is_malformed(line):
     """Typed, so that it is asked for again."""

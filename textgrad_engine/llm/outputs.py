@@ -61,7 +61,9 @@ def completion_of(
             used, estimated = _usage(parsed, request, "", counted_as)
             mark(failure, usage=used, estimated=estimated)
         raise failure
-    if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):
+    if not isinstance(output, list) or not all(
+        isinstance(item, dict) and isinstance(item.get("type"), str | None) for item in output
+    ):
         raise malformed(model, "the output is not a list of items", body, _KIND)
     text, refused, annotations = _said(output, model, body)
     calls = tuple([_called(item, model, body) for item in output if item.get("type") in _CALLS])

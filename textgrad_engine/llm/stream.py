@@ -208,7 +208,10 @@ class _Gathered:
 
     def add(self, event: dict[str, Any], model: str) -> Iterator[str]:
         self._rest |= {key: value for key, value in event.items() if key not in ("choices", "object") and value}
-        for choice in event.get("choices") or ():
+        choices = event.get("choices") or []
+        if not isinstance(choices, list):
+            raise MalformedResponse(f"{model!r} sent a chunk whose choices are no list: {str(choices)[:200]!r}")
+        for choice in choices:
             delta = choice.get("delta") if isinstance(choice, dict) else choice
             if not isinstance(choice, dict) or not isinstance(delta, dict | None):
                 raise MalformedResponse(f"{model!r} sent a chunk whose delta is no object: {str(choice)[:200]!r}")
@@ -224,7 +227,10 @@ class _Gathered:
             if piece := text_in(delta.get("content")):
                 self.text.append(piece)
                 yield piece
-            for call in delta.get("tool_calls") or ():
+            calls = delta.get("tool_calls") or []
+            if not isinstance(calls, list):
+                raise MalformedResponse(f"{model!r} sent tool calls that are no list: {str(calls)[:200]!r}")
+            for call in calls:
                 self._add_call(call, model)
 
     def _add_thoughts(self, delta: dict[str, Any]) -> None:
