@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -255,6 +256,35 @@ def test_a_budget_that_is_spent_to_the_last_call_is_not_said_to_be_left(task: Si
     with tg.budget(calls=60):
         result = fit(task, "TGD")
     assert (result.status, result.unspent) == ("budget", "")
+
+
+@pytest.mark.parametrize("limit", ["calls", "tokens"])
+def test_what_was_kept_for_the_test_of_new_texts_and_not_needed_is_told(task: SimulatedTask, limit: str) -> None:
+    """A search that finds nothing leaves it over, and would be taken for one that had spent its budget."""
+    most = 120 if limit == "calls" else 30_000
+    with tg.budget(**{limit: most}):
+        result = fit(task, "TGD")
+    left = most - (result.total.calls if limit == "calls" else result.total.total_tokens)
+    assert (result.status, result.best) == ("budget", result.seed)
+    assert left > most / 10
+    assert result.unspent == (
+        f"{left:,} {limit} of the budget are left: they were kept for the end of the run, which took less than new "
+        "texts would have, or was answered by a cache"
+    )
+    assert "The budget allowed no further call" in " ".join(tables.render(result).split())
+
+
+def test_what_a_cache_answered_of_the_end_is_told_to_be_left(task: SimulatedTask, tmp_path: Path) -> None:
+    """Room was kept for the test, and its answers cost nothing."""
+    answers = tg.testing.FunctionModel(task.model.complete, name="kept")
+    answers.cache_key = "as the task has it"
+    with llm.caching(tmp_path), tg.use_models(forward=answers):
+        tg.evaluate(task.program(), task.test, task.loss)
+    with llm.caching(tmp_path), tg.budget(calls=180):
+        result = fit(task, "TGD", answers, max_epochs=50)
+    assert result.status == "budget"
+    assert result.seed != result.best
+    assert result.unspent.startswith(f"{180 - result.total.calls} calls of the budget are left: they were kept for")
 
 
 def test_controls_that_a_budget_has_no_room_for_are_missing_with_a_word(

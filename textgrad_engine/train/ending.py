@@ -193,15 +193,20 @@ class Ending(Reserve):
         Args:
             used: what the run used.
         """
-        for name, spent in (("pico", (used.dollars or 0.0) * PICO), ("tokens", used.total_tokens)):
+        pico = (used.dollars or 0.0) * PICO
+        for name, spent in (("pico", pico), ("tokens", used.total_tokens), ("calls", used.calls)):
             left, most = getattr(self.free, name), getattr(self.largest, name)
             word, unit = _SORTS[name]
-            if left < UNLIMITED and left * 9 >= spent:
-                return (
-                    f"{_figure(left / unit)} {word} of the budget are left: a call is sent where its longest answer "
-                    f"fits, too, and one may need {_figure(most / unit)}; a lower max_tokens, or shorter examples, "
-                    "make that less"
-                )
+            if left >= UNLIMITED or left * 9 < spent or not left:
+                continue
+            why = (
+                f"a call is sent where its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "
+                "max_tokens, or shorter examples, make that less"
+                if left < most
+                else "they were kept for the end of the run, which took less than new texts would have, or was "
+                "answered by a cache"
+            )
+            return f"{_figure(left / unit)} {word} of the budget are left: {why}"
         return ""
 
     def _leave_controls_out(self, why: str) -> None:
