@@ -323,6 +323,23 @@ def test_scores_that_nobody_knows_the_limits_of(run_of: Any, changed: Any) -> No
     assert "nan" not in markup
 
 
+def test_how_much_was_measured_is_said_as_in_the_terminal(run_of: Any, result: TrainResult) -> None:
+    """Of a prompt that was run on a part of the validation set, and of examples that come in clusters."""
+    best = result.best_val
+    assert best is not None
+    assert result.best_test is not None
+    assert result.seed_test is not None
+    part = replace(best, scores=(*best.scores[:-1], None), not_run=best.ids[-1:])
+    names = tuple(str(n // 2) for n in range(len(result.best_test)))
+    seed, test = (replace(each, clusters=names) for each in (result.seed_test, result.best_test))
+    words = page(run_of(replace(result, best_val=part, seed_test=seed, best_test=test))).text
+    every, clusters = len(best), len(set(names))
+    assert (
+        f"Validation: {every} examples with the seed prompt, {every - 1} of {every} examples with the best prompt; "
+        f"test: {len(test)} examples in {clusters} clusters."
+    ) in words
+
+
 def test_controls_and_front(run_of: Any, result: TrainResult) -> None:
     """Beside what the optimizer found; a front of one text is none."""
     control = Control(

@@ -13,7 +13,7 @@ from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.parts import Parts, parts_title
 from textgrad_engine.report.slices import Sliced, slices_in_words
 from textgrad_engine.report.toml import as_toml
-from textgrad_engine.report.view import ParameterView
+from textgrad_engine.report.view import ParameterView, size
 from textgrad_engine.report.words import capital, plural, score
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
@@ -73,8 +73,15 @@ def scores_plot(
         for name, kind, found in rows
     ]
     yield element("ul", *shown, _axis(axis), class_="plot")
-    sizes = dict.fromkeys(f"{name.split(',')[0]}: {plural(len(found), 'example')}" for name, _, found in rows)
-    yield element("p", f"Mean scores with their 95% intervals. {capital('; '.join(sizes))}.", class_="hint")
+    sizes: dict[str, dict[str, str]] = {}  # by set; of each size, with which texts it was measured
+    for name, _, found in rows:
+        where, _, whose = name.partition(", ")
+        sizes.setdefault(where, {}).setdefault(size(found), whose)
+    told = {where: [f"{much} with the {whose}" for much, whose in each.items()] for where, each in sizes.items()}
+    measured = "; ".join(
+        [f"{where}: {', '.join(told[where] if len(each) > 1 else each)}" for where, each in sizes.items()]
+    )
+    yield element("p", f"Mean scores with their 95% intervals. {capital(measured)}.", class_="hint")
     if compared is None:
         return
     kind = {"better": "good", "worse": "bad"}.get(compared.verdict, "best") if on == "test" else "best"
