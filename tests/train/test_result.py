@@ -7,6 +7,7 @@ from typing import Any
 
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim.search.racing import RaceRecord
+from textgrad_engine.report import render
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.result import tried
@@ -37,6 +38,20 @@ def test_what_was_raced_and_not_taken_counts_as_tried() -> None:
     assert [each.scores for each in found] == [(0.0, None, 1.0), (1.0, None, None), (0.5, None, None)]
     assert {(each.ids, each.clusters, each.scale) for each in found} == {(SEED.ids, SEED.clusters, SEED.scale)}
     assert tried(SEED, []) == []
+
+
+def test_a_text_that_is_proposed_again_is_one_candidate(world: Any, rows: Any) -> None:
+    """It is not paid for twice, and the report says out of how many the best one was chosen."""
+    words = ("cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay")
+    result = world("makes no difference", "makes no difference", "SHOUT", "more words").fit(
+        rows("ant", "bee"), rows(*words), max_epochs=4
+    )
+    raced = [step.changes[0].after for step in result.steps if step.race is not None]
+    assert len(raced) > len(set(raced)) > 1
+    assert result.candidates == len(set(raced))
+    assert result.comparison is not None
+    assert result.comparison.candidates == len(set(raced))
+    assert f"out of {len(set(raced)) + 1} that were tried there" in " ".join(render(result).split())
 
 
 def test_without_a_test_set_the_choice_is_corrected(world: Any, rows: Any) -> None:

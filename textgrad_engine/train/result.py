@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -87,8 +87,12 @@ class TrainResult:
 
     @property
     def candidates(self) -> int:
-        """How many changed texts were validated; the more there were, the more the best of them is flattered."""
-        return sum(step.val_mean is not None or step.race is not None for step in self.steps)
+        """How many changed texts were validated; the more there were, the more the best of them is flattered.
+
+        A text that was proposed again, or came up for another decision, is one.
+        """
+        validated = zip(self.steps, _texts_of(self.steps))
+        return len({texts for step, texts in validated if step.val_mean is not None or step.race is not None})
 
     @property
     def kept_short(self) -> bool:
@@ -138,12 +142,25 @@ def tried(seed: Evaluation, steps: Sequence[StepEnded]) -> list[Evaluation]:
         Their scores, None for examples that they were not run on; of the step kept last there is none, as its texts are
         the best ones. For ``compare(seed, best, candidates=...)``.
     """
+    which = _texts_of(steps)
     last = max((number for number, step in enumerate(steps) if step.kept), default=-1)
-    found = []
+    known: dict[Hashable, dict[str, float | None]] = {}  # by text, as one may have been raced twice
     for number, step in enumerate(steps):
-        if step.race is None or number == last:
-            continue
-        known = dict(zip(step.race.examples, step.race.after))
-        scores = tuple(known.get(name) for name in seed.ids)
+        if step.race is not None and (last < 0 or which[number] != which[last]):
+            known.setdefault(which[number], {}).update(zip(step.race.examples, step.race.after))
+    found = []
+    for each in known.values():
+        scores = tuple(each.get(name) for name in seed.ids)
         found.append(Evaluation(seed.ids, scores, (None,) * len(scores), {}, clusters=seed.clusters, scale=seed.scale))
+    return found
+
+
+def _texts_of(steps: Sequence[StepEnded]) -> list[Hashable]:
+    """What tells the texts that a step tried from those of others, as far as its changes say; else its place."""
+    best: dict[str, str] = {}
+    found: list[Hashable] = []
+    for place, step in enumerate(steps):
+        texts = best | {change.name: change.after for change in step.changes}
+        found.append(tuple(sorted(texts.items())) if step.changes else place)
+        best = texts if step.kept else best
     return found
