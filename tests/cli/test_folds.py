@@ -615,7 +615,10 @@ def test_what_a_test_set_can_show_is_said_before_anything_is_paid_for(cli: Any, 
     said = "15 test examples show a true difference of 0.48 4 times in 5, where a fifth of the answers change"
     assert said in " ".join(cli("estimate", home).stdout.split())
     assert said in " ".join(cli("train", home).stderr.split())
-    (home / "test.jsonl").write_text("".join((home / "test.jsonl").read_text().splitlines(keepends=True)[:4]))
+    rows = (home / "test.jsonl").read_text().splitlines(keepends=True)
+    (home / "test.jsonl").write_text(rows[0])
+    assert "1 test example shows no difference reliably" in " ".join(cli("estimate", home).stdout.split())
+    (home / "test.jsonl").write_text("".join(rows[:4]))
     assert "4 test examples show no difference reliably, however large" in " ".join(
         cli("estimate", home).stdout.split()
     )

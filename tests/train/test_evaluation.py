@@ -46,7 +46,7 @@ def test_on_a_scale_without_an_end_the_other_one_bounds() -> None:
     assert str(scored(-3.0, None, scale=(-math.inf, 0.0))).endswith("1 unanswered (at best -1.500)")
     endless = (-math.inf, math.inf)
     assert scored(3.0, None, scale=endless).bounds is None
-    assert str(scored(3.0, None, scale=endless)).endswith("on 1 examples, 1 unanswered")
+    assert str(scored(3.0, None, scale=endless)).endswith("on 1 example, 1 unanswered")
     assert scored(3.0, 1.0, scale=endless).bounds == (2.0, 2.0)
 
 

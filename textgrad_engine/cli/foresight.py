@@ -40,7 +40,8 @@ def foreseen(config: Config, program: Module, metric: Callable[..., Any], test: 
     if least is None:
         return ""
     if math.isinf(least):
-        return f"{size} show no difference reliably, however large; take more, or all with `train --folds 5`."
+        show = "shows" if len(test) == 1 else "show"
+        return f"{size} {show} no difference reliably, however large; take more, or all with `train --folds 5`."
     more = " `train --folds 5` tests all examples, not these alone." if len(sizes) < _FEW else ""
     return f"{_shown(config, size, least)}{more}"
 

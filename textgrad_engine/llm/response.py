@@ -34,6 +34,8 @@ class Usage(Record):
         (32, 2, 0.75)
         >>> print(total)
         2 calls, 36 tokens, $0.75
+        >>> print(Usage(output_tokens=1, calls=1))
+        1 call, 1 token, $0.00
     """
 
     model_config = ConfigDict(extra="ignore")  # of those that newer versions have recorded
@@ -63,7 +65,8 @@ class Usage(Record):
         return self.input_tokens + self.output_tokens
 
     def __str__(self) -> str:
-        return f"{self.calls:,} calls, {self.total_tokens:,} tokens, {cost(self.dollars)}"
+        calls, tokens = ("" if number == 1 else "s" for number in (self.calls, self.total_tokens))
+        return f"{self.calls:,} call{calls}, {self.total_tokens:,} token{tokens}, {cost(self.dollars)}"
 
     def __add__(self, other: Usage) -> Usage:
         if not isinstance(other, Usage):

@@ -11,7 +11,7 @@ from textgrad_engine.llm.money import cost
 from textgrad_engine.report.printing import styled
 from textgrad_engine.report.tally import Tally, lines_of
 from textgrad_engine.report.terminal import FINISHING, STOPPING
-from textgrad_engine.report.words import count, duration, plural, short
+from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.events import (
     CallEnded,
     Event,
@@ -170,7 +170,7 @@ class Bars:
     def used(self) -> str:
         """Calls, tokens and cost so far."""
         used = self.tally.usage
-        return f"{count(used.calls)} calls, {short(used.total_tokens)} tokens, {cost(used.dollars)}"
+        return f"{plural(used.calls, 'call')}, {short(used.total_tokens)} tokens, {cost(used.dollars)}"
 
 
 def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:

@@ -208,8 +208,9 @@ class Evaluation:
             if self.bounds is not None:
                 ends = zip(("at worst", "at best"), self.bounds)
                 lost += f" ({', '.join([f'{word} {end:.3f}' for word, end in ends if math.isfinite(end)])})"
+        examples = "example" if len(self.answered) == 1 else "examples"
         unbounded = ", by a loss that names no scale" if self.scale is None and self.limits is None else ""
-        return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} examples{lost}{unbounded}"
+        return f"{self.mean:.3f} [{low:.3f}, {high:.3f}] on {len(self.answered)} {examples}{lost}{unbounded}"
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
         if not self.answered:
