@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from textgrad_engine.train.scores import LEVEL, apart
+from textgrad_engine.train.scores import LEVEL, apart, unless_alike
 
 NOT_MEASURED = "not measured"
 
@@ -17,7 +17,7 @@ def score(value: float, signed: bool = False) -> str:
         >>> score(0.92), score(-1e-17), score(0.46, signed=True)
         ('0.920', '0.000', '+0.460')
     """
-    return f"{value:+.3f}" if signed else f"{value:z.3f}"
+    return f"{unless_alike(value):+.3f}" if signed else f"{value:z.3f}"
 
 
 def within(bounds: tuple[float, float], signed: bool = False) -> str:
@@ -82,9 +82,9 @@ def short(value: int) -> str:
         ('950', '2.1k', '210k', '12.3M')
     """
     for unit, size in (("M", 10**6), ("k", 10**3)):
-        if value >= size:
-            scaled = value / size
-            return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.1f}{unit}"
+        scaled = value / size
+        if scaled >= 0.9995:
+            return f"{scaled:.0f}{unit}" if scaled >= 99.95 else f"{scaled:.1f}{unit}"
     return str(value)
 
 

@@ -14,7 +14,7 @@ from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.clusters import interval_width
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.pseudo import known_limits, only_at
-from textgrad_engine.train.scores import LEVEL, apart, cluster_means, cluster_sums
+from textgrad_engine.train.scores import LEVEL, apart, cluster_means, cluster_sums, unless_alike
 from textgrad_engine.train.statistics import (
     PairedDifference,
     Verdict,
@@ -101,7 +101,7 @@ class Comparison:
         chance = f"p = {_rounded(self.p_value)}" if self.p_value else "p < 1e-300"
         if self.adjusted is not None:
             chance += f" (of {self.candidates} candidates: {_rounded(self.adjusted)})"
-        said = f"{self.verdict}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
+        said = f"{self.verdict}: {unless_alike(self.difference):+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
         return f"{said}; {self.remark}" if self.remark else said
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line

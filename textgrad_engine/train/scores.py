@@ -61,6 +61,16 @@ def apart(first: float, second: float) -> tuple[str, str]:
     return f"{first:z.3f}", f"{second:z.3f}"
 
 
+def unless_alike(difference: float) -> float:
+    """A difference of two scores; 0 where they are alike but for rounding, so that no sign is told of it.
+
+    Example:
+        >>> unless_alike(-2.8e-17), unless_alike(-0.25)
+        (0.0, -0.25)
+    """
+    return difference if abs(difference) > ALIKE else 0.0
+
+
 def same_length(before: Sequence[Any], after: Sequence[Any]) -> None:
     """Refuse pairs that are none.
 
