@@ -652,6 +652,21 @@ def test_a_larger_budget_that_gives_nothing_says_which_one_would(
         assert again.total.calls == first.total.calls + more
 
 
+def test_where_a_larger_budget_tests_more_the_one_that_would_do_is_not_promised(tmp_path: Any, caplog: Any) -> None:
+    """Who raised it to the number that was told was told another one, as more was kept for the test then."""
+    many = simulated_task(rules=4, train=16, val=12, test=60, seed=3)
+    with tg.budget(calls=160):
+        first = fit(many, "ParetoSearch", run_dir=tmp_path)
+    with tg.budget(calls=161):
+        fit(many, "ParetoSearch", run_dir=tmp_path, resume=True)
+    (told,) = caplog.messages
+    assert told.endswith("calls, as a larger part of the test set is run then")
+    least = int(told.split("well beyond ")[1].split(" calls")[0])
+    with tg.budget(calls=least):
+        again = fit(many, "ParetoSearch", run_dir=tmp_path, resume=True)
+    assert len(again.steps) == len(first.steps)
+
+
 def test_answers_from_the_cache_count_for_what_an_example_takes(task: SimulatedTask, tmp_path: Any) -> None:
     """A run that is made again pays nothing for its first validation, and still keeps enough for its end."""
     model = tg.testing.FunctionModel(task.model.complete)

@@ -256,10 +256,13 @@ class Run(abc.ABC):
                     raise
                 status = "budget"
                 if error.enough and any(not each.moved for each in waiting()):
+                    enough = f"raise it to {error.enough} or more"
+                    if self.ending.shortage:  # a larger one keeps more for the test
+                        enough = f"raise it well beyond {error.enough}, as a larger part of the test set is run then"
                     _log.warning(
                         "the budget had no room for more than was on record, as what a search finds has to be tested, "
-                        "too; raise it to %s or more",
-                        error.enough,
+                        "too; %s",
+                        enough,
                     )
         wait_for(used)
         self.objective.reach.tell_at_the_end()
