@@ -652,6 +652,19 @@ def test_a_larger_budget_that_gives_nothing_says_which_one_would(
         assert again.total.calls == first.total.calls + more
 
 
+def test_controls_have_their_part_also_where_the_best_texts_are_not_validated_whole(task: SimulatedTask) -> None:
+    """Without a test set the rest of the validation is the end, and their room is no reason to leave them out."""
+    with tg.budget(calls=560), tg.use_models(forward=task.model):
+        program = task.program()
+        made = optim.TGD(program.parameters(), max_edits=4)
+        result = Trainer(max_epochs=50, controls=True).fit(program, task.loss, made, task.train, task.val)
+    assert result.best_val is not None
+    assert result.best_val.not_run
+    assert result.controls is not None
+    assert [each.usage.calls for each in result.controls.each] == [result.controls.calls] * 2
+    assert result.spent_its_part
+
+
 def test_where_a_larger_budget_tests_more_the_one_that_would_do_is_not_promised(tmp_path: Any, caplog: Any) -> None:
     """Who raised it to the number that was told was told another one, as more was kept for the test then."""
     many = simulated_task(rules=4, train=16, val=12, test=60, seed=3)

@@ -274,7 +274,7 @@ class Run(abc.ABC):
             try:
                 self.complete()
             except BudgetExceeded:  # the races have decided; the test set tells what the texts are worth
-                if not self.ending.tests:
+                if not (self.ending.tests or self.ending.controls):
                     raise
                 status = "budget"
         self.load(self.best)
