@@ -663,6 +663,9 @@ def test_controls_have_their_part_also_where_the_best_texts_are_not_validated_wh
     assert result.controls is not None
     assert [each.usage.calls for each in result.controls.each] == [result.controls.calls] * 2
     assert result.spent_its_part
+    for each in result.controls.each:  # by all that was answered, as the verdict is
+        assert each.comparison is not None
+        assert each.comparison.n == len(result.best_val.answered)
 
 
 def test_where_a_larger_budget_tests_more_the_one_that_would_do_is_not_promised(tmp_path: Any, caplog: Any) -> None:

@@ -277,6 +277,7 @@ class Run(abc.ABC):
                 if not (self.ending.tests or self.ending.controls):
                     raise
                 status = "budget"
+                self.count_in()  # controls are compared with what is known of them
         self.load(self.best)
         return status
 
