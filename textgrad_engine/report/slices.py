@@ -109,7 +109,9 @@ def slices_in_words(
     more = len(slices) - SHOWN
     others = "is 1 more, no larger one" if more == 1 else f"are {count(more)} more, no larger ones"
     notes = [f"There {others}, which --json prints."] * (more > 0)
-    notes += [f"{plural(lost, 'answer')} that {'is' if lost == 1 else 'are'} missing left out."] * (lost > 0)
+    left_out = f"{plural(lost, 'answer')} that {'is' if lost == 1 else 'are'} missing left out"
+    of_both = ", and differences are of examples with both" if compared else ""
+    notes += [f"{left_out}{of_both}."] * (lost > 0)
     if compared:
         notes.append(f"The intervals of the differences hold for {_all(len(slices))} (Bonferroni).")
     else:
