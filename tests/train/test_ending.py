@@ -268,8 +268,8 @@ def test_what_was_kept_for_the_test_of_new_texts_and_not_needed_is_told(task: Si
     assert (result.status, result.best) == ("budget", result.seed)
     assert left > most / 10
     assert result.unspent == (
-        f"{left:,} {limit} of the budget are left: they were kept for the end of the run, which took less than new "
-        "texts would have, or was answered by a cache"
+        f"{left:,} {limit} of the budget are left: they were kept for the end of the run, which took less than it "
+        "could have"
     )
     assert "The budget allowed no further call" in " ".join(tables.render(result).split())
 

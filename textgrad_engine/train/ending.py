@@ -203,8 +203,7 @@ class Ending(Reserve):
                 f"a call is sent where its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "
                 "max_tokens, or shorter examples, make that less"
                 if left < most
-                else "they were kept for the end of the run, which took less than new texts would have, or was "
-                "answered by a cache"
+                else "they were kept for the end of the run, which took less than it could have"
             )
             return f"{_figure(left / unit)} {word} of the budget are left: {why}"
         return ""
