@@ -64,7 +64,7 @@ def test_slices_without_answers_say_so() -> None:
     found = {each.value: each for each in slices_of(values, after, before)}
     assert found["b"].comparison is found["c"].comparison is None
     said = shown(values, after, before)
-    assert [line.split()[:4] for line in said.splitlines() if line.startswith(("  b", "  c"))] == [
+    assert [line.split()[:4] for line in said.splitlines() if line.startswith(("  b ", "  c "))] == [
         ["b", "1", "no", "answer"],
         ["c", "0", "1.000", "no"],
     ]
