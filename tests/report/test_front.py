@@ -32,3 +32,14 @@ def test_a_single_text_is_nothing_to_choose_from(result: TrainResult) -> None:
     """The scores say all that there is."""
     assert front_within(replace(result, front=(FrontPoint(result.best, 30, 0.9),))) is None
     assert "against length" not in render(result)
+
+
+def test_milliseconds_are_told_apart(result: TrainResult) -> None:
+    """A small model nearby answers in some; two decimals of a second would be 0.00 s for each text."""
+    points = tuple(FrontPoint({"system": text}, len(text), 0.5, took) for text, took in (("a", 0.0041), ("bb", 0.0035)))
+    found = front_within(replace(result, front=points))
+    assert found is not None
+    assert [row[-1] for row in found.rows] == ["0.0041 s", "0.0035 s"]
+    slower = front_within(replace(result, front=(points[0], replace(points[1], latency=1.5))))
+    assert slower is not None
+    assert [row[-1] for row in slower.rows] == ["0.00 s", "1.50 s"]

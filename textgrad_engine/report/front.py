@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textgrad_engine.report.words import count, score
+from textgrad_engine.report.words import count, decimals, score
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.result import TrainResult
 
@@ -32,12 +32,13 @@ def front_within(result: TrainResult) -> Front | None:
     if len(points) < 2:
         return None
     metrics = list(dict.fromkeys(name for point in points for name in point.metrics))
-    timed = any(point.latency is not None for point in points)
+    times = [point.latency for point in points if point.latency is not None]
+    timed, digits = bool(times), decimals(times or [0.0])
     scores = "Score and metrics" if metrics else "Score"
     rows = []
     for point in points:
         means = [score(point.metrics[name]) if name in point.metrics else "" for name in metrics]
-        took = ["" if point.latency is None else f"{point.latency:.2f} s"] if timed else []
+        took = ["" if point.latency is None else f"{point.latency:.{digits}f} s"] if timed else []
         rows.append((count(point.tokens), score(point.score), *means, *took))
     return Front(
         f"{scores} against {'length and time' if timed else 'length'}, of what was run on the whole validation set",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.race import FEWEST
 from textgrad_engine.report.doubts import note_of
-from textgrad_engine.report.words import capital, plural, score, within
+from textgrad_engine.report.words import capital, decimals, plural, score, within
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
@@ -109,9 +109,11 @@ def _time(result: TrainResult) -> Iterator[str]:
         if seed is None or best is None or (change := latency_change(seed, best)) is None:
             continue
         word = {"not shown": "no difference shown"}.get(change.verdict, change.verdict)
-        ends = " to ".join("unknown" if math.isinf(end) else f"{end:+.2f}" for end in change.interval)
+        digits = decimals((change.before, change.after))
+        ends = " to ".join("unknown" if math.isinf(end) else f"{end:+.{digits}f}" for end in change.interval)
         yield (
-            f"Time of an example's answers on the {name} set: {change.before:.2f} s -> {change.after:.2f} s "
+            f"Time of an example's answers on the {name} set: {change.before:.{digits}f} s -> "
+            f"{change.after:.{digits}f} s "
             f"({word}: {ends} s, {plural(change.examples, 'example')})."
         )
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from textgrad_engine.train.scores import LEVEL, apart, unless_alike
 
@@ -103,6 +104,16 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def decimals(seconds: Sequence[float]) -> int:
+    """With how many decimals the times of answers are told beside each other: a model nearby takes milliseconds.
+
+    Example:
+        >>> decimals([1.5, 0.02]), decimals([0.0041, 0.0035])
+        (2, 4)
+    """
+    return 2 if max(seconds) >= 0.1 else 4
 
 
 def in_order(names: set[str]) -> list[str]:
