@@ -274,6 +274,24 @@ def test_what_was_kept_for_the_test_of_new_texts_and_not_needed_is_told(task: Si
     assert "The budget allowed no further call" in " ".join(tables.render(result).split())
 
 
+def test_what_was_paid_for_and_not_asked_for_again_is_not_told_to_be_left(small: SimulatedTask, tmp_path: Any) -> None:
+    """A run that goes on may come to other texts; the test of those that were best before was paid for all the same."""
+    with tg.budget(calls=105):
+        first = fit(small, "ParetoSearch", run_dir=tmp_path)
+    paid = first.total.calls
+
+    async def answer(request: llm.Request) -> llm.Completion:
+        nonlocal paid
+        paid += 1
+        return await small.model.complete(request)
+
+    model = tg.testing.FunctionModel(answer, name=small.model.name)
+    with tg.budget(calls=150):
+        again = fit(small, "ParetoSearch", model, run_dir=tmp_path, resume=True)
+    assert again.best != first.best
+    assert (again.status, paid, again.unspent) == ("budget", 150, "")
+
+
 def test_what_a_cache_answered_of_the_end_is_told_to_be_left(task: SimulatedTask, tmp_path: Path) -> None:
     """Room was kept for the test, and its answers cost nothing."""
     answers = tg.testing.FunctionModel(task.model.complete, name="kept")

@@ -73,12 +73,14 @@ class Ending(Reserve):
         controls: so many searches room is kept for.
         share: what each of them may take, as the optimizer's may; vast where there is no limit.
         no_controls: why none is kept for them, in words; else "".
+        unasked: what a run that goes on had paid for, and did not ask for again.
     """
 
     def __init__(self, seed: int, prompts: int, tests: int, controls: int = 0) -> None:
         super().__init__(decided=False)
         self._seed, self._prompts, self.controls = seed, prompts, controls
         self.share = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
+        self.unasked = Amount()
         self._searches, self.no_controls = Amount(), ""
         self._every = self.tests = tests
         self._cost: _Cost | None = None
@@ -193,11 +195,12 @@ class Ending(Reserve):
         Args:
             used: what the run used.
         """
-        pico = (used.dollars or 0.0) * PICO
+        pico, free = (used.dollars or 0.0) * PICO, self.free
+        free.add(self.unasked, -1)
         for name, spent in (("pico", pico), ("tokens", used.total_tokens), ("calls", used.calls)):
-            left, most = getattr(self.free, name), getattr(self.largest, name)
+            left, most = getattr(free, name), getattr(self.largest, name)
             word, unit = _SORTS[name]
-            if left >= UNLIMITED or left * 9 < spent or not left:
+            if left >= UNLIMITED // 2 or left * 9 < spent or left <= 0:
                 continue
             why = (
                 f"a call is sent where its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "

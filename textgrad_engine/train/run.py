@@ -232,6 +232,8 @@ class Run(abc.ABC):
                 self.load(self.best)
                 self.optimizer.zero_grad()
             wait_for(used)
+            for each in waiting():
+                self.ending.unasked.add(each.kept)
         if status == "finished" and self.refused - self.phases.dropped:  # what nobody read, or a program does without
             status = "budget"
         if status != "finished":
