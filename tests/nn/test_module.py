@@ -420,8 +420,23 @@ def test_aforward_awaits_an_async_forward() -> None:
     assert (found.done(), found.data) == (True, "A!")
 
 
-def test_an_aforward_whose_wait_is_cancelled_asks_nothing_more() -> None:
-    """Its call is cancelled, too."""
+class LastCallWaits(Waiting):
+    """What its `async def` forward gives is still to be answered."""
+
+    async def forward(self, text: str) -> Any:  # type: ignore[override]
+        return self.chat(text=text)
+
+
+class WaitsInAGather(Waiting):
+    """Its `async def` forward waits for several calls at once."""
+
+    async def forward(self, text: str) -> Any:  # type: ignore[override]
+        return await asyncio.gather(*[self.chat(text=text) for _ in range(2)])
+
+
+@pytest.mark.parametrize("kind", [Waiting, LastCallWaits, WaitsInAGather])
+def test_an_aforward_whose_wait_is_cancelled_asks_nothing_more(kind: type[Waiting]) -> None:
+    """Its call is cancelled, too, also one of an `async def` forward."""
     begun, ended = threading.Event(), threading.Event()
 
     class Held:
@@ -436,11 +451,11 @@ def test_an_aforward_whose_wait_is_cancelled_asks_nothing_more() -> None:
             raise AssertionError
 
     async def main() -> None:
-        waiting = asyncio.ensure_future(Waiting(Held()).aforward("a"))
+        waiting = asyncio.ensure_future(kind(Held()).aforward("a"))
         assert await asyncio.to_thread(begun.wait, 60)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
+        assert await asyncio.to_thread(ended.wait, 60)
 
     asyncio.run(main())
-    assert ended.wait(60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.autograd.value import as_flag
-from textgrad_engine.dispatch import aside
+from textgrad_engine.dispatch import Scope, aside
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.elsewhere import ELSEWHERE
@@ -117,10 +118,15 @@ class Module:
             return result if inspect.iscoroutine(result) else _computed(result)
 
         result = await aside(call)
-        if inspect.iscoroutine(result):
-            awaited = await result
-            return await aside(lambda: _computed(awaited))
-        return result
+        if not inspect.iscoroutine(result):
+            return result
+        with Scope() as calls:
+            try:
+                awaited = await result
+                return await aside(lambda: _computed(awaited))
+            except asyncio.CancelledError:
+                calls.cancel()
+                raise
 
     # attributes
 
