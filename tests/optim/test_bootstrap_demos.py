@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from textgrad_engine import Trainer, budget, nn, ops, optim, use_models
 from textgrad_engine.errors import ContentFiltered, ContextOverflow
@@ -82,6 +83,75 @@ def test_targets_that_are_a_field_of_json_are_told_to_be_no_answers_to_show(read
     assert f"nothing was tried, as there is nothing to show: {why}" in told
     assert "; there is nothing to show: no training example had the best score; " in told
     assert "no change did better" not in told
+
+
+class Said(BaseModel):
+    why: str
+    said: str
+
+
+class Module(nn.Module):
+    """A program of one's own, of one call.
+
+    Args:
+        form: what its answers have to be; None for no more than what its prompt says.
+    """
+
+    def __init__(self, form: Any) -> None:
+        super().__init__()
+        system = nn.Parameter("Repeat, as JSON.", role="system prompt")
+        self.chat = nn.ChatCompletion("{word}", system=system, response_format=form)
+
+    def forward(self, word: str) -> Any:
+        return self.chat(word=word)
+
+
+def right_in_json(answer: str, target: Any) -> float:
+    return float(json.loads(answer)["said"] == (target if isinstance(target, str) else target["said"]))
+
+
+ON_FIELD = nn.OnField(nn.ExactMatch(), "said")
+IN_JSON = nn.Metric(right_in_json, "what is said is right", scale=(0, 1))
+
+
+@pytest.mark.parametrize(("make", "loss"), [
+    (lambda: Module(None), ON_FIELD),
+    (lambda: Module(Said), ON_FIELD),
+    (lambda: Module(Said), nn.Weighted({"right": ON_FIELD, "parsed": IN_JSON})),
+    (lambda: Module(Said), IN_JSON),
+    (lambda: Module(Said).chat, IN_JSON),
+])  # fmt: skip
+def test_a_target_that_is_found_in_json_is_shown_to_no_prompt_as_the_right_answer(make: Any, loss: Any) -> None:
+    """A prompt that is to answer JSON would learn to answer without; what was solved is shown as it was answered."""
+
+    def shouts(request: Request) -> str:
+        word = request.messages[-1].text
+        return json.dumps({"why": "", "said": word.upper() if word in ("ant", "bee") else word})
+
+    program = make()
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=1, labelled=3)
+    optimizer.to_the_end = True
+    objective, model = Objective(program, loss, TRAIN, VAL), FunctionModel(shouts)
+    with use_models(forward=model):
+        decided = [found for _ in range(3) if (found := optimizer.step(objective)) is not None]
+    assert decided[0].why.startswith(
+        "there is nothing to show: no prompt's call is given fields of the example and answers"
+    )
+    lines = {line for each in model.requests for line in each.messages[0].text.split("\n")}
+    assert {line for line in lines if "Right answer: " in line} == {
+        f'Right answer: {{"why": "", "said": "{word}"}}' for word in ("ANT", "BEE")
+    }
+
+
+def test_a_target_that_is_a_whole_answer_in_json_is_shown() -> None:
+    """As JSON, like the answers themselves."""
+    rows = [{**row, "target": {"why": "", "said": row["target"]}} for row in TRAIN]
+    program = Module(Said)
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=1, labelled=1)
+    model = FunctionModel(lambda request: {"why": "", "said": request.messages[-1].text})
+    with use_models(forward=model):
+        optimizer.step(Objective(program, IN_JSON, rows, rows))
+    assert 'Right answer: {"why": "", "said": "ANT"}' in model.requests[-1].messages[0].text
 
 
 @pytest.mark.parametrize(("scale", "least", "solved"), [

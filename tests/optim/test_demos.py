@@ -226,6 +226,17 @@ def test_what_python_made_of_an_answer_is_not_shown_as_the_answer() -> None:
     assert Steps.of([signs], 1).labelled(signs.whole, 0) is None
 
 
+def test_who_had_to_answer_json_is_shown_right_answers_that_are_json() -> None:
+    """As what most runs do says; a text in JSON, such as a label in quotation marks, is as good as one without."""
+    asked = Asked((0,), (("mail", "My bill?"),), '{"queue": "billing"}', in_form=True)
+    run, word, whole = (demo_of("t1", {"mail": "My bill?"}, said) for said in (asked.answer, "account", {"queue": "x"}))
+    formed, free = Run(run, (asked,)), Run(run, (replace(asked, in_form=False),))
+    quoted = Run(replace(run, answer='"billing"'), (replace(asked, answer='"billing"'),))
+    assert Steps.of([formed, formed, free], 1).labelled(word, 0) is None
+    assert Steps.of([formed, formed, free], 1).labelled(whole, 0) == whole
+    assert Steps.of([formed, free], 1).labelled(word, 0) == Steps.of([quoted], 1).labelled(word, 0) == word
+
+
 def test_a_text_that_is_asked_where_nobody_sees_it_is_unseen() -> None:
     """A program of one call that is seen, which uses another text: the rest may be asked inside of tools."""
     run = Run(Examples.whole(0, "x"), (Asked((1,), (("mail", "?"),), "x"),))

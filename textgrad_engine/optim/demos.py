@@ -14,7 +14,8 @@ NOTE [Whose demonstration]
     calls are not given these.
     The data's own answers are those of the whole program. They are shown to a prompt whose call gives the program's
     answer as it is, and with those of the example's fields that this call is given, in more than half of the runs
-    that use it. Where some runs use a prompt and others do not, as behind a router, it is shown the data's answers of
+    that use it. A target that is one field of an answer is none, nor a word where the form of the answers is JSON.
+    Where some runs use a prompt and others do not, as behind a router, it is shown the data's answers of
     those examples whose runs use it: what is another specialist's says nothing of its own. Of an example without a
     run nobody knows that, unless nearly all runs use the prompt.
 
@@ -52,6 +53,7 @@ class Demo:
         label: what demonstrations are balanced by: the class of the example, where it has one.
         example: the id of the example.
         unshown: the names of the fields that no text can hold, such as images.
+        part: whether the answer is but a part of what the program says, where that is one text, such as a field of it.
     """
 
     inputs: tuple[tuple[str, str], ...]
@@ -59,6 +61,7 @@ class Demo:
     label: str = ""
     example: str = ""
     unshown: tuple[str, ...] = field(default=(), repr=False)
+    part: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Asked:
         answer: what was answered.
         shows_all: whether nothing else was given, such as an image.
         tools: the positions of the trained texts that describe its tools.
+        in_form: whether the answer had to have a form (``response_format``).
     """
 
     texts: tuple[int, ...]
@@ -78,6 +82,7 @@ class Asked:
     answer: str
     shows_all: bool = field(default=True, repr=False)
     tools: tuple[int, ...] = field(default=(), repr=False)
+    in_form: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,13 @@ class Run:
         """Whether a text is used, as far as one can see."""
         return self._is_by_one_call_of(position) or any(position in each.texts for each in self.asked)
 
+    def in_form(self, position: int) -> bool:
+        """Whether a call that uses a text gives the program's answer, and had to make it an object or a list."""
+        ends = self._ends(self.asked)
+        if not ends or not (position in ends[-1].texts or self._is_by_one_call_of(position)):
+            return False
+        return ends[-1].in_form and _holds_values(ends[-1].answer)
+
     def withheld(self, position: int) -> frozenset[str] | None:
         """The fields that the call is not given which uses a text and gives the program's answer; None without one."""
         if self._is_by_one_call_of(position):
@@ -148,6 +160,14 @@ def _letters_of(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
+def _holds_values(text: str) -> bool:
+    """Whether a text is an object or a list in JSON."""
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
 @dataclass(frozen=True)
 class Steps:
     """Which calls of a program use which of its texts, as runs of it tell; see NOTE [Whose demonstration].
@@ -159,6 +179,7 @@ class Steps:
         unseen: the positions of texts that no call is seen to use, of a program that makes several or uses others.
         of_tools: the positions of those that do nothing else than describe tools.
         shares: for each text the share of the runs that use it; none of a program of which no run is known.
+        in_form: the positions of texts whose calls give the program's answer as an object or a list, by their form.
     """
 
     together: tuple[tuple[int, ...], ...]
@@ -166,6 +187,7 @@ class Steps:
     unseen: tuple[int, ...] = ()
     of_tools: tuple[int, ...] = field(default=(), repr=False)
     shares: tuple[float, ...] = field(default=(), repr=False)
+    in_form: tuple[int, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, runs: Iterable[Run | None], count: int) -> Steps:
@@ -194,7 +216,9 @@ class Steps:
         many = any(len(run.asked) > 1 or run.asked[0].texts for run in known if run.asked)
         withheld = tuple([_withheld(known, position) for position in range(count)])
         shares = tuple([sum(run.uses(n) for run in known) / len(known) for n in range(count)] if known else ())
-        return cls(tuple(found), withheld, tuple(sorted(unseen)) if many else (), tuple(sorted(of_tools)), shares)
+        in_form = tuple([n for n in range(count) if _mostly_in_form(known, n)])
+        unseen_ones = tuple(sorted(unseen)) if many else ()
+        return cls(tuple(found), withheld, unseen_ones, tuple(sorted(of_tools)), shares, in_form)
 
     @property
     def branches(self) -> bool:
@@ -210,13 +234,21 @@ class Steps:
             run: of the example, where there was one; it tells whether the example gets to the text.
         """
         withheld = self.withheld[position]
-        if withheld is None or not set(demo.unshown) <= set(withheld):
+        if withheld is None or demo.part or not set(demo.unshown) <= set(withheld):
+            return None
+        if position in self.in_form and not _holds_values(demo.answer):
             return None
         share = self.shares[position] if self.shares else 0.0
         if share and not (share >= MOSTLY if run is None else run.uses(position)):
             return None
         inputs = tuple([(name, text) for name, text in demo.inputs if name not in withheld])
         return replace(demo, inputs=inputs, unshown=()) if inputs or not demo.inputs else None
+
+
+def _mostly_in_form(runs: Sequence[Run], position: int) -> bool:
+    """Whether more than half of the runs that use a text end with a call of it whose answer has a form."""
+    using = [run for run in runs if run.uses(position)]
+    return 2 * sum(run.in_form(position) for run in using) > len(using)
 
 
 def _withheld(runs: Sequence[Run], position: int) -> tuple[str, ...] | None:

@@ -40,6 +40,7 @@ class Call:
         answer: what is answered.
         before: the calls whose answers its values were made of.
         tools: the positions of the trained texts that describe its tools.
+        in_form: whether the answer had to have a form.
     """
 
     place: Place
@@ -50,6 +51,7 @@ class Call:
     answer: Variable
     before: frozenset[Call]
     tools: frozenset[int] = frozenset()
+    in_form: bool = False
 
     def asked(self) -> Asked | None:
         """What was asked and answered, which is waited for; None where there is no answer."""
@@ -58,7 +60,8 @@ class Call:
         given = self.plan.given(self.values, self.prompts)
         shows_all = ContentPart not in map(type, self.values) and not self.plan.with_parts
         tools = tuple(sorted(self.tools))
-        return Asked(tuple(sorted(self.texts)), tuple(given), str(self.answer.data), shows_all, tools)
+        answer = str(self.answer.data)
+        return Asked(tuple(sorted(self.texts)), tuple(given), answer, shows_all, tools, self.in_form)
 
 
 def asked_in(calls: Iterable[Call]) -> tuple[Asked, ...]:
@@ -101,7 +104,7 @@ class Asking(Layer):
             return outs
         place = next_place()
         outs = function.apply(*args)
-        _, plan, *values = args
+        settings, plan, *values = args
         tools = frozenset[int]()
         if plan.offered is not None:  # what is told of a tool is no place for examples
             first = len(values) - len(plan.offered.descriptions)
@@ -111,7 +114,8 @@ class Asking(Layer):
         prompts = frozenset([at for at, value in enumerate(values) if self._is_own(value)] if texts else ())
         held = tuple([None if at in prompts else _as_it_is(value) for at, value in enumerate(values)])
         answer = outs[0] if isinstance(outs, tuple) else outs
-        call = Call(place, texts, prompts, plan, held, _as_it_is(answer), before, tools)
+        in_form = settings.config.response_format is not None
+        call = Call(place, texts, prompts, plan, held, _as_it_is(answer), before, tools, in_form)
         self._calls.append(call)
         self._origins[id(answer)] = answer, (frozenset(), frozenset((call,)))
         return outs

@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
@@ -33,7 +34,7 @@ from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.splits import clusters_of_equals
-from textgrad_engine.train.targets import answer_in, inputs_and_target, target_fields
+from textgrad_engine.train.targets import answer_in, inputs_and_target, is_field, target_fields
 from textgrad_engine.train.trials import Trials
 
 Rows = Sequence[dict[str, Any]]
@@ -108,7 +109,7 @@ class Objective(Findings):
         self.timed = latency_weight is not None
         self.scale, self._parts = scale_of(loss), parts_of(loss)
         self.metrics = tuple(part.name for part in self._parts) if len(self._parts) > 1 else ()
-        self._answer_in = functools.partial(answer_in, program, loss)
+        self._answer_in, self._is_field = functools.partial(answer_in, program, loss), functools.partial(is_field, loss)
         self._phases = phases
         self._named = named_in(program, parameters)
         self.names = tuple(self._named)
@@ -205,7 +206,9 @@ class Objective(Findings):
         self._check_asked([], positions, "train")
         rows = [self._rows["train"][position] for position in positions]
         return [
-            None if (answer := self._answer_in(wanted)) is None else demo_of(name, fields, answer, wanted)
+            None
+            if (answer := self._answer_in(wanted)) is None
+            else replace(demo_of(name, fields, answer, wanted), part=self._is_field(wanted))
             for name, fields, wanted in rows
         ]
 

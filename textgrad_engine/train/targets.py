@@ -104,10 +104,28 @@ def answer_in(program: Callable[..., Any], loss: Callable[..., Any], wanted: Any
     elif isinstance(loss, OnMatch):
         known = isinstance(wanted, str) and last_match(loss.pattern, wanted) is not None
     elif isinstance(loss, OnField) and isinstance(program, ChatCompletion):
-        known = isinstance(wanted, Mapping if isinstance(loss.path[0], str) else list)
+        known = not is_field(loss, wanted)
     else:
         known = True
     return wanted if known else None
+
+
+def is_field(loss: Callable[..., Any], wanted: Any) -> bool:
+    """Whether a target is but a field of an answer that is one text.
+
+    Args:
+        loss: a Module or any callable.
+        wanted: the target.
+
+    Example:
+        >>> from textgrad_engine import nn
+        >>> loss = nn.OnField(nn.ExactMatch(), "label")
+        >>> is_field(loss, "late"), is_field(loss, {"why": "", "label": "late"}), is_field(nn.ExactMatch(), "late")
+        (True, False, False)
+    """
+    if isinstance(loss, Weighted):
+        return any(is_field(each, wanted) for each in loss.losses)
+    return isinstance(loss, OnField) and not isinstance(wanted, Mapping if isinstance(loss.path[0], str) else list)
 
 
 def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any], str], Any]:
