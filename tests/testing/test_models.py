@@ -1,4 +1,6 @@
 import asyncio
+import datetime
+import json
 
 import pytest
 from pydantic import BaseModel, Field
@@ -42,6 +44,30 @@ def test_a_completion_is_handed_on_as_it_is():
     """Bad answers can be scripted too."""
     bad = Completion(text="no json", finish_reason="length")
     assert ask(ScriptedModel([bad]), JSON) is bad
+
+
+class Citation(BaseModel):
+    passage: str
+    page: int | None = Field(None, alias="onPage")
+
+
+class Reply(BaseModel):
+    answer: str
+    day: datetime.date
+    citations: list[Citation] = []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("scripted", [True, False])
+def test_an_object_of_the_class_that_is_asked_for_is_an_answer(whole: bool, scripted: bool):
+    """As JSON, by the names that its form has; so are those inside of a dict."""
+    citations = [Citation(passage="M1", onPage=None)]
+    said = {"answer": "G21", "day": datetime.date(2026, 1, 2), "citations": citations}
+    answer = Reply(**said) if whole else said
+    model = ScriptedModel([answer]) if scripted else FunctionModel(lambda request: answer)
+    found = nn.ChatCompletion("{question}", response_format=Reply, model=model)(question="Which oil?").data
+    assert Reply.model_validate_json(found) == Reply(**said)
+    assert json.loads(found)["citations"] == [{"passage": "M1", "onPage": None}]
 
 
 def test_an_answer_of_a_wrong_type_is_named():

@@ -11,6 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from operator import length_hint
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import MalformedResponse, ScriptError
 from textgrad_engine.llm.parsing import check_json
@@ -18,7 +21,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.tokens import count, count_request
 
-Answer = str | Mapping[str, Any] | Completion
+Answer = str | Mapping[str, Any] | BaseModel | Completion
 """What a model of a test may answer: a text, an object that is sent as JSON, or a whole completion."""
 
 
@@ -30,7 +33,8 @@ class ScriptedModel:
     bad answers can be scripted too: as many as `llm.RetryPolicy.answer_attempts` says, 3 where it says nothing.
 
     Args:
-        answers: a text; a dict, which becomes JSON; an exception, which is raised; or a `Completion`.
+        answers: a text; a dict or an object of pydantic, which becomes JSON; an exception, which is raised; or a
+            `Completion`.
         name: what the model is called.
 
     Attributes:
@@ -91,7 +95,8 @@ class FunctionModel:
     """Answers each request with what a function returns for it.
 
     Args:
-        fn: gets the request, returns a text, a dict (becomes JSON) or a `Completion`; may be ``async def``.
+        fn: gets the request, returns a text, a dict or an object of pydantic (becomes JSON), or a `Completion`; may be
+            ``async def``.
         name: what the model is called.
         latency: seconds that every answer takes.
 
@@ -150,12 +155,14 @@ class FunctionModel:
 def _completion(answer: Answer, request: Request, name: str, what: str) -> Completion:
     if isinstance(answer, Completion):
         return answer
-    if isinstance(answer, Mapping):
-        text = json.dumps(answer, ensure_ascii=False)
+    if isinstance(answer, Mapping | BaseModel):
+        text = json.dumps(answer, ensure_ascii=False, default=to_jsonable_python)
     elif isinstance(answer, str):
         text = answer
     else:
-        raise ScriptError(f"{what} must be a str, a dict or a Completion, got {type(answer).__name__}")
+        raise ScriptError(
+            f"{what} must be a str, a dict, an object of pydantic or a Completion, got {type(answer).__name__}"
+        )
     wanted = request.config.response_format
     if wanted is not None:
         try:
