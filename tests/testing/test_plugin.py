@@ -135,6 +135,32 @@ def test_a_test_with_a_cassette_is_answered_from_it(pytest_run, tmp_path):
     assert "second" in said.read_text()
 
 
+POOLS = """
+import concurrent.futures, contextvars
+from textgrad_engine import nn, use_models
+from textgrad_engine.testing import FunctionModel
+
+chat = nn.ChatCompletion("{question}", model=FunctionModel(lambda request: "first", name="m"))
+
+def test_a_pool_that_knows_nothing(cassette):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        assert pool.submit(chat, "a").result().data == "first"
+
+def test_a_pool_that_knows(cassette):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        assert pool.submit(contextvars.copy_context().run, chat, "a").result().data == "first"
+"""
+
+
+def test_a_test_whose_calls_no_cassette_sees_is_told_of_when_it_is_recorded(pytest_run):
+    """Or it would ask its models for ever, and its author would think that it does not."""
+    result = pytest_run(POOLS, "--record-cassettes")
+    assert "2 passed, 1 warning" in result.stdout, result.stdout
+    told = " ".join(result.stdout.split())
+    assert "test_a_pool_that_knows_nothing.jsonl: nothing was recorded, as no call was made where the test's" in told
+    assert "pool.submit(contextvars.copy_context().run, function, item)" in told
+
+
 def test_the_plugin_loads_nothing_heavy():
     """Every pytest run on a machine that has the library installed loads it."""
     code = (

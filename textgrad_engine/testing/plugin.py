@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 import re
+import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 # The same name as llm.transport.REFUSE_REQUESTS, which is not imported: this file is loaded by every pytest run.
 _VARIABLE = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
+_NOTHING = (
+    "{path}: nothing was recorded, as no call was made where the test's cassette is known, so nothing will be played "
+    "back. Threads that a test or its program starts by itself do not know it: use func.pmap, or "
+    "pool.submit(contextvars.copy_context().run, function, item)"
+)
 _before = pytest.StashKey[str | None]()
 
 
@@ -74,6 +80,8 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Replay | Recording]:
     if request.config.getoption("--record-cassettes"):
         with _permitted(), llm.record(path, resume=True) as recording:
             yield recording
+        if not recording.answers:
+            warnings.warn(_NOTHING.format(path=path), pytest.PytestWarning, stacklevel=1)
         return
     if not path.exists():
         pytest.fail(
