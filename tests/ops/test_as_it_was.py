@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -169,6 +170,49 @@ def test_an_answer_that_is_the_next_message_is_shown_once() -> None:
     (feedback,) = said(prompt)
     assert feedback.count("Begin.") == 1
     assert "user message (the text that this is feedback on):\nthe answer above\n" in feedback
+
+
+def test_an_answer_that_is_a_part_of_the_next_message_is_shown_once() -> None:
+    """Between its tags stands where it is; a short one stays there, as it says more than that."""
+    prompt, text = wanting("Rules."), f"Begin. {'word ' * 1_000}"
+    with ops.critic(None):
+        draft = ops.chat_completion(answering(text), [{"role": "system", "content": prompt}])
+        messages = [{"role": "user", "content": ["Draft: ", draft, " Twice: ", draft, " Improve it."]}]
+        ops.chat_completion(answering(), messages).backward("No.")
+    (feedback,) = said(prompt)
+    assert feedback.count("Begin.") == 1
+    found = re.search(
+        r"Draft: <(\w+-\w{8})>the answer above</\1> Twice: <\1>the answer above</\1> Improve it", feedback
+    )
+    assert found is not None
+
+
+def test_an_answer_is_not_called_the_one_above_where_that_is_the_answer_of_another_call() -> None:
+    """Two calls later the nearest answer above is the one in between."""
+    prompt, text = wanting("Rules."), f"Begin. {'word ' * 100}"
+    with ops.critic(None):
+        draft = ops.chat_completion(answering(text), [{"role": "system", "content": prompt}])
+        second = ops.chat_completion(answering("Better."), [{"role": "user", "content": ["First: ", draft]}])
+        third = ops.chat_completion(answering(), [{"role": "user", "content": ["Now: ", second, " Was: ", draft]}])
+        third.backward("No.")
+    (feedback,) = said(prompt)
+    of_second, _, of_third = feedback.partition('The model\'s answer: "Better."')
+    assert re.search(r"First: <(\w+-\w{8})>the answer above</\1>", of_second)
+    assert f"Was: {text}" in of_third
+
+
+def test_passages_that_code_has_found_for_a_query_are_shown_once() -> None:
+    """As what came of the query; the message in which the next call is given them says where they were."""
+    prompt, passages = wanting("Write a query."), f"Begin. {'word ' * 1_000}\n\nAnother one."
+    reader = nn.ChatCompletion("Passages:\n{passages}\n\nQuestion: {question}", system="Read.", model=answering())
+    with ops.critic(None):
+        query = ops.chat_completion(answering("rome"), [{"role": "system", "content": prompt}])
+        found = ops.straight_through(passages, query, role="passages")
+        reader(passages=found, question="Which river?").backward("No.")
+    (feedback,) = said(prompt)
+    assert fence(passages, "outcome") in feedback
+    assert feedback.count("Begin.") == 1
+    assert re.search(r"Passages:\n<(passages-\w{8})>the outcome above</\1>\n\nQuestion: Which river\?", feedback)
 
 
 def test_a_part_of_one_message_that_is_the_whole_of_another_has_no_tags_there() -> None:

@@ -16,7 +16,7 @@ from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.graph import FunctionNode
 from textgrad_engine.fences import quoted
 from textgrad_engine.ops.cases import Case, Part, view_of
-from textgrad_engine.ops.parts import without_repeat
+from textgrad_engine.ops.parts import without_repeat, without_repeated_part
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.shortening import without_middles
 
@@ -97,6 +97,7 @@ def _with_room(items: Sequence[Variable], texts: Sequence[Any], answer: str, not
     for item, text in zip(items, texts):
         if text and _is_case(item):
             text = without_repeat(str(text), answer, "answer", "message")
+            text = without_repeated_part(text, answer, "answer")
             if noted and (shown := noted.search(text)):
                 first, behind = text[: shown.start()], text[shown.end() :]
                 text = first + ("" if again else shown[0]) + noted.sub("", behind)

@@ -121,3 +121,27 @@ def without_repeat(feedback: str, shown: str, what: str, label: str = QUOTED) ->
         feedback = sentence.sub(lambda said: said[1] if said[2] == shown else said[0], feedback)
     tags = fences.fence(shown, label)
     return feedback.replace(tags, templates.load("as_above").render(what=what)) if tags in feedback else feedback
+
+
+def without_repeated_part(case: str, shown: str, what: str) -> str:
+    """The case of a later call, in which a message does not show once more what is shown beside the case.
+
+    Between the tags of the part (`fences.mark`) stands where it is. A short one stays, as it takes no more room.
+
+    Args:
+        case: the case.
+        shown: the text that is shown above it, which the later call was given.
+        what: what that is called there.
+    """
+    if fences.is_quotable(shown) or (part := f">{shown}</") not in case:
+        return case
+    above = templates.load("as_above").render(what=what)
+    first, *others = case.split(part)
+    found = [first]
+    for before, behind in zip([first, *others], others):
+        tag = _OPENED.search(before)
+        found += [f">{above}</" if tag and behind.startswith(f"{tag[1]}>") else part, behind]
+    return "".join(found)
+
+
+_OPENED = re.compile(r"<(\w+-[0-9a-f]{8})\Z")

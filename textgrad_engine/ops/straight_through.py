@@ -16,7 +16,7 @@ from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import is_leaf
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.ops.material import inputs_in_words, shown
-from textgrad_engine.ops.parts import place_in_words, without_repeat
+from textgrad_engine.ops.parts import place_in_words, without_repeat, without_repeated_part
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.roles import joined_role
 
@@ -111,7 +111,8 @@ def _in_words(places: Sequence[str], said: Sequence[Any], outcome: str, role: st
     for place, text in zip(places, said):
         if text:
             shown = without_repeat(str(text), outcome, "outcome")
-            feedback.append(place + without_repeat(shown, outcome, "outcome", "message"))  # of a case
+            shown = without_repeat(shown, outcome, "outcome", "message")  # of a case
+            feedback.append(place + without_repeated_part(shown, outcome, "outcome"))
     prompt = templates.load("made_of_text")
     inputs = [{"name": name, "text": text} for name, text in given]
     return prompt.render(role=role, inputs=inputs, outcome=outcome, feedback=feedback) if feedback else ""
