@@ -674,6 +674,64 @@ def test_a_forked_child_has_a_thread_and_a_file_of_its_own(tmp_path):
     assert done.stdout == "True 3\n", done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_amid_a_write_can_use_the_cache(tmp_path):
+    """As a server's workers are: the fork waits for the write, or the child would wait for a lock that nobody holds."""
+    code = f"""
+        import os, threading
+        from textgrad_engine.llm import Cache, cachefile
+        cachefile._PATIENCE = 1.0  # else one that fails takes a minute
+        cache = Cache({str(tmp_path)!r})
+        file, begun, go = cache._worker.file, threading.Event(), threading.Event()
+        def write():
+            with file._transaction():
+                begun.set()
+                go.wait(60)
+                file._db.execute("DELETE FROM answers")
+        cache._worker.post(file._safely, write, None)
+        begun.wait(60)
+        os.register_at_fork(before=go.set)
+        child = os.fork()
+        if not child:
+            file = cache._current().file
+            file.put(b"key", "owner", "said")
+            os._exit(0 if file.find(b"key") == "said" else 1)
+        print(os.waitpid(child, 0)[1], file.find(b"key"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "0 said\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_a_child_keeps_stays_when_its_parent_closes_the_cache(tmp_path):
+    """The child has locks of its own in the file, so the parent does not take it for the last one who uses it."""
+    code = f"""
+        import os
+        from textgrad_engine.llm import Cache
+        cache, (opened, told), (closed, tell) = Cache({str(tmp_path)!r}), os.pipe(), os.pipe()
+        cache._current().run_here(lambda: cache._worker.file.put(b"0", "owner", "said"))
+        child = os.fork()
+        if not child:
+            file = cache._current().file
+            file.put(b"1", "owner", "said")
+            os.write(told, b"x")
+            os.read(closed, 1)
+            file.put(b"2", "owner", "said")
+            os._exit(0)
+        os.read(opened, 1)
+        cache.close()
+        os.write(tell, b"x")
+        os.waitpid(child, 0)
+        print(len(Cache({str(tmp_path)!r})))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "3\n", done.stderr
+
+
 def test_a_long_call_keeps_its_lease(tmp_path, ask, run):
     """A call of five minutes is not sent again by others, and the timer ends with it."""
     cache = Cache(tmp_path, lease=60)

@@ -335,7 +335,16 @@ def _again(completion: Completion) -> Completion:
     )
 
 
-_opening = threading.Lock()
+_opening = threading.RLock()
 _open: weakref.WeakValueDictionary[tuple[Path, int], Cache] = weakref.WeakValueDictionary()
 _left_behind: list[_Files] = []
 """Workers of the process that this one was forked from: closing their files here could disturb that process."""
+
+
+def _forget() -> None:
+    global _opening  # noqa: PLW0603  whoever holds it is not here
+    _opening = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

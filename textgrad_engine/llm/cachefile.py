@@ -1,4 +1,12 @@
-"""The file behind the cache: answers and leases in SQLite, bounded in size, set aside when it is damaged."""
+"""The file behind the cache: answers and leases in SQLite, bounded in size, set aside when it is damaged.
+
+NOTE [Forks]
+    SQLite keeps in the process which locks it holds in a file, and a forked child has that from its parent, but not the
+    locks. A child of one that was writing just then waits for ever; else it takes its parent's locks for its own, so
+    that the parent, when it closes the file, takes itself for the last one, and removes the log that the child writes
+    answers to (sqlite.org/howtocorrupt.html, 2.6). So no file is open while a process forks: who forks waits for what
+    is under way, and each process opens the file anew.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +16,9 @@ import logging
 import os
 import platform
 import sqlite3
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -26,6 +36,9 @@ _log = logging.getLogger("textgrad_engine.llm.cache")
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
+
+_PATIENCE_OF_FORKS = 10.0
+"""Seconds that a fork waits at most for what is read and written."""
 
 _ROW = 256
 """Bytes that an answer takes besides its text, keys and indexes included; an estimate."""
@@ -74,18 +87,21 @@ class CacheFile:
         self.max_bytes = max_bytes
         self.lease = lease
         self._clock = clock
-        self._told = False
+        self._told = self._rests = False
+        self.busy = threading.RLock()
         before = _inode(path)
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._db, self._inode = self._open()
-        except (OSError, sqlite3.Error) as error:
-            if not _is_damage(error):
-                raise self._unusable(error) from error
+        with _opening:
             try:
-                self._replace(error, before)
-            except (OSError, sqlite3.Error) as trouble:
-                raise self._unusable(trouble) from trouble
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._db, self._inode = self._open()
+            except (OSError, sqlite3.Error) as error:
+                if not _is_damage(error):
+                    raise self._unusable(error) from error
+                try:
+                    self._replace(error, before)
+                except (OSError, sqlite3.Error) as trouble:
+                    raise self._unusable(trouble) from trouble
+            _files.add(self)
 
     def _unusable(self, error: Exception) -> ConfigError:
         return ConfigError(
@@ -203,7 +219,14 @@ class CacheFile:
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        with self.busy:
+            self._db.close()
+
+    def rest(self) -> None:
+        """Close the file until it is used again."""
+        self._rests = True
+        with contextlib.suppress(sqlite3.Error):
+            self._db.close()
 
     def _shrink(self) -> None:
         (total,) = self._db.execute("SELECT CAST(bytes AS INTEGER) FROM total").fetchone()
@@ -238,19 +261,23 @@ class CacheFile:
         self._db.execute("COMMIT")
 
     def _safely(self, work: Callable[[], T], otherwise: T) -> T:
-        for attempt in (1, 2):
-            try:
-                return work()
-            except sqlite3.Error as error:
-                if attempt == 1 and _is_damage(error):
-                    if self._replaced(error):
-                        continue
-                else:
-                    self._tell(error)
-                return otherwise
+        with self.busy:
+            for attempt in (1, 2):
+                try:
+                    if self._rests:
+                        self._db, self._inode = self._open()
+                        self._rests = False
+                    return work()
+                except (OSError, sqlite3.Error) as error:
+                    if attempt == 1 and _is_damage(error):
+                        if self._replaced(error):
+                            continue
+                    else:
+                        self._tell(error)
+                    return otherwise
         return otherwise
 
-    def _tell(self, error: sqlite3.Error) -> None:
+    def _tell(self, error: Exception) -> None:
         """Log, once, that nothing can be written."""
         if not self._told:
             self._told = True
@@ -279,6 +306,7 @@ class CacheFile:
                 with contextlib.suppress(FileNotFoundError):
                     move(f"{self.path}{suffix}", f"{aside}{suffix}")
         self._db, self._inode = self._open()
+        self._rests = False
 
     def _open(self) -> tuple[sqlite3.Connection, int | None]:
         end = time.monotonic() + _PATIENCE
@@ -360,3 +388,36 @@ def _free_name(path: Path) -> Path:
     while (aside := path.with_name(f"{path.name}.corrupt-{number}")).exists():
         number += 1
     return aside
+
+
+_opening = threading.RLock()
+_files: weakref.WeakSet[CacheFile] = weakref.WeakSet()
+_held: list[list[threading.RLock]] = []
+
+
+def _rest() -> None:
+    """Before a fork; see NOTE [Forks]."""
+    end = time.monotonic() + _PATIENCE_OF_FORKS
+    held = [_opening] if _opening.acquire(timeout=_PATIENCE_OF_FORKS) else []
+    for file in list(_files):
+        if file.busy.acquire(timeout=max(0.0, end - time.monotonic())):
+            held.append(file.busy)
+            file.rest()
+    _held.append(held)
+
+
+def _go_on() -> None:
+    for lock in _held.pop():
+        lock.release()
+
+
+def _go_on_in_child() -> None:
+    global _opening  # noqa: PLW0603  whoever holds it is not here
+    _held.clear()
+    _opening = threading.RLock()
+    for file in list(_files):
+        file.busy = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_rest, after_in_parent=_go_on, after_in_child=_go_on_in_child)
