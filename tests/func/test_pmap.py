@@ -55,6 +55,24 @@ def test_the_bound_must_be_positive(concurrency: int) -> None:
         pmap(str, concurrency)
 
 
+def test_an_error_says_which_item_it_was() -> None:
+    """Also of a pmap in a pmap, and once where all items have the same error."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        pmap(pmap(lambda passage: 1 / len(passage)))([["a"], ["b", "", ""]])
+    assert caught.value.__notes__ == [
+        "while running items[1] of 3 in func.pmap",
+        "while running items[1] of 2 in func.pmap",
+    ]
+    same = ValueError("one for all")
+
+    def fail(item: int) -> None:
+        raise same
+
+    with pytest.raises(ValueError, match="one for all"):
+        pmap(fail)(range(3))
+    assert same.__notes__ == ["while running items[0] of 3 in func.pmap"]
+
+
 def test_the_first_error_in_order_is_raised() -> None:
     """Whichever thread failed first: the result does not depend on time."""
     later_failed = threading.Event()

@@ -55,8 +55,8 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
 
     Returns:
         A function from an iterable to the list of results, in order. If calls raise, the exception of the first item
-        (in order) that raised is raised, when those are done that may begin before it is: up to `concurrency` at the
-        first item, with one thread none. What is behind these is left out.
+        (in order) that raised is raised, with a note which item it was, when those are done that may begin before it
+        is: up to `concurrency` at the first item, with one thread none. What is behind these is left out.
 
     Raises:
         TypeError: the function is none or an `async def`, or concurrency is no whole number; or (from the new function)
@@ -128,12 +128,22 @@ def in_threads(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap")
     futures: list[Future[R]] = []
     results: list[R] = []
+
+    def wait_for_next() -> None:
+        try:
+            results.append(dispatch.result_of(futures[len(results)]))
+        except Exception as error:
+            if numbered:
+                error.add_note(f"while running items[{len(results)}] of {len(todo)} in func.pmap")
+            raise
+
     try:
         for number, item in enumerate(todo):
             while number - len(results) >= min(threads + 3 * len(results), 4 * threads - 3):
-                results.append(dispatch.result_of(futures[len(results)]))
+                wait_for_next()
             futures.append(pool.submit(copy_context().run, run, number, item))
-        results += [dispatch.result_of(future) for future in futures[len(results) :]]
+        while len(results) < len(todo):
+            wait_for_next()
     except BaseException as error:
         pool.shutdown(wait=False, cancel_futures=not isinstance(error, Exception))
         dispatch.settled(futures)  # which another Ctrl-C ends, so nothing waits behind it
