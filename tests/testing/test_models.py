@@ -3,7 +3,7 @@ import datetime
 import json
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, computed_field
 
 from textgrad_engine import nn, use_models
 from textgrad_engine.errors import ServerFailed
@@ -55,6 +55,10 @@ class Reply(BaseModel):
     answer: str
     day: datetime.date
     citations: list[Citation] = []
+
+    @computed_field
+    def sources(self) -> int:
+        return len(self.citations)
 
 
 @pytest.mark.parametrize("whole", [True, False])

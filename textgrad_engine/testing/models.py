@@ -156,7 +156,7 @@ def _completion(answer: Answer, request: Request, name: str, what: str) -> Compl
     if isinstance(answer, Completion):
         return answer
     if isinstance(answer, Mapping | BaseModel):
-        text = json.dumps(answer, ensure_ascii=False, default=to_jsonable_python)
+        text = json.dumps(answer, ensure_ascii=False, default=_as_it_is_read)
     elif isinstance(answer, str):
         text = answer
     else:
@@ -174,6 +174,11 @@ def _completion(answer: Answer, request: Request, name: str, what: str) -> Compl
             ) from None
     usage = Usage(input_tokens=count_request(request), output_tokens=count(text), calls=1)
     return Completion(text=text, usage=usage, model=name)
+
+
+def _as_it_is_read(value: Any) -> Any:
+    """What JSON has no form for, by the fields alone that its class reads: not those that it computes."""
+    return to_jsonable_python(value, round_trip=True)
 
 
 def feedback_for(request: Request, said: str) -> dict[str, dict[str, str]]:
