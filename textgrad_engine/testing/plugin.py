@@ -28,7 +28,8 @@ _VARIABLE = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 _NOTHING = (
     "{path}: nothing was recorded, as no call was made where the test's cassette is known, so nothing will be played "
     "back. Threads that a test or its program starts by itself do not know it: use func.pmap, or "
-    "pool.submit(contextvars.copy_context().run, function, item)"
+    "pool.submit(contextvars.copy_context().run, function, item). Nor does an event loop that another fixture began "
+    "before it (anyio): name cassette first"
 )
 _before = pytest.StashKey[str | None]()
 
