@@ -398,12 +398,14 @@ _held: list[list[threading.RLock]] = []
 def _rest() -> None:
     """Before a fork; see NOTE [Forks]."""
     end = time.monotonic() + _PATIENCE_OF_FORKS
-    held = [_opening] if _opening.acquire(timeout=_PATIENCE_OF_FORKS) else []
+    held: list[threading.RLock] = []
+    _held.append(held)
+    if _opening.acquire(timeout=_PATIENCE_OF_FORKS):
+        held.append(_opening)
     for file in list(_files):
         if file.busy.acquire(timeout=max(0.0, end - time.monotonic())):
             held.append(file.busy)
             file.rest()
-    _held.append(held)
 
 
 def _go_on() -> None:
