@@ -6,6 +6,9 @@ import contextvars
 import copy
 import dataclasses
 import gc
+import os
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -65,6 +68,50 @@ def test_a_pool_that_was_not_told_of_the_run_is_refused(model: FunctionModel, ki
     assert model.requests == []
     assert TRAINED == {}
     assert in_a_pool(nn.ChatCompletion("{word}", model=model), "ant").data == "ant"
+
+
+FORKS = """
+import contextvars, os
+from textgrad_engine import nn
+from textgrad_engine.errors import DispatchError
+from textgrad_engine.nn.trained import trained
+from textgrad_engine.testing import FunctionModel
+
+chat = nn.ChatCompletion("{word}", model=FunctionModel(lambda request: request.messages[-1].text))
+
+def told(call):
+    try:
+        return call()
+    except DispatchError as error:
+        return str(error)
+
+def child(ask):
+    pid = os.fork()
+    if not pid:
+        print(ask(), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+def train():
+    with trained(chat):
+        return "trained"
+
+outside = contextvars.copy_context()
+with trained(chat):
+    child(lambda: told(lambda: chat(word="a").data))
+    outside.run(child, lambda: told(lambda: chat(word="b").data) + " " + told(train))
+    print(chat(word="c").data)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_in_a_process_that_the_program_forks_its_calls_are_refused() -> None:
+    """They would be outside of the run's budget, and wait for locks of its threads; who serves it beside may go on."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=60)
+    refused, *others = done.stdout.splitlines()
+    assert refused.startswith("ChatCompletion was called in a process that was forked in the run that trains it"), done
+    assert "use func.pmap(part)(items)" in refused
+    assert others == ["b trained", "c"]
 
 
 @pytest.mark.parametrize("ask", [in_a_pool_that_is_told, in_pmap])

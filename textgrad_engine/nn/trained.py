@@ -5,7 +5,9 @@ NOTE [Threads of one's own]
     variables (`contextvars`). Tasks, `asyncio.to_thread`, `func.pmap` and this library's own threads inherit them; a
     plain `threading.Thread` or a `ThreadPoolExecutor` does not. A program that asks its parts in such a pool would
     spend without a limit, and every candidate of a search would be measured with the same old texts. So while a run
-    trains a program, a call of it or of its parts from where the run is not known is refused.
+    trains a program, a call of it or of its parts from where the run is not known is refused. So is one in a process
+    that was forked where it is known: what the child spends is no part of the parent's budget, and it may wait for ever
+    for a lock that a thread of the parent held. In a child that was forked elsewhere no run trains the program.
 
     `evaluate` and `functional_call` change no text, and whoever serves a program may go on beside them. So calls from
     where they are not known are refused to nobody. But one of a part alone, not by way of the program, looks like such
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 import threading
 from collections import Counter
@@ -45,6 +48,9 @@ _POOL = (
 _T = TypeVar("_T")
 
 _lock = threading.Lock()
+_of_parent: set[object] = set()
+"""Runs that train in the process that this one was forked from, and not here."""
+
 _known: ContextVar[tuple[object, ...]] = ContextVar("textgrad_engine_known_runs", default=())
 _told: WeakValueDictionary[int, Module] = WeakValueDictionary()  # by id, as a program need not be hashable
 _log = logging.getLogger("textgrad_engine.nn.trained")
@@ -73,7 +79,7 @@ def trained(program: Module) -> Iterator[None]:
     run = object()
     with _entered(TRAINED, program, run):  # first, so that of two that begin at once one sees the other
         runs = TRAINED[id(program)]
-        before = runs[: runs.index(run)]
+        before = tuple([each for each in runs[: runs.index(run)] if each not in _of_parent])
         if before and not _is_known(before):
             raise DispatchError(
                 f"another run trains this {type(program).__name__} now; wait for its end, or train a copy: other = "
@@ -141,6 +147,14 @@ def check_known(module: Module, runs: tuple[object, ...]) -> None:
     Raises:
         DispatchError: it is.
     """
+    if _of_parent:
+        if any(each in runs and each in _of_parent for each in _known.get()):
+            raise DispatchError(
+                f"{type(module).__name__} was called in a process that was forked in the run that trains it: the call "
+                "would be outside of the run's budget, and may wait for ever for what a thread of the parent held. In "
+                "the program, use func.pmap(part)(items) instead of a process pool, which may do what asks no model."
+            )
+        runs = tuple([each for each in runs if each not in _of_parent])
     if runs and not _is_known(runs):
         raise DispatchError(
             f"{type(module).__name__} was called in a thread that knows nothing of the run that trains it: the call "
@@ -172,3 +186,13 @@ def _calls(program: Module | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _in_child() -> None:
+    global _lock  # noqa: PLW0603  whoever holds it is not here
+    _lock = threading.Lock()
+    _of_parent.update([run for runs in TRAINED.values() for run in runs])
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_in_child)
