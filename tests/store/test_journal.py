@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Fallback, OpenAIModel, RetryPolicy
-from textgrad_engine.llm.room import SIZE
+from textgrad_engine.llm.room import SIZE, Room
 from textgrad_engine.store import (
     RunFolder,
     append_evaluation,
@@ -526,6 +528,38 @@ def test_a_run_that_has_ended_holds_no_file(
     for file in again.path.rglob("*"):
         if file.is_file():
             file.unlink()
+
+
+class Leaving:
+    """Is told when a run is left, after the run folder of `Trainer(run_dir=...)`, and presses Ctrl-C then."""
+
+    def on_event(self, event: Any) -> None:
+        """Nothing."""
+
+    def on_end(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_when_a_run_is_left_takes_nobody_its_result(tmp_path: Path, fit: Any) -> None:
+    """All is paid for and decided by then; a notebook would have neither result nor error of its own."""
+    assert fit(None, run_dir=tmp_path / "run", callbacks=[Leaving()]).status == "finished"
+
+
+def test_a_run_that_is_interrupted_again_when_it_is_left_can_be_resumed_in_its_process(
+    tmp_path: Path, fit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook's kernel stays, and its error holds what it was raised in, so the next cell was locked out."""
+
+    class Interrupted(Room):
+        def __init__(self, folder: Path) -> None:
+            super().__init__(folder)
+            self.give_back = partial(signal.default_int_handler, signal.SIGINT, None)
+
+    with monkeypatch.context() as patched, tg.budget(calls=12):
+        patched.setattr(journal, "Room", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit(None, run_dir=tmp_path / "run")
+    assert fit(None, run_dir=tmp_path / "run", resume=True).status == "finished"
 
 
 def test_putting_completions_in_order_does_not_hold_them_all(tmp_path: Path) -> None:

@@ -158,11 +158,13 @@ class RunFolder:
 
     def on_end(self) -> None:
         """Let go of the folder, so that it can be resumed, moved or removed; later answers are still written down."""
-        with self._write:  # Windows lets nobody replace a file that is open here
-            for lines in self._opened():
-                lines.close()
-        self._room.give_back()
-        self._lock.release()
+        try:
+            with self._write:  # Windows lets nobody replace a file that is open here
+                for lines in self._opened():
+                    lines.close()
+            self._room.give_back()
+        finally:  # Ctrl-C may come here, and a notebook's process goes on
+            self._lock.release()
 
     def on_event(self, event: Event) -> None:
         """Write an event down.

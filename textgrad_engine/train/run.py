@@ -51,7 +51,7 @@ from textgrad_engine.train.events import (
     current_phase,
 )
 from textgrad_engine.train.hearing import hearing
-from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
+from textgrad_engine.train.interrupt import stopping_on_interrupt
 from textgrad_engine.train.known import current_proposal
 from textgrad_engine.train.lost_rounds import LostRounds
 from textgrad_engine.train.objective import Objective, Phases
@@ -167,20 +167,22 @@ class Run(abc.ABC):
         self.audience.tell(event)
 
     def run(self) -> TrainResult:
-        """Train until the end, Ctrl-C, or a spent budget; what was found then is worked out and told in any case."""
+        """Train until the end, Ctrl-C, or a spent budget; what was found then is worked out and told in any case.
+
+        It is called in a block of `finishing_on_interrupt`, which is left when the callbacks have been told of the end.
+        """
         began = time.monotonic()
-        with finishing_on_interrupt():
-            try:
-                status, used = self.ask()
-                result = result_of(self, status, used, time.monotonic() - began)
-                if self.earlier is not None:
-                    result = self.earlier.confirmed(result)
-                self.emit(RunEnded(result.status, result))
-            except Exception as error:
-                # Whoever is told may be what failed, and what went wrong first is what is raised.
-                with contextlib.suppress(Exception):
-                    self.emit(RunFailed.of(error))
-                raise
+        try:
+            status, used = self.ask()
+            result = result_of(self, status, used, time.monotonic() - began)
+            if self.earlier is not None:
+                result = self.earlier.confirmed(result)
+            self.emit(RunEnded(result.status, result))
+        except Exception as error:
+            # Whoever is told may be what failed, and what went wrong first is what is raised.
+            with contextlib.suppress(Exception):
+                self.emit(RunFailed.of(error))
+            raise
         return result
 
     def ask(self) -> tuple[Status, Meter]:

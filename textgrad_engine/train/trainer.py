@@ -37,7 +37,7 @@ from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards, guarded_by
 from textgrad_engine.train.hearing import check_notes, check_shared
-from textgrad_engine.train.interrupt import interruptible
+from textgrad_engine.train.interrupt import finishing_on_interrupt, interruptible
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.run import Rows
@@ -264,7 +264,7 @@ class Trainer:
                 return _taken(found, program)
             callbacks.insert(0, found)
         kind = SearchRun if isinstance(optimizer, Searcher) else StepRun
-        with contextlib.ExitStack() as stack:
+        with finishing_on_interrupt(), contextlib.ExitStack() as stack:
             for callback in callbacks:
                 if (end := getattr(callback, "on_end", None)) is not None:
                     stack.callback(end)
