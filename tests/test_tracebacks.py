@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import gc
+import signal
 import weakref
 from collections.abc import Callable
 from types import FrameType
@@ -14,8 +17,9 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import data, llm, nn, optim
 from textgrad_engine.dispatch.refusing import waits
-from textgrad_engine.errors import ScriptError
+from textgrad_engine.errors import ScriptError, Stopped
 from textgrad_engine.keywords import names_told
+from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.tracebacks import hide
 
@@ -88,6 +92,59 @@ def test_of_an_error_that_leaves_the_library_its_own_frames_are_hidden(call: Cal
     found = shown(call)
     assert set(found) <= {__name__, "asyncio.runners", "asyncio.base_events"}
     assert found.count(__name__) >= 2
+
+
+async def awaited() -> None:
+    with tg.use_models(forward=FunctionModel(answer)):
+        await nn.ChatCompletion("{text}")(text="a")
+
+
+def test_of_an_awaited_value_that_failed_the_library_s_frames_are_hidden() -> None:
+    """As of one that is read; the last one is that of the model, which is the user's."""
+    found = shown(lambda: asyncio.run(awaited()))
+    assert set(found) <= {__name__, "asyncio.runners", "asyncio.base_events"}
+    assert found[-1] == __name__
+
+
+def test_where_ctrl_c_ends_a_wait_the_frames_that_waited_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no fault of the library that somebody presses it there, and a cell showed seven places of it."""
+    with tg.use_models(forward=FunctionModel(lambda request: "wrong")):
+        loss = nn.ExactMatch()(Program()("a"), "right")
+        assert loss.data == 0
+    press = functools.partial(signal.raise_signal, signal.SIGINT)  # in no frame of its own, as in a lock of Python's
+    monkeypatch.setattr("textgrad_engine.autograd.waiting.Waiting.next", press)
+    found = shown(lambda: tg.backward(loss))
+    assert set(found) == {__name__}
+
+
+def test_of_a_twin_that_is_cancelled_the_library_s_frames_are_hidden() -> None:
+    """Those of the error that ended its work, too, which stands above it as its cause."""
+    rows = [{"text": str(number), "target": "x"} for number in range(50)]
+
+    async def run() -> None:
+        loop, under_way = asyncio.get_running_loop(), asyncio.Event()
+
+        async def until_stopped(request: llm.Request) -> str:
+            loop.call_soon_threadsafe(under_way.set)
+            with contextlib.suppress(Stopped):
+                while True:
+                    check_stop()
+                    await asyncio.sleep(0)
+            return "x"
+
+        with tg.use_models(forward=llm.resolve(FunctionModel(until_stopped), max_in_flight=1)):
+            task = asyncio.ensure_future(tg.aevaluate(Program(), rows, nn.ExactMatch()))
+            await under_way.wait()
+            task.cancel()
+            await task
+
+    with pytest.raises(asyncio.CancelledError) as caught:
+        asyncio.run(run())
+    assert isinstance(caught.value.__cause__, Stopped)
+    for error in (caught.value, caught.value.__cause__):
+        ours = [frame for frame in frames_of(error) if frame.f_globals["__name__"].startswith("textgrad_engine.")]
+        assert ours
+        assert [frame.f_code for frame in ours if not frame.f_locals.get("__tracebackhide__")] == []
 
 
 def test_a_program_s_own_line_is_shown_between(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,9 @@ NOTE [Frames that are hidden]
     all with some lines of code, who uses this library wrote the first one, and the error says the rest. So where an
     error leaves the library, its frames are marked, and those of Python's that wait for it. IPython shows the last
     frame all the same, and how many it skips. All are shown of an error that Python raised in the library itself: that
-    is a fault of the library, and whoever reports it needs the place. Python, `traceback`, ``pytest --full-trace`` and
-    ``InteractiveTB.skip_hidden = False`` of IPython show all of them in any case.
+    is a fault of the library, and whoever reports it needs the place; Ctrl-C and a cancelled wait are none. Python,
+    `traceback`, ``pytest --full-trace`` and ``InteractiveTB.skip_hidden = False`` of IPython show all of them in any
+    case.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def hide(error: BaseException, *, boundary: str) -> None:
     if frame is not None and _part_of(frame, (PACKAGE,)):  # nobody's boundary: the library asks itself
         return
     entries = _entries(error)
-    if entries and _part_of(entries[-1].tb_frame, (PACKAGE,)) and not _is_raised(entries[-1]):
+    here = bool(entries) and _part_of(entries[-1].tb_frame, (PACKAGE,)) and not _is_raised(entries[-1])
+    if here and isinstance(error, Exception):  # Ctrl-C and a cancelled wait are no faults, wherever they come
         return
     for each in (*own, *(entry.tb_frame for entry in entries)):
         if _part_of(each, _WAITED_IN) and each.f_code.co_flags & inspect.CO_OPTIMIZED:

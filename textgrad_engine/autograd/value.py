@@ -127,8 +127,12 @@ class Value:
 
     def __await__(self) -> Generator[Any, None, Self]:
         if self._call is not None:
-            yield from self._call.__await__()
-            self._settle()
+            try:
+                yield from self._call.__await__()
+                self._settle()
+            except BaseException as error:
+                hide(error, boundary=__name__)
+                raise
         return self
 
     def __str__(self) -> str:

@@ -67,6 +67,25 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
         context.run(begun_from.set, caller_line())
     (begin_in_turn if in_turn else begin)(lambda: context.run(run))
     try:
+        await _over(over, scope, errors, stop)
+        if errors:
+            raise errors[0]
+        return values[0]
+    except BaseException as error:
+        hide(error, boundary=PACKAGE)
+        raise
+    finally:
+        errors.clear()  # else frame and traceback keep each other alive
+
+
+async def _over(
+    over: asyncio.Future[None],
+    scope: Scope,
+    errors: list[BaseException],
+    stop: Callable[[Scope], object] | None,
+) -> None:
+    """Wait until work is over; see `aside`."""
+    try:
         await asyncio.shield(over)
     except asyncio.CancelledError as cancelled:
         if stop is None:
@@ -78,14 +97,9 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
         except asyncio.CancelledError:
             scope.cancel()
             raise
+        for error in errors:
+            hide(error, boundary=PACKAGE)
         raise cancelled from (errors[0] if errors else None)
-    try:
-        if errors:
-            hide(errors[0], boundary=PACKAGE)
-            raise errors[0]
-        return values[0]
-    finally:
-        errors.clear()  # else frame and traceback keep each other alive
 
 
 async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
