@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import data, llm, nn, optim
+from textgrad_engine import data, dispatch, llm, nn, optim
 from textgrad_engine.dispatch.refusing import waits
 from textgrad_engine.errors import ScriptError, Stopped
 from textgrad_engine.keywords import names_told
-from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.stop import Stop, check_stop
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.tracebacks import hide
 
@@ -115,6 +115,23 @@ def test_where_ctrl_c_ends_a_wait_the_frames_that_waited_are_hidden(monkeypatch:
     monkeypatch.setattr("textgrad_engine.autograd.waiting.Waiting.next", press)
     found = shown(lambda: tg.backward(loss))
     assert set(found) == {__name__}
+
+
+def test_of_an_error_that_a_future_of_the_library_s_failed_with_its_frames_are_hidden() -> None:
+    """No `raise` of ours stands where it comes out, and yet it is meant: of calls that Ctrl-C kept from being sent."""
+
+    all_begun = asyncio.Event()
+
+    async def pressed(request: llm.Request) -> str:
+        await all_begun.wait()
+        stop.set()
+        return "x"
+
+    with tg.use_models(forward=llm.resolve(FunctionModel(pressed), max_in_flight=1)), Stop() as stop:
+        first, _, last = (nn.ChatCompletion("{text}")(text=text) for text in "abc")
+        dispatch.call_soon(all_begun.set)
+        assert first.data == "x"
+        assert set(shown(lambda: last.data)) == {__name__}
 
 
 def test_of_a_twin_that_is_cancelled_the_library_s_frames_are_hidden() -> None:

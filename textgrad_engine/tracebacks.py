@@ -45,7 +45,7 @@ def hide(error: BaseException, *, boundary: str) -> None:
         return
     entries = _entries(error)
     here = bool(entries) and _part_of(entries[-1].tb_frame, (PACKAGE,)) and not _is_raised(entries[-1])
-    if here and isinstance(error, Exception):  # Ctrl-C and a cancelled wait are no faults, wherever they come
+    if here and not _is_meant(error):
         return
     for each in (*own, *(entry.tb_frame for entry in entries)):
         if _part_of(each, _WAITED_IN) and each.f_code.co_flags & inspect.CO_OPTIMIZED:
@@ -73,6 +73,11 @@ def _module(frame: FrameType) -> str:
 
 def _part_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
     return _module(frame).partition(".")[0] in packages
+
+
+def _is_meant(error: BaseException) -> bool:
+    """Whether an error is none that Python has of wrong code: Ctrl-C, a cancelled wait, or one of the library's."""
+    return not isinstance(error, Exception) or type(error).__module__.partition(".")[0] == PACKAGE
 
 
 def _is_raised(entry: TracebackType) -> bool:
