@@ -10,6 +10,7 @@ import threading
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from types import SimpleNamespace
 
 import pytest
 
@@ -697,6 +698,25 @@ def test_where_nobody_wrote_anything_there_is_no_line():
     """A thread of the user's own, with nothing but the library's code in it."""
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(dispatch.caller_line).result() == ""
+
+
+def test_a_line_of_a_cell_is_called_as_the_notebook_calls_it(monkeypatch):
+    """The file that a kernel names for a cell is nowhere, and has a number for its name."""
+    names = {"/tmp/ipykernel_7/2210870316.py": ("Cell", "In[6]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert str(dispatch.Line("/tmp/ipykernel_7/2210870316.py", 2)) == "Cell In[6], line 2"
+    assert str(dispatch.Line("program.py", 3)) == "program.py:3"
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))  # imported, and no kernel
+    assert str(dispatch.Line("/tmp/ipykernel_7/2210870316.py", 2)) == "/tmp/ipykernel_7/2210870316.py:2"
+
+
+def test_what_begins_the_tasks_of_a_kernel_is_no_line_of_the_user():
+    """Of `asyncio.create_task` in a cell nothing else is on the stack."""
+    found = {}
+    path = os.path.join("lib", "site-packages", "tornado", "platform", "asyncio.py")
+    exec(compile("line = caller_line()", path, "exec"), {"caller_line": dispatch.caller_line}, found)
+    assert found["line"].file == __file__
 
 
 # processes

@@ -7,7 +7,7 @@ import os
 import sys
 from contextvars import ContextVar
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _PYTHON = os.path.dirname(os.__file__)
 _NOBODYS = (
@@ -15,18 +15,41 @@ _NOBODYS = (
     os.path.join(_PYTHON, "threading.py"),
     os.path.join(_PYTHON, "concurrent", ""),
     os.path.join(_PYTHON, "asyncio", ""),
+    "<frozen ",
 )
 """Where code lies that no user wrote: this package, and what Python begins threads and tasks with."""
 
+_OF_KERNELS = tuple(
+    os.path.join(os.sep, "site-packages", name)
+    for name in (
+        "IPython" + os.sep,
+        "ipykernel" + os.sep,
+        "ipykernel_launcher.py",
+        "tornado" + os.sep,
+        "traitlets" + os.sep,
+    )
+)
+"""Within where packages lie, what a notebook begins its cells and tasks with."""
+
 
 class Line(NamedTuple):
-    """A line of code; its text is ``file:line``."""
+    """A line of code; its text is ``file:line``, of a notebook ``Cell In[3], line 1``, as IPython tells it."""
 
     file: str
     number: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.number}"
+        cell = _cell(self.file)
+        return f"{cell}, line {self.number}" if cell else f"{self.file}:{self.number}"
+
+
+def _cell(file: str) -> str:
+    """What IPython calls the cell whose code has this for its file; "" where it is that of none."""
+    found: Any = sys.modules.get("IPython")  # where there are cells, it was imported
+    shell = None if found is None else found.get_ipython()
+    name = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
+    told = None if name is None else name(file)
+    return "" if told is None else " ".join(told)
 
 
 asked_from: ContextVar[Line | str | None] = ContextVar("textgrad_engine_asked_from", default=None)
@@ -51,7 +74,7 @@ def caller_line(*, of_pass: bool = False) -> Line | str:
         file = frame.f_code.co_filename
         ours = _OURS.get(file)
         if ours is None:
-            ours = _OURS[file] = file.startswith(_NOBODYS)
+            ours = _OURS[file] = file.startswith(_NOBODYS) or any(part in file for part in _OF_KERNELS)
         if not ours:
             return _line(file, frame.f_lineno)
         frame = frame.f_back
