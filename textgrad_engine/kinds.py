@@ -9,6 +9,7 @@ NOTE [Kinds]
 from __future__ import annotations
 
 import collections.abc as abc
+import contextlib
 import difflib
 import functools
 import inspect
@@ -78,6 +79,34 @@ def plain(number: Any) -> int | float:
         (3, 0.5)
     """
     return operator.index(number) if is_whole(number) else float(number)
+
+
+def as_own(value: Any) -> Any:
+    """Python's own for truths, numbers and arrays of another library, also in lists and dicts; the rest as it is.
+
+    A number of few digits has these digits: 0.1 of 32 bits is 0.1.
+
+    Example:
+        >>> import array
+        >>> as_own({"sizes": array.array("i", [1, 2]), "day": None})
+        {'sizes': [1, 2], 'day': None}
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict):
+        return {key: as_own(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        made = [as_own(each) for each in value]
+        return made if isinstance(value, list) else tuple(made)
+    if isinstance(value, type) or not callable(to_list := getattr(value, "tolist", None)):
+        return value
+    found = to_list()
+    if isinstance(found, list):
+        return [as_own(each) for each in value]
+    if isinstance(found, float):
+        with contextlib.suppress(ValueError):  # of what writes more than its number
+            return float(str(value))
+    return found if isinstance(found, str | int | float) else value
 
 
 def of_member(value: Any) -> Any:

@@ -18,7 +18,7 @@ from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.value import as_python
 from textgrad_engine.errors import ScoreError, TextgradError
-from textgrad_engine.kinds import told
+from textgrad_engine.kinds import as_own, told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
@@ -175,8 +175,7 @@ def written(value: Any) -> str:
         >>> written(" a"), written(True), written(3.0), written({"order": "A1"})
         (' a', 'true', '3.0', '{"order": "A1"}')
     """
-    if not isinstance(value, str):
-        value = as_python(value)
+    value = value if isinstance(value, str) else as_own(value)
     if isinstance(value, bool | dict | list) or value is None:
         return json.dumps(value, ensure_ascii=False, default=str)
     return fences.as_text(value)

@@ -13,9 +13,8 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
-from textgrad_engine.autograd.value import as_python
 from textgrad_engine.fences import is_quotable
-from textgrad_engine.kinds import a_class, told
+from textgrad_engine.kinds import a_class, as_own, told
 from textgrad_engine.ops.evaluators import (
     Evaluator,
     count_of,
@@ -37,7 +36,7 @@ class _ExactMatch(Evaluator):
     @staticmethod
     def forward(prediction: Variable, target: Any, reduction: Reduction) -> Any:
         count = count_of(prediction)
-        values = list(zip(entries_of(prediction, count), map(as_python, entries_of(target, count))))
+        values = list(zip(entries_of(prediction, count), map(as_own, entries_of(target, count))))
         for got, wanted in values:
             if not isinstance(got, list):  # of an entry that is itself a batch
                 _refuse_no_text(wanted)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from textgrad_engine import templates
-from textgrad_engine.autograd.value import as_python
+from textgrad_engine.kinds import as_own
 from textgrad_engine.llm.parsing import DECODER, json_in
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.exact_match import alike, number_of, plain
@@ -108,9 +108,9 @@ def _value_in(value: Any, *, leniently: bool = False) -> Any:
         _NoJSON: leniently looked for, and it holds none.
     """
     if not isinstance(value, str):
-        value = as_python(value)
         try:
-            return json.loads(json.dumps(value, default=_held)) if isinstance(value, dict | list | tuple) else value
+            value = as_own(value)
+            return json.loads(json.dumps(value)) if isinstance(value, dict | list | tuple) else value
         except (TypeError, ValueError, RecursionError):  # it holds what JSON has no form for
             return value
     try:
@@ -119,18 +119,6 @@ def _value_in(value: Any, *, leniently: bool = False) -> Any:
         if leniently:
             raise _NoJSON(str(error)) from None
         return value
-
-
-def _held(value: Any) -> Any:
-    """What JSON has of a value of another library in a target.
-
-    Raises:
-        TypeError: it has no form for it.
-    """
-    held = as_python(value)
-    if held is value:
-        raise TypeError
-    return held
 
 
 class _Name(NamedTuple):
