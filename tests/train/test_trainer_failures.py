@@ -76,6 +76,11 @@ def test_examples_without_a_cluster_are_refused_before_any_call(world: Any, rows
     val[1]["doc"] = "d2"
     with pytest.raises(DataError, match="example 'dog' has no field 'doc', which says which examples belong together"):
         here.fit(rows("ant"), val, rows("dog"), clusters="doc")
+    val[1]["doc"] = float("nan")  # of pandas, where a field is empty: all of these would be one cluster
+    with pytest.raises(
+        DataError, match=r"example 'cat' has nan in the field 'doc', which says which .* as tables have"
+    ):
+        here.fit(rows("ant"), val, clusters="doc")
     assert here.model.requests == []
 
 

@@ -31,6 +31,7 @@ from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
 from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.nn.trained import watched
+from textgrad_engine.ops.fillers import is_nan
 from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
@@ -339,7 +340,7 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
         field: that says which belong together.
 
     Raises:
-        DataError: an example has no such field.
+        DataError: an example has no such field, or nothing in it.
 
     Example:
         >>> clusters_of([{"q": "a", "page": 7}, {"q": "b", "page": 7}], "page")
@@ -347,9 +348,9 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
     """
     found = []
     for row, name in zip(examples_of(dataset), ids_of(dataset)):
-        if row.get(field) is None:
+        if (of := row.get(field)) is None or is_nan(of):
             raise DataError(lacking(row, name, field, ", which says which examples belong together"))
-        found.append(str(row[field]))
+        found.append(str(of))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from textgrad_engine.kinds import told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, Sequential
-from textgrad_engine.ops.fillers import unfit
+from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name
 
 
@@ -185,7 +185,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
-    """What to say where an example has nothing in a field: the field is not there, or it is null.
+    """What to say where an example has nothing in a field: the field is not there, or it is null or NaN.
 
     Args:
         example: the example.
@@ -198,7 +198,11 @@ def lacking(example: Mapping[str, Any], name: str, field: str, use: str) -> str:
         example 'train:4' has null in the field 'size' for the target; give it a value, or leave the example out
     """
     if field in example:
-        return f"example {name!r} has null in the field {field!r}{use}; give it a value, or leave the example out"
+        found = example[field]
+        what, why = (f"{found}", ", as tables have it in an empty field") if is_nan(found) else ("null", "")
+        return (
+            f"example {name!r} has {what} in the field {field!r}{use}{why}; give it a value, or leave the example out"
+        )
     return f"example {name!r} has no field {field!r}{use}; it has {listed(example)}"
 
 

@@ -218,10 +218,7 @@ def _picked(target: str, *, needed: bool, nullable: bool = False) -> Callable[[d
         example = composed_fields(example, name)
         found = example.get(target)
         if needed and is_nan(found):
-            raise DataError(
-                f"example {name!r} has {found} in the field {target!r} for the target, as tables have it in an empty "
-                "field; give it a value, or leave the example out"
-            )
+            raise DataError(lacking(example, name, target, " for the target"))
         if needed and found is None and not (nullable and target in example):
             hint = "; target= says which field holds it" if target == "target" and target not in example else ""
             raise DataError(lacking(example, name, target, " for the target") + hint)
