@@ -74,12 +74,22 @@ def test_the_line_says_how_long_it_will_take_four_times_a_second_at_most() -> No
         line.on_score(position)
     assert 15 <= len(notebook.bundles) <= 20
     line.on_interrupt(True)
-    clock.now += 0.1
-    line.end()
-    assert notebook.text == "stopping 50/100, about 5.1 s left"
-    clock.now += 2
+    clock.now += 1
     line.on_score(50)
-    assert notebook.text.startswith("stopping 51/100, about ")
+    assert notebook.text == "stopping 51/100, about 5.8 s left"
+
+
+def test_what_stays_of_the_line_tells_how_long_it_took() -> None:
+    """Of one that an error or Ctrl-C ended, too, as nothing is left then; nor of more scores than were said."""
+    for scores, shown in ((3, "evaluate 3/4, 3.0 s"), (8, "evaluate 8/4, 8.0 s")):
+        notebook, clock = Notebook(), Clock()
+        line = scoring._Line(notebook, 4, clock)
+        for position in range(scores):
+            clock.now += 1
+            line.on_score(position)
+            assert "-" not in notebook.text
+        line.end()
+        assert notebook.text == shown
 
 
 def test_ctrl_c_is_heard_while_a_score_is_counted() -> None:

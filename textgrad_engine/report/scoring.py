@@ -106,11 +106,12 @@ class _Line:
     def end(self) -> None:
         """Show what there is."""
         with self._lock:
-            self._show()
+            self._show(ended=True)
 
-    def _show(self) -> None:
+    def _show(self, *, ended: bool = False) -> None:
         taken, left = self._clock() - self._began, self._total - self._done
-        when = f"about {duration(taken / self._done * left)} left" if left and self._done else duration(taken)
+        goes_on = left > 0 and self._done and not ended
+        when = f"about {duration(taken / self._done * left)} left" if goes_on else duration(taken)
         self._part.show(f"{self._did} {self._done}/{self._total}, {when}")
 
 
