@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine import nn
+from textgrad_engine import Trainer, nn, optim, use_models
 from textgrad_engine.data.contents import contents_of
 from textgrad_engine.report.view import said
+from textgrad_engine.testing import simulated_task
 from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
 from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
@@ -26,6 +27,21 @@ def test_candidates_are_of_the_same_examples() -> None:
     """What was tried elsewhere says nothing about luck here."""
     with pytest.raises(ValueError, match="differ in their ids"):
         compare(scored(0.0, 1.0), scored(1.0, 1.0), candidates=[scored(1.0)])
+
+
+def test_of_whole_runs_it_is_told_what_of_them_is_compared() -> None:
+    """Who has two results writes `compare(first, second)` first, and each has four evaluations."""
+    task = simulated_task(rules=2, seed=1, train=4, val=4, test=4)
+    program = task.program()
+    with use_models(forward=task.model):
+        result: Any = Trainer(max_steps=1).fit(
+            program, task.loss, optim.TGD(program.parameters()), task.train, task.val, task.test
+        )
+    with pytest.raises(TypeError, match=r"compare: before must be an Evaluation, got .*; of a run give its best_test"):
+        compare(result, result)
+    with pytest.raises(TypeError, match=r"compare: after must be an Evaluation, got .*; of a run give its best_test"):
+        compare(result.best_test, result)
+    assert compare(result.best_test, result.best_test).difference == 0
 
 
 def test_clusters_must_agree() -> None:

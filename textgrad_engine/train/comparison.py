@@ -6,10 +6,12 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.keywords import names_told
+from textgrad_engine.kinds import told
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.clusters import interval_width
 from textgrad_engine.train.evaluation import Evaluation
@@ -138,6 +140,7 @@ def compare(
         seed: of the resampling tests.
 
     Raises:
+        TypeError: one is no evaluation, such as the result of a run, which has several.
         ValueError: they are of different examples (by their ids, or where these are positions by what stands there) or
             clusters, or share no scored one.
 
@@ -149,6 +152,8 @@ def compare(
         >>> compare(scored(0.0, 1.0, 0.0), scored(1.0, 1.0, 0.0)).verdict
         'not shown'
     """
+    for name, given in (("before", before), ("after", after)):
+        _refuse_run(name, given)
     check(compare, locals())
     tried = list(candidates)
     for other in (after, *tried):
@@ -224,6 +229,19 @@ def enough_examples(before: Evaluation, after: Evaluation) -> int | None:
     except ValueError:
         return None
     return needed if needed > len(pairs) else None
+
+
+def _refuse_run(name: str, given: Any) -> None:
+    """Refuse the result of a run, or what a run folder holds of it, in the place of one of its evaluations.
+
+    Raises:
+        TypeError: it is one.
+    """
+    if not isinstance(given, Evaluation) and hasattr(getattr(given, "result", given), "best_test"):
+        raise TypeError(
+            f"compare: {name} must be an Evaluation, got {told(given)}; of a run give its best_test, or what it has of "
+            f"other examples and texts{'; these are in its result' if hasattr(given, 'result') else ''}"
+        )
 
 
 def _check_same_examples(before: Evaluation, other: Evaluation) -> None:
