@@ -45,6 +45,13 @@ def test_what_python_made_is_read_as_what_the_command_line_made(tmp_path: Path) 
         without.final()
 
 
+def test_what_a_notebook_shows_of_a_folder_is_short(tmp_path: Path) -> None:
+    """However many examples there are."""
+    names = [str(number) for number in range(5000)]
+    write_folds(tmp_path, names, folds=2, clusters=names)
+    assert len(repr(read_folds(tmp_path))) < 200 + len(str(tmp_path))
+
+
 def test_a_folder_in_which_nothing_was_begun(tmp_path: Path) -> None:
     """Killed before the first run."""
     write_folds(tmp_path / "a", ["x", "y"], folds=2, clusters=(), looks_before=3)

@@ -43,8 +43,8 @@ class Folds:
 
     path: Path
     folds: int
-    ids: tuple[str, ...]
-    clusters: tuple[str, ...]
+    ids: tuple[str, ...] = field(repr=False)
+    clusters: tuple[str, ...] = field(repr=False)
     looks_before: int
     rows: tuple[str, ...] = field(repr=False)
     digest: str
