@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import array
+import datetime
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -33,6 +36,14 @@ def test_only_right_answers_are_shown() -> None:
     assert [demo.example for demo in found] == ["t1"]
     nan = float("nan")
     assert solved(IDS[:1], ROWS[:1], ["billing"], [nan], fields=["mail"]) == []
+
+
+def test_what_is_written_in_one_way_is_shown_so() -> None:
+    """As the program was shown it, and as it is to answer: a date, and a number of numpy, had quotation marks."""
+    day, sizes = datetime.date(2024, 2, 29), array.array("i", [1, 2])  # an array is as numpy's
+    shown = demo_of("t1", {"day": day, "sum": Decimal("1.50"), "sizes": sizes}, day, day)
+    assert shown.inputs == (("day", "2024-02-29"), ("sum", "1.50"), ("sizes", "[1, 2]"))
+    assert (shown.answer, shown.label) == ("2024-02-29", "2024-02-29")
 
 
 def test_what_is_shown_is_what_was_answered() -> None:

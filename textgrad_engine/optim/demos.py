@@ -24,7 +24,6 @@ That a program's own good answers make good demonstrations is DSPy's bootstrappi
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +33,7 @@ from typing import Any, Protocol
 from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.ops.shortening import LEAST, largest, without_middle
 
@@ -412,4 +412,4 @@ def _text(value: Any) -> str:
         return not_shown(value)
     if is_conversation(value):
         return in_words(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return written(value)
