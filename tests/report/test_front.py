@@ -28,6 +28,15 @@ def test_texts_are_numbered_and_each_metric_has_a_column(result: TrainResult) ->
     assert "--front N with `show` prints one of them" in shown
 
 
+def test_of_a_result_without_a_folder_it_is_told_what_reads_folders(result: TrainResult) -> None:
+    """In a notebook `show` is no name of anything, and there is nothing for it to read."""
+    known = replace(result, front=(FrontPoint(result.best, 1030, 0.9), FrontPoint(result.seed, 9, 0.4)))
+    told = "`show` and `eval` are commands that read the folder of a run, which Trainer(run_dir=...) writes."
+    assert told in " ".join(render(known).split())
+    assert "Trainer(run_dir" not in render(known, title="runs/tickets-1")
+    assert "Trainer(run_dir" not in render(replace(result, front=(), doubtful=()))
+
+
 def test_a_single_text_is_nothing_to_choose_from(result: TrainResult) -> None:
     """The scores say all that there is."""
     assert front_within(replace(result, front=(FrontPoint(result.best, 30, 0.9),))) is None

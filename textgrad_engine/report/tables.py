@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost, money
 from textgrad_engine.report.difference import Asked, DiffLine, Op, diff_of
+from textgrad_engine.report.doubts import note_of
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.front import Front, front_within
 from textgrad_engine.report.parts import parts_of_result, parts_table
@@ -50,6 +51,9 @@ SHOWN_TOOLS = 10
 """So many of the names are shown that models call tools by; they may call what there is not."""
 
 
+_COMMANDS = "`show` and `eval` are commands that read the folder of a run, which Trainer(run_dir=...) writes."
+
+
 def render(
     result: TrainResult,
     *,
@@ -65,7 +69,7 @@ def render(
 
     Args:
         result: of a run, or read back from its folder.
-        title: what the report is about, e.g. the run folder.
+        title: what the report is about, e.g. the run folder; without one it says what reads such a folder.
         remark: what was special about it, e.g. that it is a control.
         openings: how often the test set was opened, evaluations since the run included; None for the run's own.
         before: how often other runs had opened the same test examples before this one.
@@ -109,6 +113,8 @@ def render(
         if len(view.problems) > 10:
             parts.append(indented(f"and {len(view.problems) - 10} more, in events.jsonl", 2))
         parts.append("")
+    if not title and (front is not None or any(note_of(result)) or any(map(_tells_of_show, changed))):
+        parts += [indented(_COMMANDS, 2, "dim"), ""]
     return printed(parts, width, color)
 
 
@@ -315,9 +321,13 @@ def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
         yield from _diff_line(line, told_behind=behind is not None and _story(line) == _story(behind))
     if skipped:
         yield indented(f"({plural(skipped, 'line')} as before)", 4, "dim")
-    if any(_is_cut(line) for line in parameter.lines):
+    if _tells_of_show(parameter):
         yield ""
         yield indented("--line N with `show` has all that was said of a line.", 2, "dim")
+
+
+def _tells_of_show(parameter: ParameterView) -> bool:
+    return any(map(_is_cut, parameter.lines))
 
 
 def _is_cut(line: DiffLine) -> bool:
