@@ -171,6 +171,12 @@ def test_slices_take_an_evaluation_apart_and_nothing_is_lost(rows: list[tuple[fl
     assert sum(part.unanswered for part in parts.values()) == whole.unanswered
 
 
+def test_examples_with_an_empty_field_are_one_slice() -> None:
+    """In a column of pandas each NaN is an object of its own, and equals nothing, so each made a slice of one."""
+    parts = scored(1.0, 0.0, 1.0).by([float("nan"), "late", float("nan")])
+    assert [(str(value), len(part)) for value, part in parts.items()] == [("nan", 2), ("late", 1)]
+
+
 def test_values_that_make_no_slices_are_refused() -> None:
     """One for each example, and each may be a key."""
     with pytest.raises(ValueError, match=r"by: one value for each of the 2 examples, in their order; got 1"):

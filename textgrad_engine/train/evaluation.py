@@ -146,7 +146,7 @@ class Evaluation:
         of ``1 - 0.05 / m`` (Bonferroni), as one of many looks better or worse by luck.
 
         Args:
-            values: one for each example, in their order; any that can be the keys of a dict.
+            values: one for each example, in their order; any that can be the keys of a dict. All that are NaN are one.
 
         Returns:
             By value, in the order in which they first occur.
@@ -169,7 +169,8 @@ class Evaluation:
         if len(given) != len(self):
             raise ValueError(f"by: one value for each of the {len(self)} examples, in their order; got {len(given)}")
         for position, value in enumerate(given):
-            where.setdefault(value, []).append(position)
+            empty = isinstance(value, float) and math.isnan(value)  # as tables have it, an object for each
+            where.setdefault(math.nan if empty else value, []).append(position)
         return {value: self._only(positions) for value, positions in where.items()}
 
     def _only(self, positions: Sequence[int]) -> Evaluation:
