@@ -266,3 +266,76 @@ def test_a_method_may_take_more_than_it_is_given_and_need_not_say_what() -> None
     check_method(Wide(), "on_event", "event")
     check_method(SimpleNamespace(on_event=print), "on_event", "event")
     check_method(Mock(spec=["on_event"]), "on_event", "event")
+
+
+class Waits:
+    """Contract, callback and transform of which methods are `async` that nobody awaits."""
+
+    def describe(self, before: str) -> str:
+        return ""
+
+    async def problem(self, before: str, after: str) -> str | None: ...
+
+    def init(self) -> dict[str, Any]:
+        return {}
+
+    async def update(self, gathered: Any, state: Any, context: Any) -> Any: ...
+
+    async def record(self, state: Any, lines: Any, outcome: str) -> Any: ...
+
+
+class Yields:
+    """What has a `yield` where something is to be returned."""
+
+    name = "own"
+
+    def propose(self, brief: Any, model: Any, problem: str) -> Any:
+        yield optim.proposers.Proposal("Sort.")
+
+    def on_event(self, event: Any) -> Any:
+        yield event
+
+    async def complete(self, request: Any) -> Any:
+        yield llm.Completion("yes")
+
+
+def searcher(**methods: Any) -> Any:
+    made = {"expected": 0.5, "texts": lambda self: ("a",), "decide": lambda self, objective: None} | methods
+    return type("Own", (optim.Searcher,), made)([PROMPT], {})
+
+
+async def waits(self: Any, objective: Any = None) -> None: ...
+
+
+def yields(self: Any, objective: Any) -> Any:
+    yield objective
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (
+            lambda: optim.TGD([PROMPT], constraints=[Waits()]),
+            "Waits.problem is an `async def`, and nobody awaits it: wr",
+        ),
+        (lambda: optim.TGD([PROMPT], transforms=[Waits()]), "Waits.record is an `async def`, and nobody awaits it"),
+        (
+            lambda: searcher(decide=waits),
+            "Own.decide is an `async def`, and nobody awaits it: write `def decide(self, o",
+        ),
+        (lambda: searcher(texts=waits), "Own.texts is an `async def`, and nobody awaits it: write `def texts(self)`"),
+        (
+            lambda: searcher(decide=yields),
+            "Own.decide has a `yield`, so a call of it gives a generator, and does nothing",
+        ),
+        (lambda: optim.TGD([PROMPT], proposer=Yields()), "Yields.propose has a `yield`"),
+        (lambda: tg.Trainer(callbacks=[Yields()]), "Yields.on_event has a `yield`"),
+        (lambda: llm.resolve(Yields()), "Yields.complete has a `yield`"),
+    ],
+)
+def test_what_would_wait_for_nobody_or_do_nothing_is_told_of_before_anything_is_asked(
+    use: Callable[[], object], says: str
+) -> None:
+    """A callback that was a generator did nothing; a contract that was a coroutine ended a run at its first step."""
+    with pytest.raises(TypeError, match=re.escape(says)):
+        use()

@@ -66,16 +66,17 @@ def in_words(signature: inspect.Signature) -> str:
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
 
 
-def check_method(given: Any, method: str, *names: str) -> None:
+def check_method(given: Any, method: str, *names: str, waits: bool = False) -> None:
     """Refuse an object of the user's whose method cannot be called with what it will be given, before a run begins.
 
     Args:
         given: the object.
         method: the name of its method.
         names: what the method is given, by place.
+        waits: whether it may be an ``async def``, as somebody awaits what it gives.
 
     Raises:
-        TypeError: it takes something else.
+        TypeError: it takes something else; or it is an ``async def`` that nobody awaits, or has a ``yield``.
 
     Example:
         >>> class Silent:
@@ -84,16 +85,24 @@ def check_method(given: Any, method: str, *names: str) -> None:
         Traceback (most recent call last):
         TypeError: Silent.on_event takes (), and is called with (event); write `def on_event(self, event)`
     """
+    own = getattr(given, method)
+    kind, repair = type(given).__name__, f"write `def {method}({', '.join(['self', *names])})`"
+    if inspect.isgeneratorfunction(own) or inspect.isasyncgenfunction(own):
+        raise TypeError(
+            f"{kind}.{method} has a `yield`, so a call of it gives a generator, and does nothing; `return` what it is "
+            "to give"
+        )
+    if not waits and inspect.iscoroutinefunction(own):
+        raise TypeError(f"{kind}.{method} is an `async def`, and nobody awaits it: {repair}")
     try:
-        signature = signature_of(getattr(given, method))
+        signature = signature_of(own)
     except (TypeError, ValueError):  # it does not say how it is called
         return
     try:
         signature.bind(*names)
     except TypeError:
         raise TypeError(
-            f"{type(given).__name__}.{method} takes {in_words(signature)}, and is called with ({', '.join(names)}); "
-            f"write `def {method}({', '.join(['self', *names])})`"
+            f"{kind}.{method} takes {in_words(signature)}, and is called with ({', '.join(names)}); {repair}"
         ) from None
 
 

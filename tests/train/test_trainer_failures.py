@@ -120,6 +120,12 @@ class Waiting:
     async def on_event(self, event: Event) -> None: ...
 
 
+class Misspelt(Callback):
+    """No callback: what it is told of, nobody hears."""
+
+    def on_events(self, event: Event) -> None: ...
+
+
 class OnEnd(Callback):
     """A callback that minds the end only."""
 
@@ -173,6 +179,7 @@ def test_what_is_no_part_of_a_run_is_refused(world: Any, rows: Any, place: str, 
         ([print], r"callbacks\[0\] is the function print.*on_event\(event\); write a class"),
         ([Silent(), Silent], r"callbacks\[1\] is the class Silent.* an instance"),
         ([Waiting()], r"callbacks\[0\] \(Waiting\) has an `async def on_event`, .*write `def on_event`"),
+        ([Misspelt()], r"callbacks\[0\] \(Misspelt\) would do nothing, .*; write `def on_event\(self, event\)`"),
         (print, r"callbacks should be a list of them, got the function .*; write callbacks=\[\.\.\.\]"),
     ],
 )

@@ -133,7 +133,7 @@ def resolve(
             return model if is_resolved(model) else _outer(model)
         if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {told(model)}")
-        check_method(model, "complete", "request")
+        check_method(model, "complete", "request", waits=True)
         inside = Defaults(model, settings) if settings.model_fields_set else model
     check(resolve, locals())
     if context is not None:

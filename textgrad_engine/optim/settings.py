@@ -63,7 +63,7 @@ def proposer_of(given: Any, owner: str, several: str = "", *, solved: bool = Fal
         if isinstance(given, str) and given.title() in ("Human", "Patch"):
             meant = given.title()
         raise TypeError(f"a proposer has propose(), such as Patch(); got {got}: write proposer={meant}()")
-    check_method(given, "propose", "brief", "model", "problem")
+    check_method(given, "propose", "brief", "model", "problem", waits=True)
     proposer: Proposer = given
     return proposer
 

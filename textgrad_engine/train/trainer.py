@@ -433,4 +433,10 @@ def _checked(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
                 "write `def on_event`"
             )
         check_method(callback, "on_event", "event")
+        minds_end = hasattr(callback, "on_end") or hasattr(callback, "for_run")
+        if getattr(type(callback), "on_event", None) is Callback.on_event and not minds_end:
+            raise TypeError(
+                f"callbacks[{position}] ({type(callback).__name__}) would do nothing, as its on_event is that of "
+                "Callback; write `def on_event(self, event)`"
+            )
     return every

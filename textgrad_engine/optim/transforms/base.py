@@ -192,7 +192,7 @@ def chain(*transforms: FeedbackTransform) -> Chain:
             flat.extend(transform.transforms)
         elif isinstance(transform, FeedbackTransform) and not isinstance(transform, type):
             check_method(transform, "init")
-            check_method(transform, "update", "gathered", "state", "context")
+            check_method(transform, "update", "gathered", "state", "context", waits=True)
             check_method(transform, "record", "state", "lines", "outcome")
             flat.append(transform)
         else:
