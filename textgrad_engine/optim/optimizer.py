@@ -106,6 +106,11 @@ class Optimizer:
                     f"{cls.__name__}.step is an `async def`, and nobody awaits a step: write `def step`, and wait in "
                     "it by reading values; `astep` is its twin for code with an event loop"
                 )
+            if inspect.isgeneratorfunction(own) or inspect.isasyncgenfunction(own):
+                raise TypeError(
+                    f"{cls.__name__}.step has a `yield`, so a call of it would give a generator, and change nothing; "
+                    "write to `parameter.data` in it, and `return` what there is to return"
+                )
 
             @dispatch.waits("await optimizer.astep(...)")
             @functools.wraps(own)
@@ -127,7 +132,7 @@ class Optimizer:
         self.defaults = self._checked(defaults)
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Variable, dict[str, Any]] = defaultdict(dict)
-        self.steps = 0
+        self.steps: int = 0
         self.changes: list[Change] = []
         self._pre_hooks: dict[int, Any] = {}
         self._post_hooks: dict[int, Any] = {}

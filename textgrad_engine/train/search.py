@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import cast
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import RandomSampler, SequentialSampler
+from textgrad_engine.errors import ReturnError
+from textgrad_engine.kinds import is_number, told
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
@@ -140,7 +143,7 @@ class SearchRun(Run):
     def ended(self, number: int, decided: Decision, val_mean: float | None) -> StepEnded:
         """The event of a decision."""
         if self.texts() == self.best:  # else these were refused, and what they score says nothing of the best ones
-            self.expected = self.optimizer.expected
+            self.expected = self.expected_now()
         scores = [score for score in decided.scores if score is not None]
         return StepEnded(
             step=number,
@@ -160,6 +163,20 @@ class SearchRun(Run):
             race=decided.race,
             ablated=decided.edits,
         )
+
+    def expected_now(self) -> float:
+        """What the search says that its best texts score.
+
+        Raises:
+            ReturnError: it is no number.
+        """
+        expected: object = self.optimizer.expected
+        if not is_number(expected):
+            raise ReturnError(
+                f"{type(self.optimizer).__name__}.expected is {told(expected)}, and is to be the mean validation score "
+                "of the best texts so far, a number"
+            )
+        return float(cast("float", expected))
 
     def seed_is_beaten(self) -> bool:
         """Whether the best texts do better on the validation set than the seed texts, or as well, and are shorter."""

@@ -28,6 +28,7 @@ from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.schedules import unstepped
 from textgrad_engine.optim.search.searcher import Searcher
+from textgrad_engine.optim.shape import check_shape
 from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.events import (
@@ -238,12 +239,17 @@ class Trainer:
         """
         loader, validated, tested = sets_of(self, train, val, test, call="fit")
         check_parts(program, loss, optimizer, call="fit")
-        if isinstance(optimizer, Searcher) and getattr(type(optimizer), "expected", None) is Searcher.expected:
+        expected = getattr(type(optimizer), "expected", None)
+        if isinstance(optimizer, Searcher) and (expected is Searcher.expected or inspect.isroutine(expected)):
             name = type(optimizer).__name__
-            raise TypeError(
-                f"fit: {name} is a Searcher without `expected`; give it a property that gives the mean validation "
-                "score of the best texts so far, which each step tells"
-            )
+            if inspect.isroutine(expected):
+                why = f"{name}.expected is a method; put `@property` above it, as it is read, and not called"
+            else:
+                why = (
+                    f"{name} is a Searcher without `expected`; give it a property that gives the mean validation "
+                    "score of the best texts so far, which each step tells"
+                )
+            raise TypeError(f"fit: {why}")
         self._check(program, loss, optimizer, [loader.dataset, validated, *(() if tested is None else (tested,))])
         if not self.callbacks and self.max_steps != 1:  # a callback may step a schedule, and one step needs none
             _tell_unstepped(optimizer)
@@ -352,7 +358,7 @@ def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optim
         call: what these were given to, such as ``"fit"``.
 
     Raises:
-        TypeError: one of them is something else, or the class of one.
+        TypeError: one of them is something else, or the class of one; or the optimizer cannot do what a run asks of it.
         ValueError: the optimizer searches by several metrics, and the loss is not made of them.
     """
     for name, value, is_one, wanted in (
@@ -364,6 +370,7 @@ def check_parts(program: Module, loss: Callable[..., Variable], optimizer: Optim
             raise TypeError(f"{call}: {name} should be {wanted}; got {told(value)}")
         if name == "loss" and is_coroutine_function(value):
             raise TypeError(f"{call}: loss is {told(value)}, and nobody awaits it: write `def`")
+    check_shape(optimizer)
     if isinstance(optimizer, Searcher):
         optimizer.check_metrics([part.name for part in parts_of(loss)])
 
