@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from textgrad_engine import optim
+from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ReturnError
+from textgrad_engine.train import Trainer
+from textgrad_engine.train.estimate import estimate
 
 
 def adds(self: Any, closure: Any = None) -> None:
@@ -79,6 +82,49 @@ def test_a_step_with_a_yield_is_refused_when_its_class_is_made() -> None:
                 yield closure
 
 
+class Remembers(optim.Optimizer):
+    """What it remembers is changed in place, as lists are."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {})
+        self.tried: list[str] = []
+        self.last: deque[list[str]] = deque([[]], maxlen=2)
+        self.began_with: list[tuple[list[str], list[list[str]]]] = []
+
+    def step(self, closure: Any = None) -> None:
+        self.began_with.append((list(self.tried), [list(each) for each in self.last]))
+        for variable in self.variables():
+            self.tried.append(variable.data)
+            self.last[-1].append(variable.data)
+            self.state[variable]["steps"] = self.state[variable].get("steps", 0) + 1
+            variable.data += "\nSay it."
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "tried": self.tried, "last": self.last}
+
+    def load_state_dict(self, state: Any) -> None:
+        super().load_state_dict(state)
+        self.tried, self.last = state["tried"], state["last"]
+
+
+def test_what_a_state_holds_is_taken_back_with_a_step_also_where_it_is_changed_in_place(world: Any, rows: Any) -> None:
+    """The state is what the optimizer knew before the step, not what its lists have become since."""
+    here = world()
+    here.optimizer = Remembers(here.program.parameters())
+    result = here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox"))
+    assert [step.kept for step in result.steps] == [False, False]
+    assert here.optimizer.began_with == [([], [[]]), ([], [[]])]
+
+
+def test_an_estimate_knows_optimizers_that_remember_something_of_each_parameter(world: Any, rows: Any) -> None:
+    """`state[parameter]` is an empty dict there, too, and the optimizer is as it was afterwards."""
+    here = world()
+    optimizer = Remembers(here.program.parameters())
+    told = estimate(Trainer(max_steps=2), here.program, nn.ExactMatch(), optimizer, rows("ant", "bee"), rows("cat"))
+    assert told.calls["forward"].high > 0
+    assert (optimizer.tried, list(optimizer.last)) == ([], [[]])
+
+
 @pytest.mark.parametrize("expected", [None, "good", float("nan")])
 def test_what_a_search_expects_is_a_number(world: Any, rows: Any, expected: Any) -> None:
     """Each step tells it, and who shows it would fail instead."""
@@ -87,3 +133,13 @@ def test_what_a_search_expects_is_a_number(world: Any, rows: Any, expected: Any)
     here.optimizer = searcher(expected=property(lambda self: expected), decide=decide)(here.program.parameters())
     with pytest.raises(ReturnError, match=r"Own\.expected is .*, and is to be the mean validation score"):
         here.fit(rows("ant", "bee"), rows("cat"), max_steps=2)
+
+
+def test_a_setting_that_ends_a_step_is_told_of_as_it_was_set(world: Any, rows: Any) -> None:
+    """And not as one of the state that the optimizer is set back to."""
+    here = world("SHOUT")
+    here.optimizer.register_step_pre_hook(lambda optimizer, *_: optimizer.param_groups[0].update(max_edits=0))
+    with pytest.raises(ValueError, match=r"^param_groups\[0\]: max_edits must be at least 1, got 0"):
+        here.fit(rows("ant", "bee"), rows("cat"))
+    with use_models(forward=here.model):
+        assert here.program.system.data == "Repeat the word."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -27,6 +28,29 @@ def plain(entry: Mapping[str, Any]) -> dict[str, Any]:
         text, origins = held["origins"]
         held["origins"] = [text, [None if origin is None else asdict(origin) for origin in origins]]
     return held
+
+
+def apart(state: Any) -> Any:
+    """A state whose dicts, lists and sets are its own, so that it stays when those that it was made of change.
+
+    Objects of a user's own, such as a proposer, stay the same ones.
+
+    Example:
+        >>> history = [["Be brief."]]
+        >>> state = apart({"steps": 1, "history": history})
+        >>> history[0].append("Be kind.")
+        >>> state
+        {'steps': 1, 'history': [['Be brief.']]}
+    """
+    if type(state) in (list, tuple):
+        return type(state)(map(apart, state))
+    if isinstance(state, dict):
+        held = copy.copy(state)
+        held.update({name: apart(value) for name, value in state.items()})
+        return held
+    if isinstance(state, deque):
+        return deque(map(apart, state), state.maxlen)
+    return set(state) if type(state) is set else state
 
 
 def taken(entry: Mapping[str, Any]) -> dict[str, Any]:

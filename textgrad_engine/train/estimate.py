@@ -9,6 +9,7 @@ how often each of these requests is made.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.choose import GLANCE as CHOSEN_ON
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
+from textgrad_engine.optim.saved import apart
 from textgrad_engine.optim.search.noise import MEASURED
 from textgrad_engine.optim.search.race import GLANCE
 from textgrad_engine.optim.search.searcher import Searcher
@@ -325,7 +327,7 @@ def _rehearsal(
     nobody: Placeholder,
 ) -> dict[str, Usage]:
     """Usage by purpose of one step on a few examples, with nobody asked."""
-    held = optimizer.state_dict()
+    held = apart(optimizer.state_dict())
     rehearsal = Trainer(
         1,
         batch_size=sample,
@@ -337,7 +339,7 @@ def _rehearsal(
         concurrency=trainer.concurrency,
     )
     try:
-        optimizer.state = {}  # what other transforms remember is theirs
+        optimizer.state = defaultdict(dict)  # what other transforms remember is theirs
         for group in optimizer.param_groups:
             if "transforms" in group:
                 group["transforms"] = None  # what they ask is counted by `_merging`

@@ -19,6 +19,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.ops.feedback import MOST_SHARED
+from textgrad_engine.optim.saved import apart
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.texts import texts_now, write_texts
@@ -173,7 +174,7 @@ def _rehearsal(
     nobody: Placeholder,
 ) -> dict[str, Usage]:
     """Usage by purpose: of some examples that go forward and backward by themselves, and of one step's requests."""
-    held = optimizer.state_dict()
+    held = apart(optimizer.state_dict())
     variables = optimizer.variables()
     before = [variable.data for variable in variables]
 

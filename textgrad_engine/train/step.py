@@ -13,6 +13,7 @@ from textgrad_engine.llm.context import LeftOut, on_left_out
 from textgrad_engine.llm.usage import Meter
 from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.ops.scores import decimal_of
+from textgrad_engine.optim.saved import apart
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
@@ -83,7 +84,7 @@ class StepRun(Run):
         scores = [score for score in every if score is not None]
         feedback = sum(len(parameter.grad) for parameter in self.stepped())
         heard = feedback > 0 or not self.optimizer.reads_feedback
-        held = self.optimizer.state_dict()
+        held = apart(self.optimizer.state_dict())
         found, refusal = None, ""
         try:
             with self.phases.phase("optimize", number, 1) as advance:
@@ -99,8 +100,11 @@ class StepRun(Run):
                 if found.lost:
                     heard = False
                 refusal = self.refusal(found) if wins(found) else ""
-        except BaseException:  # the budget is spent, Ctrl-C: the step has not been
-            self.take_back(held)
+        except BaseException as error:  # the budget is spent, Ctrl-C: the step has not been
+            try:
+                self.take_back(held)
+            except Exception as also:
+                error.add_note(f"nor could the optimizer be set back to before the step: {also}")
             raise
         self.lost_rounds.check(heard, problems, number)
         kept, why, val_mean, ended_by = False, "", None, None
