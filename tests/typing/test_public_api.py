@@ -88,6 +88,16 @@ def test_values_and_the_graph() -> None:
     assert [item.data for item in prompt.grad] == ["shorter"]
 
 
+def test_feedback_on_a_batch() -> None:
+    """A list with a text for each entry, alone and among others."""
+    words = tg.Variable(["one", "two"], role="words", requires_grad=True)
+    (words + "!").backward(["shorter", "louder"])
+    tg.backward([words + "!", words + "?"], [["shorter", "louder"], "why?"])
+    (found,) = tg.autograd.grad(words + "!", words, ["shorter", "louder"])
+    assert found is not None
+    assert [item.data for item in words.grad[:2]] == [["shorter", "louder"], ["shorter", "louder"]]
+
+
 def test_messages_and_what_holds_them() -> None:
     """Fields in order, and no others; a comment that has nothing to forgive is an error itself."""
     asked = llm.Request([llm.Message("user", "May I?")], llm.GenerateConfig(seed=1), "judge")

@@ -18,7 +18,7 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import told
 
-Gradient: TypeAlias = str | Variable | list[Variable] | None
+Gradient: TypeAlias = str | Variable | list[Any] | None
 Target: TypeAlias = Variable | GradientEdge
 
 

@@ -226,7 +226,7 @@ class Variable(Operators):
     @names_told
     def backward(
         self,
-        gradient: str | Variable | None = None,
+        gradient: str | Variable | list[Any] | None = None,
         retain_graph: bool | None = None,
         create_graph: bool = False,
         inputs: Any = None,
@@ -234,7 +234,8 @@ class Variable(Operators):
         """Carry feedback from here to the leaves; see `textgrad_engine.backward`.
 
         Args:
-            gradient: the feedback to begin with, in words; a loss needs none.
+            gradient: the feedback to begin with, in words; of a batch also a list with a text for each entry. A loss
+                needs none.
             retain_graph: keep the graph for another backward; by default as `create_graph`.
             create_graph: record the feedback's own graph, so that it can be differentiated again.
             inputs: only these leaves (or GradientEdges) get feedback.
@@ -243,7 +244,7 @@ class Variable(Operators):
 
     async def abackward(
         self,
-        gradient: str | Variable | None = None,
+        gradient: str | Variable | list[Any] | None = None,
         retain_graph: bool | None = None,
         create_graph: bool = False,
         inputs: Any = None,
