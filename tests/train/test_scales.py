@@ -12,7 +12,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
-from textgrad_engine.errors import TruncatedResponse
+from textgrad_engine.errors import ScoreError, TruncatedResponse
 from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.shrinking import shrink
@@ -129,3 +129,49 @@ def test_on_a_scale_without_an_end_what_is_better_is_kept(kind: Any, scale: tupl
         result = tg.Trainer(max_steps=2).fit(program, loss, kind(program.parameters()), rows[:20], rows[20:])
     assert result.best_val is not None
     assert result.best_val.mean > -2
+
+
+class Marked(nn.Module):
+    """A loss of a user's own, which says from where to where its scores go."""
+
+    def __init__(self, scale: Any, score: float = 1.0) -> None:
+        super().__init__()
+        self.scale, self.score = scale, score
+
+    def forward(self, prediction: Any, target: Any) -> Any:
+        return self.score * nn.ExactMatch()(prediction, target)
+
+
+@pytest.mark.parametrize(
+    ("scale", "says"),
+    [
+        ((1, 0), r"the `scale` of the loss Marked: a scale runs from the lowest to the highest score, got \(1, 0\)"),
+        (["a", "b"], "the `scale` of the loss Marked: a scale is the lowest and the highest score, such as"),
+        ((0, 1, 2), "the `scale` of the loss Marked: a scale is the lowest and the highest score, such as"),
+    ],
+)
+def test_a_scale_of_a_loss_of_ones_own_that_is_none_is_refused_before_anything_is_asked(scale: Any, says: str) -> None:
+    """It was passed over without a word, and full marks were what had been seen."""
+    here, model = program(), FunctionModel(lambda request: "x")
+    said = [{**row, "target": "x"} for row in rows("v")]
+    with tg.use_models(forward=model):
+        with pytest.raises((TypeError, ValueError), match=says):
+            tg.evaluate(here, said, Marked(scale))
+        with pytest.raises((TypeError, ValueError), match=says):
+            tg.Trainer().fit(here, Marked(scale), optim.TGD(here.parameters()), said, said)
+    assert model.requests == []
+
+
+def test_a_score_that_is_not_on_the_scale_of_its_loss_is_refused() -> None:
+    """All examples had the best score, 0.5, where they had 1."""
+    here = program()
+    said = [{**row, "target": "x"} for row in rows("v")]
+    with tg.use_models(forward=FunctionModel(lambda request: "x")):
+        assert tg.evaluate(here, said, Marked((0, 5), 5.0)).mean == 5
+        assert tg.evaluate(here, said, Marked(0.5)).scale is None  # no scale, though it is called so
+        for run in (
+            lambda loss: tg.evaluate(here, said, loss),
+            lambda loss: tg.Trainer().fit(here, loss, optim.TGD(here.parameters()), said, said),
+        ):
+            with pytest.raises(ScoreError, match="the loss gave 5, and its `scale` is from 0 to 1; let it say from wh"):
+                run(Marked((0, 1), 5.0))

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
+from textgrad_engine.callables import name_of
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.data.contents import contents_of
 from textgrad_engine.data.dataset import Examples, examples_of, ids_of
@@ -29,10 +30,11 @@ from textgrad_engine.errors import (
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
+from textgrad_engine.nn import Module
 from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.ops.fillers import is_nan
-from textgrad_engine.ops.scores import decimal_of
+from textgrad_engine.ops.scores import as_scale, decimal_of
 from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
@@ -168,6 +170,7 @@ def attempt(
     groups = clusters_of_equals(program, every) if clusters is None else clusters_of(every, clusters)
     read, score, entries = inputs_and_target(program, loss, target), with_fields(loss), counting_entries(loss)
     given = [read(row, name) for row, name in zip(examples_of(every), names)]  # before anything is paid
+    scale, held = scale_of(loss), held_to(loss)
 
     def start(number: int) -> tuple[tuple[Ran, Stopwatch], Variable]:
         sample, position = divmod(number, len(given))
@@ -187,11 +190,11 @@ def attempt(
         for number, ((ran, watch), _) in enumerate(results):
             position = number % len(given)
             count = partial(entries, names[position], ran.prediction, given[position][1])
-            found.append(_scored_until(ran, watch if timed else None, count))
+            found.append(_scored_until(ran, watch if timed else None, count, held))
     ended = next((each.failure for each in found if isinstance(each.failure, ENDED)), None)
     if all(each.score is None for each in found) and ended is not None:
         return Attempt(None, ended)
-    scale, parts = scale_of(loss), parts_of(loss)
+    parts = parts_of(loss)
     made = evaluation_of(names, found, repeats=repeats, clusters=groups, scale=scale, parts=parts)
     return Attempt(replace(made, contents=contents_of(every)), ended)
 
@@ -232,22 +235,35 @@ class Scored(NamedTuple):
     parts: tuple[float, ...] = ()
 
 
-def scored(ran: Ran, watch: Stopwatch | None = None, entries: Callable[[], int] = lambda: 1) -> Scored:
+def scored(
+    ran: Ran,
+    watch: Stopwatch | None = None,
+    entries: Callable[[], int] = lambda: 1,
+    *,
+    scale: tuple[float, float] | None = None,
+) -> Scored:
     """Wait for an example and read what came of it.
 
     Args:
         ran: what the program said, and its score.
         watch: ran while the example was begun; None where nobody wants to know how long it took.
         entries: counts the scores that the loss has added up (`targets.counting_entries`).
+        scale: that its score must be on (`held_to`); None for any.
 
     Raises:
         TypeError: the loss is no number.
+        ScoreError: it is outside of the scale.
         ModelError: the models cannot be asked at all.
     """
     try:
         total = as_score(ran.loss)
         count = entries()
         score, *parts = [decimal_of(each / count) for each in (total, *map(as_score, ran.parts))]
+        if scale is not None and not scale[0] <= score <= scale[1]:
+            raise ScoreError(
+                f"the loss gave {score:g}, and its `scale` is from {scale[0]:g} to {scale[1]:g}; let it say from where "
+                "to where its scores go"
+            )
         latency = None if watch is None else watch.seconds
         return Scored(score, said_in(ran.prediction), latency=latency, parts=tuple(parts))
     except UNANSWERED as error:
@@ -268,10 +284,12 @@ def _forget_locals(error: BaseException) -> None:
         each = each.__cause__ or each.__context__
 
 
-def _scored_until(ran: Ran, watch: Stopwatch | None, entries: Callable[[], int]) -> Scored:
+def _scored_until(
+    ran: Ran, watch: Stopwatch | None, entries: Callable[[], int], scale: tuple[float, float] | None
+) -> Scored:
     """`scored`, where a spent budget and a stop are failures of the example."""
     try:
-        return scored(ran, watch, entries)
+        return scored(ran, watch, entries, scale=scale)
     except ENDED as error:
         return Scored(None, failure=error)
 
@@ -359,16 +377,38 @@ def scale_of(loss: Callable[..., Any]) -> tuple[float, float] | None:
 
     An end that no score comes near, such as the largest number there is, is none, and so infinite.
 
+    Raises:
+        TypeError: it names something else than two numbers.
+        ValueError: these do not run from a lower to a higher one.
+
     Example:
         >>> from textgrad_engine import nn
         >>> scale_of(nn.Judge("Is it polite?", scale=(1, 5))), scale_of(nn.ExactMatch())
         ((1.0, 5.0), None)
     """
-    match getattr(loss, "scale", None):
-        case (int() | float() as lowest, int() | float() as highest) if lowest < highest:
-            low, high = (end if abs(end) <= _LARGEST else math.copysign(math.inf, end) for end in (lowest, highest))
-            return float(low), float(high)
-    return None
+    scale = getattr(loss, "scale", None)
+    if isinstance(scale, str | Mapping | Variable) or not all(
+        hasattr(type(scale), n) for n in ("__len__", "__getitem__")
+    ):
+        return None  # a factor, say, that happens to have that name
+    try:
+        ends = as_scale(scale)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the `scale` of the loss {_called(loss)}: {error}") from None
+    low, high = (end if abs(end) <= _LARGEST else math.copysign(math.inf, end) for end in ends)
+    return float(low), float(high)
+
+
+def held_to(loss: Callable[..., Any]) -> tuple[float, float] | None:
+    """The scale that each score of a user's own loss must be on; None for the library's, which look by themselves."""
+    return None if type(loss).__module__.startswith(_OURS) else scale_of(loss)
+
+
+_OURS = __name__.partition(".")[0] + "."
+
+
+def _called(loss: Callable[..., Any]) -> str:
+    return type(loss).__name__ if isinstance(loss, Module) else name_of(loss)
 
 
 def as_score(loss: Variable) -> float:

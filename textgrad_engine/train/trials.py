@@ -17,7 +17,7 @@ from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
 from textgrad_engine.train.calling import Ran, run_on, run_scored
-from textgrad_engine.train.evaluator import Scored, scored
+from textgrad_engine.train.evaluator import Scored, held_to, scored
 from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch
@@ -56,7 +56,7 @@ class Trials:
         timed: bool,
     ) -> None:
         self._program, self._loss, self._score = program, loss, with_fields(loss)
-        self._entries = counting_entries(loss)
+        self._entries, self._scale = counting_entries(loss), held_to(loss)
         self._by_field = isinstance(loss, Weighted) and loss.targets is not None
         self._rows, self._named, self._known = rows, named, known
         self._concurrency, self._timed = concurrency, timed
@@ -116,7 +116,7 @@ class Trials:
             ModelError: the models cannot be asked at all.
         """
         name, _, wanted = self._rows[split][position]
-        found = scored(ran, watch, functools.partial(self._entries, name, ran.prediction, wanted))
+        found = scored(ran, watch, functools.partial(self._entries, name, ran.prediction, wanted), scale=self._scale)
         return found if calls is None or found.score is None else found._replace(calls=calls)
 
     def _begin_alone(self, keys: Sequence[Key], on_score: Callable[[int], None] | None, noted: bool) -> list[Begun]:
