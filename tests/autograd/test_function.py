@@ -80,6 +80,55 @@ def test_a_forward_in_the_other_style_is_told_both_repairs(kind):
     assert not any("setup_context" in line for line in getattr(caught.value, "__notes__", ()))
 
 
+@pytest.mark.parametrize("kind", ["plain", "async"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_backward_that_does_not_take_what_it_is_given_is_told_what_that_is(kind, outputs):
+    """Python's own message counts arguments of a function, and names neither the Function nor its outputs."""
+
+    def rule(ctx, one, two, three):
+        return one
+
+    async def rule_later(ctx, one, two, three):
+        return one
+
+    def forward(ctx, text):
+        made = tuple(tg.Variable(text.data) for _ in range(outputs))
+        return made if outputs > 1 else made[0]
+
+    backward = staticmethod(rule if kind == "plain" else rule_later)
+    wrong = type("Wrong", (tg.Function,), {"forward": staticmethod(forward), "backward": backward})
+    made = wrong.apply(leaf())
+    with pytest.raises(TypeError) as caught:
+        (made[0] if outputs > 1 else made).backward("longer")
+    each, names = ("its output", "ctx, grad_0") if outputs == 1 else ("each of its 2 outputs", "ctx, grad_0, grad_1")
+    assert caught.value.__notes__[0] == (
+        "Wrong.backward takes (ctx, one, two, three), and is called with the ctx and a gradient for "
+        f"{each}; write a static method backward({names})"
+    )
+
+
+def test_what_a_function_says_wrongly_of_itself_is_told_when_its_class_is_made():
+    """A dispatched call failed amid the library, when its inputs were paid for."""
+    with pytest.raises(
+        TypeError, match=r"Short\.setup_context takes \(ctx, inputs\), and is called with \(ctx, inputs, o"
+    ):
+
+        class Short(Both):
+            @staticmethod
+            def setup_context(ctx, inputs):
+                """Saves nothing."""
+
+    with pytest.raises(TypeError, match=r"Named\.num_outputs must be a whole number, got '2'"):
+
+        class Named(Both):
+            num_outputs = "2"
+
+    with pytest.raises(ValueError, match=r"Silent\.num_outputs must be at least 1, got 0"):
+
+        class Silent(Both):
+            num_outputs = 0
+
+
 def test_a_setup_context_written_anew_runs_without_grad_whatever_the_parent_says():
     """What a library class says of its own must not make a user's computation part of the graph."""
     modes = []

@@ -11,7 +11,8 @@ from textgrad_engine.autograd.bottom import run_at_bottom
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.variable import Variable
-from textgrad_engine.callables import signature_of
+from textgrad_engine.callables import in_words, signature_of
+from textgrad_engine.checks import whole
 from textgrad_engine.errors import AutogradError
 
 
@@ -89,6 +90,9 @@ class Function:
                 f"{cls.__name__}.forward has a `yield`, so a call would give a generator, which is no output. Return "
                 "the outputs: Variables, one or a tuple."
             )
+        whole(f"{cls.__name__}.num_outputs", cls.num_outputs, 1)
+        if "setup_context" in cls.__dict__:
+            _check_setup(cls)
         if "setup_context" in cls.__dict__ and "only_saves" not in cls.__dict__:
             cls.only_saves = False  # what a parent said of its own
         roles = getattr(cls, "output_role", None)
@@ -231,6 +235,21 @@ class Function:
         if bound.kwargs:
             raise TypeError(f"{cls.__name__}.apply: {', '.join(bound.kwargs)} must not be keyword-only in forward")
         return bound.args[1:] if cls._style.takes_ctx else bound.args
+
+
+def _check_setup(cls: type[Function]) -> None:
+    """Refuse a `setup_context` that cannot be called, when its class is made."""
+    try:
+        signature = signature_of(cls.setup_context)
+    except (TypeError, ValueError):  # it does not say how it is called
+        return
+    try:
+        signature.bind("ctx", "inputs", "output")
+    except TypeError:
+        raise TypeError(
+            f"{cls.__name__}.setup_context takes {in_words(signature)}, and is called with (ctx, inputs, output), "
+            "inputs being the tuple of what forward is given; write a static method setup_context(ctx, inputs, output)"
+        ) from None
 
 
 def generates_vmap_rule(function: type[Function], call: str) -> bool:

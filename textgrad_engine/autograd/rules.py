@@ -26,6 +26,7 @@ from textgrad_engine.autograd.layers import LAYERS, Layer
 from textgrad_engine.autograd.reach import Reach
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Contribution, ExampleOrders, Inside, place_of
+from textgrad_engine.callables import in_words, signature_of
 from textgrad_engine.dispatch import Call
 
 Sorted: TypeAlias = dict[FunctionNode, list[Items]]
@@ -260,6 +261,24 @@ def run_together(calls: Sequence[RuleCall]) -> list[list[Items]]:
     return [call.sorted(returned, fresh=True) for call, returned in zip(calls, many, strict=True)]
 
 
+def _note_arguments(function: type[Function], ctx: Context, grads: Sequence[Any], error: TypeError) -> None:
+    """Say what a backward rule is given, where its parameters do not fit that."""
+    try:
+        signature = signature_of(function.backward)
+    except (TypeError, ValueError):  # it does not say how it is called
+        return
+    try:
+        signature.bind(ctx, *grads)
+    except TypeError:
+        each = "a gradient for its output" if len(grads) == 1 else f"a gradient for each of its {len(grads)} outputs"
+        note = (
+            f"{function.__name__}.backward takes {in_words(signature)}, and is called with the ctx and {each}; write a "
+            f"static method backward({', '.join(['ctx', *(f'grad_{number}' for number in range(len(grads)))])})"
+        )
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+
+
 class Backward(Rule):
     """The backward rule of one node, or of several nodes of one Function that share a call."""
 
@@ -291,9 +310,17 @@ class Backward(Rule):
                 if note not in getattr(error, "__notes__", ()):  # of a batch, its own rule says so too
                     error.add_note(note)
                 raise
+            except TypeError as error:
+                _note_arguments(function, ctx, grads, error)
+                raise
 
         async def wait() -> Sorted:
-            return {call.node: call.sorted(await function.backward(ctx, *grads))}
+            try:
+                rule = function.backward(ctx, *grads)
+            except TypeError as error:
+                _note_arguments(function, ctx, grads, error)
+                raise
+            return {call.node: call.sorted(await rule)}
 
         return dispatch.submit(wait, label=call.node.name())
 
