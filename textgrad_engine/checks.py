@@ -123,6 +123,38 @@ def _owner(function: Callable[..., Any]) -> str:
     return function.__qualname__.removesuffix(".__init__")
 
 
+class SetBySuper:
+    """An attribute that the ``__init__`` of a base class sets; of a subclass that does not call it, reading it says so.
+
+    Args:
+        call: how that is called.
+
+    Example:
+        >>> class Base:
+        ...     text = SetBySuper("super().__init__(text)")
+        ...     def __init__(self, text):
+        ...         self.text = text
+        >>> class Own(Base):
+        ...     def __init__(self): ...
+        >>> Base("Sort.").text
+        'Sort.'
+        >>> Own().text
+        Traceback (most recent call last):
+        AttributeError: Own.__init__ did not call super().__init__(text)
+    """
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, value: Any, owner: type) -> Any:
+        if value is None:  # the class has none; a dataclass would take this for a default
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self.name!r}")
+        raise AttributeError(f"{owner.__name__}.__init__ did not call {self.call}")
+
+
 def whole(name: str, value: Any, least: int) -> int:
     """A setting that is a whole number.
 

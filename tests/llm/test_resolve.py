@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from textgrad_engine import llm
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.llm import GenerateConfig, OpenAIModel, Wrapper, innermost, resolve, set_models
 from textgrad_engine.llm.model import defaults_of
@@ -103,3 +104,37 @@ def test_rates_belong_where_a_model_is_resolved() -> None:
     """Given to a stack that is there already they would be ignored, so they are refused."""
     with pytest.raises(TypeError, match="resolved already"):
         resolve(resolve("openai/gpt-5-mini", api_key="x"), requests_per_minute=30)
+
+
+class Mine:
+    """A model of one's own."""
+
+    name = "mine"
+
+    async def complete(self, request: llm.Request) -> llm.Completion:
+        return llm.Completion("yes")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({"name": 3}, "the name of a model is a text, and that of Own is 3"),
+        ({"price": "0.4"}, r"Own\.price should be an llm\.Price, such as llm\.Price\(input=0\.4, .*; got '0\.4'"),
+        ({"price": (0.4, 1.6)}, r"Own\.price should be an llm\.Price, .*; got .*"),
+    ],
+)
+def test_what_a_model_of_ones_own_says_wrongly_of_itself_is_refused(attributes: dict[str, object], says: str) -> None:
+    """A price that was none was passed over, and what the run cost was unknown."""
+    with pytest.raises(TypeError, match=says):
+        llm.resolve(type("Own", (Mine,), attributes)())
+
+
+def test_a_wrapper_that_does_not_make_its_base_class_says_so() -> None:
+    """Where it is first asked something, as Python only names what is missing."""
+
+    class Bare(llm.Wrapper):
+        def __init__(self, model: llm.Model) -> None:
+            self.asked = 0
+
+    with pytest.raises(AttributeError, match=r"^Bare\.__init__ did not call super\(\)\.__init__\(inner\)$"):
+        llm.resolve(Bare(Mine()))

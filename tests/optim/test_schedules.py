@@ -148,3 +148,17 @@ def test_another_mistake_in_a_schedule_of_ones_own_is_told_as_it_is() -> None:
 
     with pytest.raises(AttributeError, match=r"^'int' object has no attribute 'half'$"):
         Wrong(TGD([Variable("Sort.", requires_grad=True)]))
+
+
+def test_a_schedule_that_does_not_make_its_base_class_says_so() -> None:
+    """As an optimizer does; Python only names what is missing."""
+
+    class Bare(EditSchedule):
+        def __init__(self, optimizer: Optimizer) -> None:
+            self.most = 3
+
+        def edits(self, step: int) -> int:
+            return self.most
+
+    with pytest.raises(AttributeError, match=r"^Bare\.__init__ did not call super\(\)\.__init__\(optimizer\)$"):
+        Bare(TGD([prompt()])).attach()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from textgrad_engine.checks import check
+from textgrad_engine.checks import SetBySuper, check
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion, Price
 
@@ -56,6 +56,9 @@ class Wrapper:
         >>> chat().data
         'yes'
     """
+
+    if not TYPE_CHECKING:  # for type checkers it is what __init__ sets
+        inner = SetBySuper("super().__init__(inner)")
 
     def __init__(self, inner: Model) -> None:
         check(Wrapper.__init__, locals())

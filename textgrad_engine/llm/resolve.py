@@ -134,6 +134,14 @@ def resolve(
         if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {told(model)}")
         check_method(model, "complete", "request", waits=True)
+        name: object = model.name
+        if isinstance(name, int | float | bytes | None):
+            raise TypeError(f"the name of a model is a text, and that of {type(model).__name__} is {told(name)}")
+        if isinstance(stated := getattr(model, "price", None), str | int | float | tuple | list | dict):
+            raise TypeError(
+                f"{type(model).__name__}.price should be an llm.Price, such as llm.Price(input=0.4, output=1.6) in "
+                f"dollars per million tokens; got {told(stated)}"
+            )
         inside = Defaults(model, settings) if settings.model_fields_set else model
     check(resolve, locals())
     if context is not None:

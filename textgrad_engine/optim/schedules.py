@@ -10,11 +10,11 @@ import math
 import sys
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.callables import check_method
-from textgrad_engine.checks import above, at_least, check, finite, whole
+from textgrad_engine.checks import SetBySuper, above, at_least, check, finite, whole
 from textgrad_engine.optim.optimizer import Optimizer
 
 _UNSTEPPED: weakref.WeakKeyDictionary[Optimizer, dict[object, str]] = weakref.WeakKeyDictionary()
@@ -65,6 +65,9 @@ class EditSchedule:
         >>> schedule.get_last_edits(), [schedule.edits(step) for step in range(5)]
         ([1], [1, 2, 3, 4, 4])
     """
+
+    if not TYPE_CHECKING:  # for type checkers it is what __init__ sets
+        optimizer = SetBySuper("super().__init__(optimizer)")
 
     def __init__(self, optimizer: Optimizer) -> None:
         check(EditSchedule.__init__, locals())
