@@ -11,7 +11,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn
-from textgrad_engine.data import DataLoader
+from textgrad_engine.data import DataLoader, Sampler
 from textgrad_engine.errors import (
     AuthenticationFailed,
     AutogradError,
@@ -144,6 +144,43 @@ def test_a_loader_is_for_training_only(world: Any, rows: Any, place: str) -> Non
     with pytest.raises(TypeError, match=f"fit: {place} should be .*, and is a DataLoader"):
         here.fit(loader, **sets)
     assert here.model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["dog"], "Own gave 'dog', and a position is a whole number"),
+        ([[0, 1]], r"Own gave \[0, 1\], and a position is a whole number"),
+        ([2], "the sampler gave position 2; the dataset has 2 examples"),
+    ],
+)
+def test_what_a_sampler_gives_is_looked_at_before_anything_is_paid_for(
+    world: Any, rows: Any, given: Any, message: str
+) -> None:
+    """The seed texts had been validated by then."""
+
+    class Own(Sampler):
+        def __iter__(self) -> Any:
+            return iter(given)
+
+        def __len__(self) -> int:
+            return len(given)
+
+    here = world()
+    with pytest.raises((TypeError, IndexError), match=message):
+        here.fit(DataLoader(rows("dog", "eel"), sampler=Own()), rows("bee"))
+    assert here.model.requests == []
+
+
+def test_a_loader_that_is_used_again_goes_on_with_the_epoch_after_it(world: Any, rows: Any) -> None:
+    """Also after a run that ended before its first step, which has drawn an order and taken nothing of it."""
+    loader = DataLoader(rows("dog", "eel", "fox", "gnu"), batch_size=2, shuffle=True, seed=1)
+    fresh = DataLoader(rows("dog", "eel", "fox", "gnu"), batch_size=2, shuffle=True, seed=1)
+    here = world()
+    here.program.system.data = "SHOUT"
+    result = here.fit(loader, rows("bee", "ant"))
+    assert result.steps == ()
+    assert [[*loader], [*loader]] == [[*fresh], [*fresh]]
 
 
 def test_a_loader_without_minibatches_is_refused(world: Any, rows: Any) -> None:

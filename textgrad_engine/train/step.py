@@ -55,12 +55,13 @@ class StepRun(Run):
 
     def train(self, used: Meter) -> None:
         """Go over the training set and keep what does better on the validation set."""
+        first = self.loader.index_batches()  # a sampler of the user's is asked before anything is paid for
         self.validate_seed(used)
         since_kept = 0
         if self.at_the_top or self.enough(since_kept):
             return
         for epoch in range(1, self.trainer.max_epochs + 1):
-            for positions, rows in self.loader.index_batches():
+            for positions, rows in first if epoch == 1 else self.loader.index_batches():
                 kept = self.step(epoch, positions, rows)
                 since_kept = 0 if kept else since_kept + 1
                 if self.idle or self.enough(since_kept):
