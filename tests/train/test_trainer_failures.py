@@ -135,6 +135,43 @@ class OnEnd(Callback):
         self.ends += 1
 
 
+class Awaited(nn.Module):
+    """A program, and a loss, that would have to be awaited."""
+
+    async def forward(self, word: Any, wanted: Any = None) -> Any:
+        return word
+
+
+class Misnamed(nn.Module):
+    """A program whose forward is called otherwise."""
+
+    def Forward(self, word: str) -> str:
+        return word
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"program": Awaited()}, "^a program returns a Variable, and this one a coroutine: write it as a plain def"),
+        ({"program": Misnamed()}, r"^a value of type Misnamed has no `forward`; write def forward\(self, ticket\)"),
+        ({"loss": Awaited()}, "^a loss gives a Variable, and this one a coroutine, which nobody awaits: write `def`"),
+    ],
+)
+def test_a_module_whose_forward_cannot_be_used_is_told_how_to_write_it(
+    world: Any, rows: Any, part: dict[str, Any], message: str
+) -> None:
+    """By a run as by an evaluation; a program before anything is asked. Nothing warns of what nobody awaited."""
+    here = world()
+    given = {"program": here.program, "loss": nn.ExactMatch()} | part
+    given["program"].system = nn.Parameter("Repeat.", role="system prompt")
+    with tg.use_models(forward=here.model):
+        with pytest.raises(TypeError, match=message):
+            Trainer().fit(**given, optimizer=TGD([given["program"].system]), train=rows("ant"), val=rows("bee"))
+        with pytest.raises(TypeError, match=message):
+            tg.evaluate(given["program"], rows("ant"), given["loss"])
+    assert "loss" in part or here.model.requests == []
+
+
 @pytest.mark.parametrize("place", ["val", "test"])
 def test_a_loader_is_for_training_only(world: Any, rows: Any, place: str) -> None:
     """What is selected and tested on is no matter of minibatches."""

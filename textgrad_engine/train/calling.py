@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -113,6 +114,10 @@ def run_scored(
             dispatch.place_taken(room)
         try:
             result, loss = start(position)
+            made: object = loss
+            if inspect.iscoroutine(made):
+                made.close()  # or Python warns that nobody awaited it
+                raise TypeError("a loss gives a Variable, and this one a coroutine, which nobody awaits: write `def`")
             if not isinstance(loss, Variable):
                 raise TypeError(
                     f"a loss gives a Variable, got {type(loss).__name__}; nn.Metric makes one of a plain function"

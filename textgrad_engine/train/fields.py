@@ -11,12 +11,13 @@ from typing import Any
 from textgrad_engine.callables import signature_of
 from textgrad_engine.data.dataset import as_example, as_no_rows, by_position, examples_of, listed, suggest
 from textgrad_engine.errors import DataError
-from textgrad_engine.kinds import told
+from textgrad_engine.kinds import is_coroutine_function, told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
-from textgrad_engine.nn import ChatCompletion, Sequential
+from textgrad_engine.nn import ChatCompletion, Module, Sequential
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name
+from textgrad_engine.train.prediction import A_COROUTINE
 
 
 def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], str], dict[str, Any]]:
@@ -74,10 +75,17 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
     """Refuse a program that names no field and would be called with nothing, or that wants one by place.
 
     Raises:
-        TypeError: it is one, or its slots are one text instead of names.
+        TypeError: it is one, its slots are one text instead of names, or its forward is an `async def` or missing.
     """
     _slots_of(program)
     called, held = _called_first(program)
+    if isinstance(called, Module) and type(called).forward is Module.forward:
+        raise TypeError(
+            f"{told(program)} has no `forward`; write def forward(self, ticket), which is given those fields of an "
+            "example that it names"
+        )
+    if is_coroutine_function(getattr(called, "forward", called)):
+        raise TypeError(A_COROUTINE)
     named = signature_of(getattr(called, "forward", called)).parameters
     parameters = [named[name] for name in named if name not in held]
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]

@@ -11,6 +11,11 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.kinds import a_class
 
+A_COROUTINE = (
+    "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is pending "
+    "by itself, and many calls are under way at once; what waits belongs into the `async def forward` of a Function"
+)
+
 
 def as_prediction(value: Any) -> Any:
     """What a loss is called with: several outputs as they are, all else as a Variable.
@@ -30,11 +35,7 @@ def as_prediction(value: Any) -> Any:
         return value
     if inspect.iscoroutine(value):
         value.close()  # or Python warns that nobody awaited it
-        raise ScoreError(
-            "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is "
-            "pending by itself, and many calls are under way at once; what waits belongs into the `async def forward` "
-            "of a Function"
-        )
+        raise ScoreError(A_COROUTINE)
     try:
         return Variable(value, role="prediction")
     except TypeError as error:
