@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.errors import ReturnError
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.transforms import (
     Context,
@@ -205,3 +206,29 @@ def test_a_transform_that_gives_texts_for_items_is_told_what_changes_one() -> No
 
     with pytest.raises(TypeError, match=r"Texts.update\(\) gave the item 'one', .* `dataclasses.replace\(item, text="):
         run(chain(Texts()), said("one"))
+
+
+def test_a_transform_that_forgets_what_it_remembers_is_told() -> None:
+    """Its next update was given None instead of its state."""
+
+    class Forgets(Count):
+        def record(self, state: dict[str, Any], lines: Any, outcome: str) -> Any:
+            state["told"].append(outcome)
+
+    class Silent(FeedbackTransform):
+        def update(self, gathered: Gathered, state: Any, context: Context) -> Any:
+            return gathered, state
+
+        def record(self, state: dict[str, Any], lines: Any, outcome: str) -> Any:
+            """Remembers nothing."""
+
+    for each in (Silent(), Forgets()):
+        both = chain(each)
+        _, states = run(both, said("one"))
+        if isinstance(each, Silent):
+            assert both.record(states, ["+ a line"], "kept") == {"states": [{}]}
+        else:
+            with pytest.raises(
+                ReturnError, match=r"Forgets.record\(\) gave None, .*; give the state after it: `return st"
+            ):
+                both.record(states, ["+ a line"], "kept")

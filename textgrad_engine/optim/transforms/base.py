@@ -137,9 +137,21 @@ class Chain:
         return gathered, {"states": after}
 
     def record(self, state: dict[str, Any], lines: Sequence[str], outcome: str) -> dict[str, Any]:
-        """All are told."""
-        pairs = zip(self.transforms, self._states(state))
-        return {"states": [transform.record(own, lines, outcome) for transform, own in pairs]}
+        """All are told.
+
+        Raises:
+            ReturnError: one that remembers something gives no state.
+        """
+        after = []
+        for transform, own in zip(self.transforms, self._states(state)):
+            told_of: object = transform.record(own, lines, outcome)
+            if not isinstance(told_of, dict) and (own or told_of is not None):
+                raise ReturnError(
+                    f"{type(transform).__name__}.record() gave {told_of!r:.60}, and what it remembers would be lost; "
+                    "give the state after it: `return state`"
+                )
+            after.append(told_of or {})
+        return {"states": after}
 
     def _states(self, state: dict[str, Any]) -> list[dict[str, Any]]:
         states: list[dict[str, Any]] = state.get("states", [])
