@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any, TypedDict, assert_type
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypedDict, assert_type, get_type_hints
 
 import pytest
 
@@ -66,6 +66,18 @@ class Mine:
         return llm.Completion(text="yes", finish_reason="stop")
 
 
+class Hands:
+    """A model that hands on what another one gives, without an `async def` of its own; the library's do so, too."""
+
+    name = "hands"
+
+    def __init__(self, inner: llm.Model) -> None:
+        self.inner = inner
+
+    def complete(self, request: llm.Request) -> Coroutine[Any, Any, llm.Completion]:
+        return self.inner.complete(request)
+
+
 def echo(request: llm.Request) -> str:
     """Answers what it is asked."""
     return request.messages[-1].text
@@ -109,6 +121,13 @@ def test_messages_and_what_holds_them() -> None:
         llm.Request([], llm.GenerateConfig(), "forwards")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="text"):
         llm.Completion()  # type: ignore[call-arg]
+
+
+def test_a_model_gives_any_coroutine() -> None:
+    """Of an `async def` in a protocol pyright wants an `async def`, and took `llm.Cached` and others for no models."""
+    models: list[llm.Model] = [Hands(Mine()), llm.Metered(Mine()), llm.Cached(Mine())]
+    assert [model.name for model in models] == ["hands", "mine", "mine"]
+    assert get_type_hints(llm.Model.complete)["return"] == Coroutine[Any, Any, llm.Completion]
 
 
 def test_operations_and_transforms() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from textgrad_engine.checks import SetBySuper, check
 from textgrad_engine.llm.request import GenerateConfig, Request
@@ -24,8 +25,8 @@ class Model(Protocol):
         """What the model is called in reports, prices and settings."""
         ...
 
-    async def complete(self, request: Request) -> Completion:
-        """Answer one request."""
+    def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
+        """Answer one request; an ``async def``, or what hands on the coroutine of another one."""
         ...
 
 
