@@ -81,9 +81,27 @@ def test_missing_and_unknown_slots_are_errors(written):
 @pytest.mark.parametrize("body", ["{{ other }}", "{{ a.missing }}", "{% if %}", "{{ a | no_such_filter }}"])
 def test_a_broken_template_is_an_error_that_names_the_file(written, body):
     """Also when the mistake is only found while rendering; nothing undefined becomes an empty string."""
-    prompt = written(HEADER.format(slots="a") + "# User\n" + body)
     with pytest.raises(TemplateError, match=r"metric\.md"):
-        prompt.render(a="text")
+        written(HEADER.format(slots="a") + "# User\n" + body).render(a="text")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "a prompt begins with a header"),
+        ("Just say something.", "a prompt begins with a header"),
+        (HEADER.format(slots="a") + "# User\n{{ a }}\n{% if %}", "unexpected end of block"),
+        (HEADER.format(slots="a") + "# User\n{{ a }} {{ other }}", "there is no slot 'other'; there are a"),
+    ],
+)
+def test_what_could_never_be_filled_is_told_of_before_anything_is_asked(tmp_path, text, problem):
+    """By the block itself: a critic is first asked when a whole validation and a minibatch are paid for."""
+    (tmp_path / "metric.md").write_text(text)
+    with (
+        pytest.raises(TemplateError, match=rf"metric\.md.*{problem}"),
+        templates.use_prompts(tmp_path),
+    ):
+        pytest.fail("nothing in the block is begun")
 
 
 def test_an_error_names_the_line_of_the_file_and_no_value(written):

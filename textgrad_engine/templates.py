@@ -259,17 +259,12 @@ def use_prompts(folder: str | Path) -> Iterator[None]:
     """Inside the block, prompts that `folder` has a file for are read from it instead of the library's.
 
     Raises:
-        TemplateError: the folder does not exist, or one of its files has a name that the library does not use.
+        TemplateError: the folder does not exist; or one of its files has a name that the library does not use, is
+            malformed, or uses what is no slot. `check_prompts` looks whether the slots are the library's, too.
     """
-    path = Path(folder)
-    if not path.is_dir():
-        raise TemplateError(f"{path}: there is no such folder of prompts")
-    home = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
-    known = sorted(file.stem for file in home.glob("*.md"))
-    for file in sorted(path.glob("*.md")):
-        if file.stem not in known:
-            raise TemplateError(f"{file}: the library has no prompt {file.stem!r}; it has {', '.join(known)}")
-    with setting(_folder, path):
+    for file in _own_files(Path(folder)):
+        _check_words(_read(file), file)
+    with setting(_folder, Path(folder)):
         yield
 
 
@@ -277,23 +272,41 @@ def check_prompts(folder: str | Path) -> None:
     """Find what would go wrong with a user's own prompts when they are filled, before anything is paid for.
 
     Raises:
-        TemplateError: `use_prompts` refuses the folder, or a file in it is malformed, names other slots in its header
-            than the library's prompt, or uses what is no slot.
+        TemplateError: `use_prompts` refuses the folder, or a file in it names other slots in its header than the
+            library's prompt.
     """
-    with use_prompts(folder):
-        for file in sorted(Path(folder).glob("*.md")):
-            prompt, shipped = load(file.stem), _shipped(file.stem)
+    for file in _own_files(Path(folder)):
+        prompt, shipped = _read(file), _shipped(file.stem)
+        if set(prompt.slots) != set(shipped.slots):
             slots = ", ".join(shipped.slots)
-            if set(prompt.slots) != set(shipped.slots):
-                raise TemplateError(f"{file}: the header must say 'slots: {slots}'; a slot need not be used")
-            try:
-                with _rendering:
-                    wanted = _environment().undeclared_variables_in_str(prompt.user)
-                    _compiled(prompt.name, prompt.user)
-            except Exception as error:
-                raise TemplateError(prompt._broken(error)) from error
-            if unknown := sorted(set(wanted) - set(prompt.slots)):
-                raise TemplateError(f"{file}: there is no slot {unknown[0]!r}; there are {slots or 'none'}")
+            raise TemplateError(f"{file}: the header must say 'slots: {slots}'; a slot need not be used")
+        _check_words(prompt, file)
+
+
+def _own_files(folder: Path) -> list[Path]:
+    """The files of a user's own prompts, each of which has the name of one of the library's."""
+    if not folder.is_dir():
+        raise TemplateError(f"{folder}: there is no such folder of prompts")
+    home = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    known = sorted(file.stem for file in home.glob("*.md"))
+    files = sorted(folder.glob("*.md"))
+    for file in files:
+        if file.stem not in known:
+            raise TemplateError(f"{file}: the library has no prompt {file.stem!r}; it has {', '.join(known)}")
+    return files
+
+
+def _check_words(prompt: Prompt, file: Path) -> None:
+    """Refuse words that cannot be filled with the slots of the prompt's header."""
+    try:
+        with _rendering:
+            wanted = _environment().undeclared_variables_in_str(prompt.user)
+            _compiled(prompt.name, prompt.user)
+    except Exception as error:
+        raise TemplateError(prompt._broken(error)) from error
+    if unknown := sorted(set(wanted) - set(prompt.slots)):
+        slots = ", ".join(prompt.slots)
+        raise TemplateError(f"{file}: there is no slot {unknown[0]!r}; there are {slots or 'none'}")
 
 
 def _is_multiline(text: object) -> bool:
