@@ -137,11 +137,6 @@ def resolve(
         name: object = model.name
         if isinstance(name, int | float | bytes | None):
             raise TypeError(f"the name of a model is a text, and that of {type(model).__name__} is {told(name)}")
-        if isinstance(stated := getattr(model, "price", None), str | int | float | tuple | list | dict):
-            raise TypeError(
-                f"{type(model).__name__}.price should be an llm.Price, such as llm.Price(input=0.4, output=1.6) in "
-                f"dollars per million tokens; got {told(stated)}"
-            )
         inside = Defaults(model, settings) if settings.model_fields_set else model
     check(resolve, locals())
     if context is not None:
