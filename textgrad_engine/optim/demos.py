@@ -24,6 +24,7 @@ That a program's own good answers make good demonstrations is DSPy's bootstrappi
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
