@@ -702,13 +702,13 @@ def test_where_nobody_wrote_anything_there_is_no_line():
 
 def test_a_line_of_a_cell_is_called_as_the_notebook_calls_it(monkeypatch):
     """The file that a kernel names for a cell is nowhere, and has a number for its name."""
-    names = {"/tmp/ipykernel_7/2210870316.py": ("Cell", "In[6]")}
+    names = {"/there/ipykernel_7/2210870316.py": ("Cell", "In[6]")}
     shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    assert str(dispatch.Line("/tmp/ipykernel_7/2210870316.py", 2)) == "Cell In[6], line 2"
+    assert str(dispatch.Line("/there/ipykernel_7/2210870316.py", 2)) == "Cell In[6], line 2"
     assert str(dispatch.Line("program.py", 3)) == "program.py:3"
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))  # imported, and no kernel
-    assert str(dispatch.Line("/tmp/ipykernel_7/2210870316.py", 2)) == "/tmp/ipykernel_7/2210870316.py:2"
+    assert str(dispatch.Line("/there/ipykernel_7/2210870316.py", 2)) == "/there/ipykernel_7/2210870316.py:2"
 
 
 def test_what_begins_the_tasks_of_a_kernel_is_no_line_of_the_user():

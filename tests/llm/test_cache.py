@@ -646,6 +646,14 @@ def test_a_lease_of_a_process_that_is_there_or_cannot_be_looked_for_holds(tmp_pa
     file.close()
 
 
+def said_by(code: str) -> str:
+    """What a program prints that forks, which a process with the threads of other tests should not."""
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_a_thread_and_a_file_of_its_own(tmp_path):
     """SQLite's connections and threads do not survive a fork."""
@@ -668,10 +676,7 @@ def test_a_forked_child_has_a_thread_and_a_file_of_its_own(tmp_path):
         assert os.waitpid(child, 0)[1] == 0
         print(ask("child"), len(cached.cache))
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout == "True 3\n", done.stderr
+    assert said_by(code) == "True 3\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -698,10 +703,7 @@ def test_a_child_that_is_forked_amid_a_write_can_use_the_cache(tmp_path):
             os._exit(0 if file.find(b"key") == "said" else 1)
         print(os.waitpid(child, 0)[1], file.find(b"key"))
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout == "0 said\n", done.stderr
+    assert said_by(code) == "0 said\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -726,10 +728,7 @@ def test_what_a_child_keeps_stays_when_its_parent_closes_the_cache(tmp_path):
         os.waitpid(child, 0)
         print(len(Cache({str(tmp_path)!r})))
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout == "3\n", done.stderr
+    assert said_by(code) == "3\n"
 
 
 def test_a_long_call_keeps_its_lease(tmp_path, ask, run):

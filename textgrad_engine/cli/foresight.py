@@ -13,7 +13,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
 from textgrad_engine.train.clusters import effective_number
 from textgrad_engine.train.controls import CONTROLS
-from textgrad_engine.train.evaluator import scale_of
+from textgrad_engine.train.scale import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import minimum_detectable_effect
 

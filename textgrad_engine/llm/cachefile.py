@@ -1,12 +1,4 @@
-"""The file behind the cache: answers and leases in SQLite, bounded in size, set aside when it is damaged.
-
-NOTE [Forks]
-    SQLite keeps in the process which locks it holds in a file, and a forked child has that from its parent, but not the
-    locks. A child of one that was writing just then waits for ever; else it takes its parent's locks for its own, so
-    that the parent, when it closes the file, takes itself for the last one, and removes the log that the child writes
-    answers to (sqlite.org/howtocorrupt.html, 2.6). So no file is open while a process forks: who forks waits for what
-    is under way, and each process opens the file anew.
-"""
+"""The file behind the cache: answers and leases in SQLite, bounded in size, set aside when it is damaged."""
 
 from __future__ import annotations
 
@@ -18,12 +10,12 @@ import platform
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from textgrad_engine.errors import ConfigError
+from textgrad_engine.llm import cacheforks
 from textgrad_engine.llm.moving import move
 from textgrad_engine.reasons import reason_of
 
@@ -36,9 +28,6 @@ _log = logging.getLogger("textgrad_engine.llm.cache")
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
-
-_PATIENCE_OF_FORKS = 10.0
-"""Seconds that a fork waits at most for what is read and written."""
 
 _ROW = 256
 """Bytes that an answer takes besides its text, keys and indexes included; an estimate."""
@@ -90,7 +79,7 @@ class CacheFile:
         self._told = self._rests = False
         self.busy = threading.RLock()
         before = _inode(path)
-        with _opening:
+        with cacheforks.opening():
             try:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._db, self._inode = self._open()
@@ -101,7 +90,7 @@ class CacheFile:
                     self._replace(error, before)
                 except (OSError, sqlite3.Error) as trouble:
                     raise self._unusable(trouble) from trouble
-            _files.add(self)
+            cacheforks.FILES.add(self)
 
     def _unusable(self, error: Exception) -> ConfigError:
         return ConfigError(
@@ -388,38 +377,3 @@ def _free_name(path: Path) -> Path:
     while (aside := path.with_name(f"{path.name}.corrupt-{number}")).exists():
         number += 1
     return aside
-
-
-_opening = threading.RLock()
-_files: weakref.WeakSet[CacheFile] = weakref.WeakSet()
-_held: list[list[threading.RLock]] = []
-
-
-def _rest() -> None:
-    """Before a fork; see NOTE [Forks]."""
-    end = time.monotonic() + _PATIENCE_OF_FORKS
-    held: list[threading.RLock] = []
-    _held.append(held)
-    if _opening.acquire(timeout=_PATIENCE_OF_FORKS):
-        held.append(_opening)
-    for file in list(_files):
-        if file.busy.acquire(timeout=max(0.0, end - time.monotonic())):
-            held.append(file.busy)
-            file.rest()
-
-
-def _go_on() -> None:
-    for lock in _held.pop():
-        lock.release()
-
-
-def _go_on_in_child() -> None:
-    global _opening  # noqa: PLW0603  whoever holds it is not here
-    _held.clear()
-    _opening = threading.RLock()
-    for file in list(_files):
-        file.busy = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_rest, after_in_parent=_go_on, after_in_child=_go_on_in_child)

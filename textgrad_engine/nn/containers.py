@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self, overload
 
 from textgrad_engine.checks import check
+from textgrad_engine.nn.held import Held, Listed, Named
 from textgrad_engine.nn.module import Module
-from textgrad_engine.nn.names import check_name, next_number, numbered_anew
+from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter
 
 
-class _Container(Module):
+class _Container(Held[Module]):
     """Modules under names of their own, whose parameters belong to the module that holds it."""
 
-    def _hold(self, name: str, module: Any) -> None:
-        """Keep a part under a name; an attribute of that name stays what it is."""
-        self._check(name, module)
-        self._modules[name] = module
+    _store = "_modules"
 
     def _check(self, name: str, module: Any) -> None:
         check_name(self, name, "part")
@@ -45,16 +42,9 @@ class _Container(Module):
             "calls one after the other"
         )
 
-    def __len__(self) -> int:
-        return len(self._modules)
 
-
-class _Numbered(_Container):
+class _Numbered(_Container, Listed[Module]):
     """Modules with the shape of a list."""
-
-    def _add(self, modules: Iterable[Module]) -> None:
-        for module in list(modules):  # which may be this container
-            self._hold(next_number(self._modules, len(self)), module)
 
     @overload
     def __getitem__(self, index: int) -> Module: ...
@@ -67,49 +57,6 @@ class _Numbered(_Container):
             return self._part(list(self._modules.items())[index])
         return list(self._modules.values())[index]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        self._hold(list(self._modules)[operator.index(index)], module)
-
-    def __delitem__(self, index: int | slice) -> None:
-        named = list(self._modules.items())
-        del named[index]
-        self._count_anew(named)
-
-    def __iadd__(self, modules: Iterable[Module]) -> Self:
-        return self.extend(modules)
-
-    def append(self, module: Module) -> Self:
-        """Put a module at the end."""
-        self._add([module])
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> Self:
-        """Put several modules at the end."""
-        self._add(modules)
-        return self
-
-    def insert(self, index: int, module: Module) -> Self:
-        """Put a module before the one at a place; the numbers of those behind it go up, names that are none stay."""
-        self._check(str(index), module)
-        named = list(self._modules.items())
-        named.insert(operator.index(index), ("0", module))
-        self._count_anew(named)
-        return self
-
-    def pop(self, index: int = -1) -> Module:
-        """Take a module out and give it; the numbers of those behind it go down, names that are none stay.
-
-        Raises:
-            IndexError: there is none at that place.
-        """
-        module = list(self._modules.values())[operator.index(index)]
-        del self[index]
-        return module
-
-    def _count_anew(self, named: list[tuple[str, Module]]) -> None:
-        self._modules.clear()
-        self._modules.update(numbered_anew(named))
-
     def _part(self, named: list[tuple[str, Module]]) -> Self:
         """Some of the modules, as a container of the same class, whatever its `__init__` takes; without hooks."""
         part = type(self).__new__(type(self))
@@ -121,9 +68,6 @@ class _Numbered(_Container):
         for name, module in named:
             part._hold(name, module)
         return part
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
 
 
 class Sequential(_Numbered):
@@ -158,7 +102,7 @@ class Sequential(_Numbered):
             for name, module in modules[0].items():
                 self._hold(name, module)
         else:
-            self._add(modules)
+            self.extend(modules)
 
     def forward(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the first module, and pass its result through the others; without modules, a value stays as it is.
@@ -199,13 +143,13 @@ class ModuleList(_Numbered):
         given: object = modules
         if not isinstance(given, Iterable):  # what is in it is looked at one by one
             check(ModuleList.__init__, {"modules": given})
-        self._add(modules)
+        self.extend(modules)
 
     def _part(self, named: list[tuple[str, Module]]) -> Self:
         return super()._part([(str(number), module) for number, (_, module) in enumerate(named)])
 
 
-class ModuleDict(_Container):
+class ModuleDict(_Container, Named[Module]):
     """Modules by name, whose parameters belong to the module that holds it.
 
     Args:
@@ -225,57 +169,4 @@ class ModuleDict(_Container):
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
         check(ModuleDict.__init__, locals())
-        for name, module in (modules or {}).items():
-            self[name] = module
-
-    def __setitem__(self, name: str, module: Module) -> None:
-        self._hold(name, module)
-
-    def __getitem__(self, name: str) -> Module:
-        module: Module = self._modules[name]
-        return module
-
-    def __delitem__(self, name: str) -> None:
-        del self._modules[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._modules
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(self._modules)
-
-    def keys(self) -> Iterable[str]:
-        """The names."""
-        return self._modules.keys()
-
-    def values(self) -> Iterable[Module]:
-        """The modules."""
-        return self._modules.values()
-
-    def items(self) -> Iterable[tuple[str, Module]]:
-        """The names with the modules."""
-        return self._modules.items()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The module of that name, or `default` where there is none."""
-        return self._modules.get(name, default)
-
-    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Put modules under their names, in the place of those that have them."""
-        for name, module in dict(modules).items():
-            self[name] = module
-
-    def pop(self, name: str) -> Module:
-        """Take a module out and give it.
-
-        Raises:
-            KeyError: there is none of that name.
-        """
-        return self._modules.pop(name)
-
-    def clear(self) -> None:
-        """Take all modules out."""
-        self._modules.clear()
+        self.update(modules or {})

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self, overload
+from typing import Self, overload
 
 from textgrad_engine.checks import check
+from textgrad_engine.nn.held import Held, Listed, Named
 from textgrad_engine.nn.module import Module
-from textgrad_engine.nn.names import check_name, next_number, numbered_anew
+from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter
 
 
-class _Parameters(Module):
+class _Parameters(Held[Parameter]):
     """Parameters under names of their own, that belong to the module that holds it."""
 
-    def _hold(self, name: str, parameter: Parameter) -> None:
-        """Keep a parameter under a name; an attribute of that name stays what it is."""
-        self._check(name, parameter)
-        self._parameters[name] = parameter
+    _store = "_parameters"
 
     def _check(self, name: str, parameter: Parameter) -> None:
         check_name(self, name, "parameter")
@@ -33,11 +30,8 @@ class _Parameters(Module):
         found: Parameter = Module.__getattr__(self, name)
         return found
 
-    def __len__(self) -> int:
-        return len(self._parameters)
 
-
-class ParameterList(_Parameters):
+class ParameterList(_Parameters, Listed[Parameter]):
     """A list of parameters that belong to the module that holds it; in a plain list nobody would find them.
 
     A slice is a plain list of some of them.
@@ -64,48 +58,11 @@ class ParameterList(_Parameters):
             check(ParameterList.__init__, {"parameters": given})
         self.extend(parameters)
 
-    def append(self, parameter: Parameter) -> Self:
-        """Put a parameter at the end."""
-        self._hold(next_number(self._parameters, len(self)), parameter)
-        return self
-
-    def extend(self, parameters: Iterable[Parameter]) -> Self:
+    def extend(self, entries: Iterable[Parameter]) -> Self:
         """Put several parameters at the end."""
-        if isinstance(parameters, Parameter):  # which can be iterated over where it is a batch
+        if isinstance(entries, Parameter):  # which can be iterated over where it is a batch
             raise TypeError(f"{type(self).__name__} takes a sequence of parameters, got one; write [parameter]")
-        for parameter in list(parameters):  # which may be this list
-            self.append(parameter)
-        return self
-
-    def __iadd__(self, parameters: Iterable[Parameter]) -> Self:
-        return self.extend(parameters)
-
-    def insert(self, index: int, parameter: Parameter) -> Self:
-        """Put a parameter before the one at a place; the numbers of those behind it go up."""
-        self._check(str(index), parameter)
-        named = list(self._parameters.items())
-        named.insert(operator.index(index), ("0", parameter))
-        self._count_anew(named)
-        return self
-
-    def pop(self, index: int = -1) -> Parameter:
-        """Take a parameter out and give it; the numbers of those behind it go down.
-
-        Raises:
-            IndexError: there is none at that place.
-        """
-        parameter = list(self)[operator.index(index)]
-        del self[index]
-        return parameter
-
-    def __delitem__(self, index: int | slice) -> None:
-        named = list(self._parameters.items())
-        del named[index]
-        self._count_anew(named)
-
-    def _count_anew(self, named: list[tuple[str, Parameter | None]]) -> None:
-        self._parameters.clear()
-        self._parameters.update(numbered_anew(named))
+        return super().extend(entries)
 
     @overload
     def __getitem__(self, index: int) -> Parameter: ...
@@ -116,14 +73,11 @@ class ParameterList(_Parameters):
     def __getitem__(self, index: int | slice) -> Parameter | list[Parameter]:
         return list(self)[index]  # no ParameterList: in that, nothing would stand for them in `func.functional_call`
 
-    def __setitem__(self, index: int, parameter: Parameter) -> None:
-        self._hold(list(self._parameters)[operator.index(index)], parameter)
-
     def __iter__(self) -> Iterator[Parameter]:
         return map(self._held, list(self._parameters))
 
 
-class ParameterDict(_Parameters):
+class ParameterDict(_Parameters, Named[Parameter]):
     """Parameters by name, that belong to the module that holds it.
 
     Args:
@@ -142,60 +96,9 @@ class ParameterDict(_Parameters):
     def __init__(self, parameters: Mapping[str, Parameter] | None = None) -> None:
         super().__init__()
         check(ParameterDict.__init__, locals())
-        for name, parameter in (parameters or {}).items():
-            self[name] = parameter
-
-    def __setitem__(self, name: str, parameter: Parameter) -> None:
-        self._hold(name, parameter)
+        self.update(parameters or {})
 
     def __getitem__(self, name: str) -> Parameter:
         if name not in self._parameters:
             raise KeyError(name)
         return self._held(name)
-
-    def __delitem__(self, name: str) -> None:
-        del self._parameters[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._parameters
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(self._parameters)
-
-    def keys(self) -> Iterable[str]:
-        """The names."""
-        return self._parameters.keys()
-
-    def values(self) -> list[Parameter]:
-        """The parameters."""
-        return list(map(self._held, self._parameters))
-
-    def items(self) -> list[tuple[str, Parameter]]:
-        """Each name with its parameter."""
-        return [(name, self._held(name)) for name in self._parameters]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The parameter of that name, or `default` where there is none."""
-        return self._held(name) if name in self._parameters else default
-
-    def update(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
-        """Put parameters under their names, in the place of those that have them."""
-        for name, parameter in dict(parameters).items():
-            self[name] = parameter
-
-    def pop(self, name: str) -> Parameter:
-        """Take a parameter out and give it.
-
-        Raises:
-            KeyError: there is none of that name.
-        """
-        parameter = self[name]
-        del self[name]
-        return parameter
-
-    def clear(self) -> None:
-        """Take all parameters out."""
-        self._parameters.clear()

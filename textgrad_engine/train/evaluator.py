@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
-from textgrad_engine.callables import name_of
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.data.contents import contents_of
 from textgrad_engine.data.dataset import Examples, examples_of, ids_of
@@ -30,11 +28,10 @@ from textgrad_engine.errors import (
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.stop import stopped_by_errors
-from textgrad_engine.nn import Module
 from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.nn.trained import watched
 from textgrad_engine.ops.fillers import is_nan
-from textgrad_engine.ops.scores import as_scale, decimal_of
+from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.train.asked import Call
 from textgrad_engine.train.calling import Ran, not_to_be_had, run_on, run_scored
 from textgrad_engine.train.evaluation import Evaluation
@@ -44,6 +41,7 @@ from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.metric_scores import MetricScores, filled
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.prediction import said_in
+from textgrad_engine.train.scale import as_score, held_to, scale_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.statistics import item_means
 from textgrad_engine.train.targets import counting_entries, inputs_and_target
@@ -53,9 +51,6 @@ MOST_UNANSWERED = 0.5
 
 BY_THE_TEXTS = (AnswerError, BadRequest, UnsendableRequest)
 """Of what leaves a question unanswered, that which comes of what is asked: who asks again mostly gets the same."""
-
-_LARGEST = 1e100
-"""No score is larger: squares of some are added up, which ends at 1e308."""
 
 ENDED = (BudgetExceeded, Stopped, CallCancelled)
 """What ends an evaluation before every example was asked about."""
@@ -370,63 +365,3 @@ def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...
             raise DataError(lacking(row, name, field, ", which says which examples belong together"))
         found.append(str(of))
     return tuple(found)
-
-
-def scale_of(loss: Callable[..., Any]) -> tuple[float, float] | None:
-    """The lowest and the highest score that a loss names as its `scale`, as nn.Judge does; None for others.
-
-    An end that no score comes near, such as the largest number there is, is none, and so infinite.
-
-    Raises:
-        TypeError: it names something else than two numbers.
-        ValueError: these do not run from a lower to a higher one.
-
-    Example:
-        >>> from textgrad_engine import nn
-        >>> scale_of(nn.Judge("Is it polite?", scale=(1, 5))), scale_of(nn.ExactMatch())
-        ((1.0, 5.0), None)
-    """
-    scale = getattr(loss, "scale", None)
-    if isinstance(scale, str | Mapping | Variable) or not all(
-        hasattr(type(scale), n) for n in ("__len__", "__getitem__")
-    ):
-        return None  # a factor, say, that happens to have that name
-    try:
-        ends = as_scale(scale)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"the `scale` of the loss {_called(loss)}: {error}") from None
-    low, high = (end if abs(end) <= _LARGEST else math.copysign(math.inf, end) for end in ends)
-    return float(low), float(high)
-
-
-def held_to(loss: Callable[..., Any]) -> tuple[float, float] | None:
-    """The scale that each score of a user's own loss must be on; None for the library's, which look by themselves."""
-    return None if type(loss).__module__.startswith(_OURS) else scale_of(loss)
-
-
-_OURS = __name__.partition(".")[0] + "."
-
-
-def _called(loss: Callable[..., Any]) -> str:
-    return type(loss).__name__ if isinstance(loss, Module) else name_of(loss)
-
-
-def as_score(loss: Variable) -> float:
-    """The number that a loss gave; of several with weights, `decimal_of` their sum.
-
-    Raises:
-        TypeError: it gave text.
-        ScoreError: it gave a number that no mean can be taken of.
-    """
-    data = loss.data
-    if isinstance(data, int | float):
-        if not abs(data) <= _LARGEST:
-            raise ScoreError(
-                f"the loss gave {data!s:.40}, which is no score: a mean, and how sure it is, are worked out of numbers "
-                f"up to {_LARGEST:g}, so bound what it gives, or give the logarithm"
-            )
-        return decimal_of(float(data))
-    raise TypeError(
-        f"a score must be a number, and this loss gave {type(data).__name__}. A TextLoss only gives words: "
-        "score with nn.ExactMatch, nn.Metric or nn.Judge."
-    )

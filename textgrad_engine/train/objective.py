@@ -22,7 +22,7 @@ from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.digest import digest_of
 from textgrad_engine.train.doubtful import Answered
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost, scale_of
+from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost
 from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.findings import Findings, Pairs
 from textgrad_engine.train.grid import Row
@@ -33,6 +33,7 @@ from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.reach import Reach
+from textgrad_engine.train.scale import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.targets import answer_in, inputs_and_target, is_field, target_fields
 from textgrad_engine.train.trials import Trials

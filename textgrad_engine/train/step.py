@@ -22,12 +22,13 @@ from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.doubtful import Answer
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import BY_THE_TEXTS, as_score
+from textgrad_engine.train.evaluator import BY_THE_TEXTS
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
+from textgrad_engine.train.scale import as_score
 from textgrad_engine.train.targets import counting_entries, inputs_and_target
 from textgrad_engine.train.unguided import does_better
 

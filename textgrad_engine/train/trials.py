@@ -17,11 +17,12 @@ from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.optim.search.objective import Split, Texts
 from textgrad_engine.train.asked import Asking, Call
 from textgrad_engine.train.calling import Ran, run_on, run_scored
-from textgrad_engine.train.evaluator import Scored, held_to, scored
+from textgrad_engine.train.evaluator import Scored, scored
 from textgrad_engine.train.grid import Row, is_uniform, run_grid, same_shape, same_slots
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.leaves import frozen_beside, leaves_of
+from textgrad_engine.train.scale import held_to
 from textgrad_engine.train.targets import counting_entries
 
 Begun: TypeAlias = tuple[Ran, Stopwatch | None, tuple[Call, ...] | None]
