@@ -66,7 +66,25 @@ def in_words(signature: inspect.Signature) -> str:
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
 
 
-def check_method(given: Any, method: str, *names: str, waits: bool = False) -> None:
+def misfit(function: Callable[..., Any], *given: Any) -> str:
+    """What a function takes, in words, where it cannot be called with these; "" where it can, or does not say.
+
+    Example:
+        >>> misfit(lambda prediction: 1, "a", "b"), misfit(print, "a")
+        ('(prediction)', '')
+    """
+    try:
+        signature = signature_of(function)
+    except (TypeError, ValueError):
+        return ""
+    try:
+        signature.bind(*given)
+    except TypeError:
+        return in_words(signature)
+    return ""
+
+
+def check_method(given: Any, method: str, *names: str, waits: bool = False, written: str = "") -> None:
     """Refuse an object of the user's whose method cannot be called with what it will be given, before a run begins.
 
     Args:
@@ -74,6 +92,7 @@ def check_method(given: Any, method: str, *names: str, waits: bool = False) -> N
         method: the name of its method.
         names: what the method is given, by place.
         waits: whether it may be an ``async def``, as somebody awaits what it gives.
+        written: how it is to be written, where that is not by these names.
 
     Raises:
         TypeError: it takes something else; or it is an ``async def`` that nobody awaits, or has a ``yield``.
@@ -86,7 +105,7 @@ def check_method(given: Any, method: str, *names: str, waits: bool = False) -> N
         TypeError: Silent.on_event takes (), and is called with (event); write `def on_event(self, event)`
     """
     own = getattr(given, method)
-    kind, repair = type(given).__name__, f"write `def {method}({', '.join(['self', *names])})`"
+    kind, repair = type(given).__name__, f"write `def {method}({written or ', '.join(['self', *names])})`"
     if inspect.isgeneratorfunction(own) or inspect.isasyncgenfunction(own):
         raise TypeError(
             f"{kind}.{method} has a `yield`, so a call of it gives a generator, and does nothing; `return` what it is "
@@ -94,16 +113,8 @@ def check_method(given: Any, method: str, *names: str, waits: bool = False) -> N
         )
     if not waits and inspect.iscoroutinefunction(own):
         raise TypeError(f"{kind}.{method} is an `async def`, and nobody awaits it: {repair}")
-    try:
-        signature = signature_of(own)
-    except (TypeError, ValueError):  # it does not say how it is called
-        return
-    try:
-        signature.bind(*names)
-    except TypeError:
-        raise TypeError(
-            f"{kind}.{method} takes {in_words(signature)}, and is called with ({', '.join(names)}); {repair}"
-        ) from None
+    if takes := misfit(own, *names):
+        raise TypeError(f"{kind}.{method} takes {takes}, and is called with ({', '.join(names)}); {repair}")
 
 
 def name_of(function: Callable[..., Any]) -> str:

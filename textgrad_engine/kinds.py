@@ -81,6 +81,19 @@ def plain(number: Any) -> int | float:
     return operator.index(number) if is_whole(number) else float(number)
 
 
+def as_python(value: Any) -> Any:
+    """What an array, a column or a scalar of another library holds, in Python's own types; the rest as it is.
+
+    Example:
+        >>> import array
+        >>> as_python(array.array("i", [1, 2])), as_python("one")
+        ([1, 2], 'one')
+    """
+    if not isinstance(value, type) and callable(to_list := getattr(value, "tolist", None)):
+        return to_list()
+    return value
+
+
 def as_own(value: Any) -> Any:
     """Python's own for truths, numbers and arrays of another library, also in lists and dicts; the rest as it is.
 
@@ -98,9 +111,7 @@ def as_own(value: Any) -> Any:
     if isinstance(value, list | tuple):
         made = [as_own(each) for each in value]
         return made if isinstance(value, list) else tuple(made)
-    if isinstance(value, type) or not callable(to_list := getattr(value, "tolist", None)):
-        return value
-    found = to_list()
+    found = as_python(value)
     if isinstance(found, list):
         return [as_own(each) for each in value]
     if isinstance(found, float):

@@ -11,7 +11,7 @@ from textgrad_engine.autograd.bottom import run_at_bottom
 from textgrad_engine.autograd.context import Context
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.variable import Variable
-from textgrad_engine.callables import in_words, signature_of
+from textgrad_engine.callables import misfit, signature_of
 from textgrad_engine.checks import whole
 from textgrad_engine.errors import AutogradError
 
@@ -239,17 +239,11 @@ class Function:
 
 def _check_setup(cls: type[Function]) -> None:
     """Refuse a `setup_context` that cannot be called, when its class is made."""
-    try:
-        signature = signature_of(cls.setup_context)
-    except (TypeError, ValueError):  # it does not say how it is called
-        return
-    try:
-        signature.bind("ctx", "inputs", "output")
-    except TypeError:
+    if takes := misfit(cls.setup_context, "ctx", "inputs", "output"):
         raise TypeError(
-            f"{cls.__name__}.setup_context takes {in_words(signature)}, and is called with (ctx, inputs, output), "
-            "inputs being the tuple of what forward is given; write a static method setup_context(ctx, inputs, output)"
-        ) from None
+            f"{cls.__name__}.setup_context takes {takes}, and is called with (ctx, inputs, output), inputs being the "
+            "tuple of what forward is given; write a static method setup_context(ctx, inputs, output)"
+        )
 
 
 def generates_vmap_rule(function: type[Function], call: str) -> bool:

@@ -26,7 +26,7 @@ from textgrad_engine.autograd.layers import LAYERS, Layer
 from textgrad_engine.autograd.reach import Reach
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.autograd.walk import Contribution, ExampleOrders, Inside, place_of
-from textgrad_engine.callables import in_words, signature_of
+from textgrad_engine.callables import misfit
 from textgrad_engine.dispatch import Call
 
 Sorted: TypeAlias = dict[FunctionNode, list[Items]]
@@ -263,20 +263,16 @@ def run_together(calls: Sequence[RuleCall]) -> list[list[Items]]:
 
 def _note_arguments(function: type[Function], ctx: Context, grads: Sequence[Any], error: TypeError) -> None:
     """Say what a backward rule is given, where its parameters do not fit that."""
-    try:
-        signature = signature_of(function.backward)
-    except (TypeError, ValueError):  # it does not say how it is called
+    takes = misfit(function.backward, ctx, *grads)
+    if not takes:
         return
-    try:
-        signature.bind(ctx, *grads)
-    except TypeError:
-        each = "a gradient for its output" if len(grads) == 1 else f"a gradient for each of its {len(grads)} outputs"
-        note = (
-            f"{function.__name__}.backward takes {in_words(signature)}, and is called with the ctx and {each}; write a "
-            f"static method backward({', '.join(['ctx', *(f'grad_{number}' for number in range(len(grads)))])})"
-        )
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+    each = "a gradient for its output" if len(grads) == 1 else f"a gradient for each of its {len(grads)} outputs"
+    note = (
+        f"{function.__name__}.backward takes {takes}, and is called with the ctx and {each}; write a static method "
+        f"backward({', '.join(['ctx', *(f'grad_{number}' for number in range(len(grads)))])})"
+    )
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
 
 
 class Backward(Rule):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from textgrad_engine.autograd.elsewhere import NAMES, NotHere
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import is_flag, of_member
+from textgrad_engine.kinds import as_python, is_flag, of_member
 from textgrad_engine.tracebacks import hide
 
 Scalar: TypeAlias = str | int | float
@@ -316,7 +316,7 @@ def checked(data: Any) -> Any:
         return data
     if kind is list:
         return checked_entries(data)
-    found = _as_own(data)
+    found = _as_data(data)
     if isinstance(found, str):
         _check_text(found)
     elif isinstance(found, list):
@@ -335,7 +335,7 @@ def checked_entries(entries: list[Any]) -> list[Any]:
     """
     checked: list[Any] = []
     for given in entries:
-        item = given if type(given) in _OWN else _as_own(given)
+        item = given if type(given) in _OWN else _as_data(given)
         if type(item) is list:
             checked.append(checked_entries(item))
             continue
@@ -350,20 +350,7 @@ def checked_entries(entries: list[Any]) -> list[Any]:
 _OWN = frozenset({str, int, float, bool, list})
 
 
-def as_python(value: Any) -> Any:
-    """What an array, a column or a scalar of another library holds, in Python's own types; the rest as it is.
-
-    Example:
-        >>> import array
-        >>> as_python(array.array("i", [1, 2])), as_python("one")
-        ([1, 2], 'one')
-    """
-    if not isinstance(value, type) and callable(to_list := getattr(value, "tolist", None)):
-        return to_list()
-    return value
-
-
-def _as_own(value: Any) -> Any:
+def _as_data(value: Any) -> Any:
     """Python's own for a number, an array or a column of another library; the rest as it is."""
     value = as_python(value)
     if type(value) in _OWN:

@@ -16,9 +16,8 @@ from typing import Any
 from textgrad_engine import dispatch, fences, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
-from textgrad_engine.autograd.value import as_python
 from textgrad_engine.errors import ScoreError, TextgradError
-from textgrad_engine.kinds import as_own, told
+from textgrad_engine.kinds import as_own, as_python, told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of

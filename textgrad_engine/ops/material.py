@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.autograd.value import as_python
-from textgrad_engine.kinds import told
+from textgrad_engine.kinds import as_python, told
 from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from textgrad_engine.callables import check_method, in_words, signature_of
+from textgrad_engine.callables import check_method
 from textgrad_engine.checks import whole
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.optim.optimizer import Optimizer
@@ -39,18 +39,7 @@ def check_shape(optimizer: Optimizer) -> None:
         )
     searches = isinstance(optimizer, Searcher)
     given = ["objective"] if whole(f"{kind.__name__}.candidates", optimizer.candidates, 1) > 1 or searches else []
-    try:
-        signature = signature_of(optimizer.step)
-    except (TypeError, ValueError):  # it does not say how it is called
-        signature = None
-    if signature is not None:
-        try:
-            signature.bind(*given)
-        except TypeError:
-            raise TypeError(
-                f"{kind.__name__}.step takes {in_words(signature)}, and is called with ({', '.join(given)}); write "
-                "`def step(self, closure=None)`"
-            ) from None
+    check_method(optimizer, "step", *given, written="self, closure=None")
     check_method(optimizer, "state_dict")
     check_method(optimizer, "load_state_dict", "state")
     if searches:  # a run takes nothing back of one
