@@ -15,7 +15,7 @@ import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.llm import Usage
 from textgrad_engine.report import folds_as_json, page_of_folds, render, render_folds
-from textgrad_engine.report.folds import folds_in_a_line
+from textgrad_engine.report.folds import folds_in_a_line, notes_of
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import Folds, read_folds, write_folds
 from textgrad_engine.testing import FunctionModel
@@ -122,8 +122,23 @@ def test_folds_whose_optimizers_spent_their_parts_beside_controls_are_told_as_th
     both = replace(one, folds=(part, replace(part, controls=None), *found.folds[2:]))
     assert [each.spent_its_part for each in (found, one, both)] == [False, True, False]
     assert folds_in_a_line(one).startswith("optimizer's part of the budget spent; tested")
-    assert folds_in_a_line(both).startswith("budget spent; tested")
+    assert folds_in_a_line(replace(both, final=replace(part, controls=None))).startswith("budget spent; tested")
     assert folds_in_a_line(found).startswith("tested")
+
+
+def test_a_budget_of_which_the_final_run_left_some_was_not_spent(made: Any, tmp_path: Path) -> None:
+    """Folds have equal parts of it, and that on all examples has what is left."""
+    folds = made(tmp_path / "run")
+    found, why = folds.found, "300 calls of the budget are left: they were kept for the end of the run"
+    cut = tuple(replace(each, status="budget") for each in found.folds[:2])
+    one = replace(found, folds=(cut[0], *found.folds[1:]))
+    two = replace(found, folds=(*cut, *found.folds[2:]))
+    assert folds_in_a_line(one).startswith("part of 1 fold of the budget spent; tested")
+    assert folds_in_a_line(two).startswith("part of 2 folds of the budget spent; tested")
+    final = replace(found.final, status="budget", unspent=why)
+    assert folds_in_a_line(replace(two, final=final)).startswith("budget spent; tested")
+    run = replace(folds.runs["final"], result=final)
+    assert f"The run on all examples: {why}." in notes_of(replace(folds, runs={**folds.runs, "final": run}))
 
 
 def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(made: Any, tmp_path: Path) -> None:

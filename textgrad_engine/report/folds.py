@@ -216,20 +216,25 @@ def notes_of(folds: Folds) -> list[str]:
 
 
 def _idle(found: CrossValidation) -> Iterator[str]:
-    """Why searches were ended before their steps were over: by their time, at the top, in vain."""
+    """Why searches were ended before their steps were over: by their time, at the top, in vain, or with money left."""
     numbers: dict[str, list[str]] = {}
     for number, each in enumerate(found.folds, 1):
         if each.idle:
             numbers.setdefault(each.idle, []).append(str(number))
     for why, alike in numbers.items():
         yield f"Fold{'s' if alike[1:] else ''} {', '.join(alike)}: {why}."
-    if found.final is not None and found.final.idle:
-        yield f"The run on all examples: {found.final.idle}."
+    if found.final is not None:
+        for why in filter(None, [found.final.idle, found.final.unspent]):
+            yield f"The run on all examples: {why}."
 
 
 def _spent(found: CrossValidation) -> str:
-    """What a budget ended, in words."""
-    return "the optimizer's part of the budget" if found.spent_its_part else "the budget"
+    """What a budget ended, in words; the last run has all that is left of it, so one that finishes has left some."""
+    if found.spent_its_part:
+        return "the optimizer's part of the budget"
+    some = sum(each.status == "budget" for each in found.folds)
+    left = found.final is not None and found.final.status == "finished"
+    return f"the part of {plural(some, 'fold')} of the budget" if left else "the budget"
 
 
 def _shortage(found: CrossValidation) -> str:
