@@ -143,6 +143,25 @@ def test_missing_usage_is_estimated_and_says_so():
     assert completion.raw["usage_estimated"] is True
 
 
+@pytest.mark.parametrize(
+    "found", [body(said("x"), status="incomplete"), body(said("x"), status="queued"), body(error={"message": "broke"})]
+)
+def test_what_a_response_without_an_answer_says_it_used_is_known(found):
+    """It is paid for like any other."""
+    with pytest.raises(errors.ModelError) as caught:
+        read(found)
+    assert caught.value.usage.total_tokens == USAGE["input_tokens"] + USAGE["output_tokens"]
+    assert not caught.value.usage_estimated
+
+
+def test_thoughts_and_calls_count_where_nothing_is_said_of_tokens():
+    """Most of what reasoning models are paid for stands beside the answer."""
+    thoughts = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I wonder. " * 100}]}
+    called = {"type": "function_call", "name": "f", "arguments": json.dumps({"at": "sky " * 100}), "call_id": "1"}
+    for item in (thoughts, called):
+        assert read(body(item, said("x"), usage=None)).usage.output_tokens > 100
+
+
 def test_a_stream_ends_with_the_whole_response():
     """The pieces are told, and the last event says what an answer in one piece would."""
     whole = body(said("one two"))

@@ -1,6 +1,7 @@
 """What providers document, or were seen to answer, in their own words; the sources are in docs/conformance.md."""
 
 import asyncio
+import contextlib
 import json
 import logging
 
@@ -15,12 +16,14 @@ from textgrad_engine.llm import (
     Message,
     OpenAIModel,
     Request,
+    RetryPolicy,
     budget,
+    meter,
     on_token,
     price,
     resolve,
 )
-from textgrad_engine.llm.charged import usage_of, was_sent
+from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
 
 HOSTS = {
     "anthropic": "https://api.anthropic.com/v1",
@@ -35,6 +38,7 @@ HOSTS = {
     "llama.cpp": "http://127.0.0.1:8080/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
     "mistral": "https://api.mistral.ai/v1",
+    "mlx-vlm": "http://127.0.0.1:8080/v1",
     "ollama": "http://127.0.0.1:11434/v1",
     "openai": "https://api.openai.com/v1",
     "openrouter": "https://openrouter.ai/api/v1",
@@ -376,6 +380,9 @@ def test_json_that_groq_refuses_to_pass_on_is_shown_to_the_model_again(replies, 
         ("openrouter", {"prompt_tokens": 194, "completion_tokens": 2, "total_tokens": 196, "cost": 0.05,
                         "cost_details": {"upstream_inference_cost": 1.0}, "is_byok": True}, (194, 2, 0, 0, 1.05)),
         ("vllm", {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 7, "cost": "free"}, (9, 2, 0, 0, None)),
+        ("mlx-vlm", {"input_tokens": 11, "output_tokens": 5, "total_tokens": 16}, (11, 5, 0, 0, None)),
+        ("litellm", {"completion_tokens": 900, "total_tokens": 911}, (11, 900, 0, 0, None)),
+        ("litellm", {"prompt_tokens": 11, "completion_tokens": None, "total_tokens": 911}, (11, 900, 0, 0, None)),
     ],
 )  # fmt: skip
 def test_tokens_and_money_are_what_the_provider_bills(replies, ask, provider, usage, expected, send):
@@ -384,6 +391,74 @@ def test_tokens_and_money_are_what_the_provider_bills(replies, ask, provider, us
     found = send(model, ask()).usage
     assert (found.input_tokens, found.output_tokens, found.cached_tokens, found.reasoning_tokens) == expected[:4]
     assert found.dollars == (None if expected[4] is None else pytest.approx(expected[4]))
+
+
+def test_an_output_that_is_stated_counts_where_the_input_is_not(replies, ask, send):
+    """Only what is not said is counted here."""
+    model, _ = replies("litellm", answer(usage={"completion_tokens": 900, "cost": 0.25}))
+    completion = send(model, ask())
+    assert (completion.usage.output_tokens, completion.usage.dollars) == (900, 0.25)
+    assert completion.usage.input_tokens > 0
+    assert is_estimated(completion)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thoughts_and_calls_count_where_nothing_is_said_of_tokens(replies, ask, field, streamed, send):
+    """Most of what reasoning models are paid for stands beside the answer."""
+    called = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": "look", "arguments": json.dumps({"at": "sky " * 100})},
+    }
+    plain_one, thoughtful, calling = (
+        answer(),
+        answer(**{field: "I wonder. " * 100}),
+        answer("", "tool_calls", tool_calls=[called]),
+    )
+    spent = []
+    for said in (plain_one, thoughtful, calling):
+        del said["usage"]
+        model, _ = replies("vllm", streamed_answer(said) if streamed else said)
+        with on_token(lambda *_: None) if streamed else contextlib.nullcontext():
+            completion = send(model, ask())
+        assert is_estimated(completion)
+        spent.append(completion.usage.output_tokens)
+    assert spent[0] < 5
+    assert min(spent[1:]) > 100
+
+
+def streamed_answer(said):
+    choice = said["choices"][0]
+    events = [{"choices": [{"index": 0, "delta": choice["message"], "finish_reason": choice["finish_reason"]}]}]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    return httpx.Response(200, content=body.encode(), headers={"content-type": "text/event-stream"})
+
+
+BILLED = {"prompt_tokens": 11, "completion_tokens": 500, "total_tokens": 511}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": [], "usage": BILLED},
+        {"choices": None, "usage": BILLED, "base_resp": {"status_code": 1027, "status_msg": "output new_sensitive"}},
+        answer(reason=None, usage=BILLED),
+        answer(reason="abort", usage=BILLED),
+        answer(5, usage=BILLED),
+        {"error": {"message": "it broke off", "code": 502}, "usage": BILLED},
+    ],
+)
+def test_what_a_body_without_an_answer_says_it_used_is_counted(replies, ask, body, send):
+    """It is paid for like any other: each attempt is in the sums, and no more than that is held."""
+    model, sent = replies("openrouter", *[body] * 3)
+    with meter() as counted, budget(tokens=100_000) as limit:
+        policy = RetryPolicy(max_attempts=3, base=0.0, cap=0.0)
+        with pytest.raises(errors.ModelError) as caught:
+            send(resolve(model, policy=policy), ask())
+    assert len(sent()) == 3
+    assert usage_of(caught.value).total_tokens == counted.total.total_tokens == limit.spent.total_tokens == 3 * 511
+    assert limit.remaining.tokens == 100_000 - 3 * 511
 
 
 @pytest.mark.parametrize(("asked_for", "served"), [("priority", "default"), (None, "priority"), ("flex", "flex")])

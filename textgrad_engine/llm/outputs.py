@@ -13,12 +13,12 @@ from textgrad_engine.errors import (
     ModelError,
     ServerFailed,
 )
-from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.response import Completion, FinishReason, Usage
+from textgrad_engine.llm.response import Completion, FinishReason
 from textgrad_engine.llm.statuses import reported
 from textgrad_engine.llm.stream import broken_off, events_of
-from textgrad_engine.llm.wire import malformed, parsed_body, usage_in
+from textgrad_engine.llm.used import paid_for, usage_in
+from textgrad_engine.llm.wire import malformed, parsed_body
 
 _KIND = "response"
 _UNFINISHED: dict[str, FinishReason] = {
@@ -50,17 +50,23 @@ def completion_of(
         ModelError: the response says that it failed; one of the subclasses that say in which way.
     """
     parsed = parsed_body(body, model)
+    try:
+        return _completion(parsed, body, request, model, latency, counted_as)
+    except ModelError as error:
+        paid_for(error, _usage_in(parsed), request, counted_as)
+        raise
+
+
+def _completion(
+    parsed: dict[str, Any], body: bytes, request: Request, model: str, latency: float, counted_as: str | None
+) -> Completion:
     status, output = parsed.get("status"), parsed.get("output")
     if status != "failed" and parsed.get("error"):
         raise reported(parsed["error"], model) or malformed(
             model, "the body is an error, though its status says success", body, _KIND
         )
     if status == "failed":
-        failure = _failure(parsed.get("error"), model)
-        if isinstance(parsed.get("usage"), dict):
-            used, estimated = _usage(parsed, request, "", counted_as)
-            mark(failure, usage=used, estimated=estimated)
-        raise failure
+        raise _failure(parsed.get("error"), model)
     if not isinstance(output, list) or not all(
         isinstance(item, dict) and isinstance(item.get("type"), str | None) for item in output
     ):
@@ -72,7 +78,8 @@ def completion_of(
         reason = "tool_calls"
     if refused and not text:
         reason = "content_filter"
-    usage, estimated = _usage(parsed, request, text, counted_as)
+    wrote = "\n".join(filter(None, [_reasoned(output), text, *map(json.dumps, calls)]))
+    usage, estimated = usage_in(_usage_in(parsed), request, wrote, counted_as)
     others = [item for item in output if item.get("type") not in (*_CALLS, "message", "reasoning")]
     raw: dict[str, Any] = {
         "id": parsed.get("id"),
@@ -164,17 +171,18 @@ def _called(item: Mapping[str, Any], model: str, body: bytes) -> dict[str, Any]:
     return {"id": item["call_id"], "type": kind, kind: named}
 
 
-def _usage(parsed: Mapping[str, Any], request: Request, text: str, counted_as: str | None) -> tuple[Usage, bool]:
+def _usage_in(parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """What a response says was used, in the words of chat completions."""
     found = parsed.get("usage")
-    if isinstance(found, dict):
-        found = {
-            "prompt_tokens": found.get("input_tokens"),
-            "completion_tokens": found.get("output_tokens"),
-            "prompt_tokens_details": found.get("input_tokens_details"),
-            "completion_tokens_details": found.get("output_tokens_details"),
-            **{name: found[name] for name in _AS_IN_CHAT if name in found},
-        }
-    return usage_in(found, request, text, counted_as)
+    if not isinstance(found, dict):
+        return {}
+    return {
+        "prompt_tokens": found.get("input_tokens"),
+        "completion_tokens": found.get("output_tokens"),
+        "prompt_tokens_details": found.get("input_tokens_details"),
+        "completion_tokens_details": found.get("output_tokens_details"),
+        **{name: found[name] for name in _AS_IN_CHAT if name in found},
+    }
 
 
 def _failure(error: Any, model: str) -> ModelError:

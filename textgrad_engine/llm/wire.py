@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from textgrad_engine.errors import MalformedResponse, RequestRefused
+from textgrad_engine.errors import MalformedResponse, ModelError, RequestRefused
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.content import refusal_in, text_in
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat, unsendable
-from textgrad_engine.llm.response import Completion, FinishReason, Usage
+from textgrad_engine.llm.response import Completion, FinishReason
 from textgrad_engine.llm.statuses import failure_in, reported
-from textgrad_engine.llm.tokens import count, count_request
 from textgrad_engine.llm.tool_images import moved_behind
+from textgrad_engine.llm.used import paid_for, usage_in
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -53,11 +53,8 @@ FIELDS = "message_fields"
 _WANTED_BACK = ("reasoning_content", "reasoning_details")
 """DeepSeek and Moonshot refuse conversations with tools whose messages lost the first; the other is OpenRouter's."""
 
-_TICKS = 10**10
-"""xAI counts what an answer cost in these parts of a dollar."""
-
-_MOST = 10**8
-"""Tokens, or dollars, of one call above which a number is a slip of the endpoint, as a counter that wrapped around."""
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Where the thoughts before an answer are told; some endpoints tell them under both names."""
 
 
 def arguments(
@@ -222,13 +219,18 @@ def completion_of(
         APIError: it is an error that names a status of failure; one of the subclasses that say in which way.
     """
     parsed = parsed_body(body, model)
-    if failure := failure_in(parsed):
-        raise reported(failure, model) or malformed(model, "the body is an error, though its status says success", body)
-    choice, message, text = _choice(parsed, body, model)
+    try:
+        if failure := failure_in(parsed):
+            said = "the body is an error, though its status says success"
+            raise reported(failure, model) or malformed(model, said, body)
+        choice, message, text = _choice(parsed, body, model)
+    except ModelError as error:
+        paid_for(error, parsed.get("usage"), request, counted_as)
+        raise
     reason = _REASONS[_plain(choice["finish_reason"])]
     if not text and refusal_in(message):
         reason = "content_filter"
-    usage, estimated = usage_in(parsed.get("usage"), request, text, counted_as)
+    usage, estimated = usage_in(parsed.get("usage"), request, _written(message, text), counted_as)
     raw = {key: value for key, value in parsed.items() if key not in ("choices", "usage", "model", "object")}
     raw |= {key: value for key, value in message.items() if key not in ("role", "content", "tool_calls") and value}
     if estimated:
@@ -243,6 +245,16 @@ def completion_of(
         latency=latency,
         raw=raw or None,
     )
+
+
+def _written(message: Mapping[str, Any], text: str) -> str:
+    """All that a model wrote: thoughts that are told beside its answer, and calls of tools, are paid for, too."""
+    thoughts = next((said for name in _THOUGHTS if isinstance(said := message.get(name), str)), "")
+    calls = message.get("tool_calls")
+    if not thoughts and not calls:
+        return text
+    functions = [call.get("function") for call in calls or ()]
+    return "\n".join([thoughts, text, *(json.dumps(function, ensure_ascii=False) for function in functions)])
 
 
 def _plain(reason: str) -> str:
@@ -292,84 +304,6 @@ def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, 
     if text is None:
         raise malformed(model, "the content of the message is no text", body)
     return choice, message, text
-
-
-def usage_in(found: Any, request: Request, text: str, counted_as: str | None) -> tuple[Usage, bool]:
-    """What a body says was used, and whether that had to be counted here because it does not.
-
-    Some servers count cached tokens beside the prompt, or reasoning beside the answer (xAI); where the numbers show
-    that, they are added, for `Usage` has them inside. What the total has more than its parts is output that they do not
-    name: Gemini's thoughts. What an answer cost is taken from OpenRouter and xAI, who say it. A prompt of no tokens is
-    what gateways write that do not count, or that had it cached: it is counted here, as where nothing is said. So is
-    what no call can have used (`_MOST`): it would spend any budget at once.
-
-    Args:
-        found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
-        request: what was asked.
-        text: what was answered.
-        counted_as: the model whose vocabulary counts; None for the estimate.
-    """
-    if not isinstance(found, dict) or _number(found.get("prompt_tokens")) is None:
-        return (
-            Usage(
-                input_tokens=count_request(request, counted_as),
-                output_tokens=count(text, counted_as),
-                calls=1,
-                dollars=None,
-            ),
-            True,
-        )
-    details_in, details_out = found.get("prompt_tokens_details"), found.get("completion_tokens_details")
-    cached = _number(details_in.get("cached_tokens")) if isinstance(details_in, dict) else None
-    if cached is None:  # DeepSeek's word for it, and Moonshot's
-        cached = _number(found.get("prompt_cache_hit_tokens")) or _number(found.get("cached_tokens"))
-    reasoning = _number(details_out.get("reasoning_tokens")) if isinstance(details_out, dict) else None
-    said = _number(found.get("completion_tokens"))
-    read = _with_part(_number(found["prompt_tokens"]) or 0, cached or 0)
-    uncounted = said is None or not (said or read)
-    output = count(text, counted_as) if uncounted else said or 0
-    unnamed = (_number(found.get("total_tokens")) or 0) - read - output
-    if uncounted or unnamed <= 0:
-        written = _with_part(output, reasoning or 0)
-    else:
-        written, reasoning = output + unnamed, max(reasoning or 0, unnamed)
-    return (
-        Usage(
-            input_tokens=read or count_request(request, counted_as),
-            output_tokens=written,
-            cached_tokens=cached or 0,
-            reasoning_tokens=reasoning or 0,
-            calls=1,
-            dollars=_cost(found),
-        ),
-        uncounted or not read,
-    )
-
-
-def _cost(found: Mapping[str, Any]) -> float | None:
-    """The dollars that an endpoint says an answer cost; None where it says nothing."""
-    ticks = found.get("cost_in_usd_ticks")
-    if isinstance(ticks, int) and not isinstance(ticks, bool) and 0 <= ticks <= _MOST * _TICKS:
-        return ticks / _TICKS
-    cost = _dollars(found.get("cost"))
-    if cost is not None and found.get("is_byok") is True:  # with a key of one's own: what its provider takes
-        details = found.get("cost_details")
-        cost += (_dollars(details.get("upstream_inference_cost")) if isinstance(details, dict) else None) or 0.0
-    return cost
-
-
-def _dollars(value: Any) -> float | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST
-    return float(value) if good else None
-
-
-def _with_part(whole: int, part: int) -> int:
-    """A number of tokens with those of a part in it; a part that is larger was counted beside it."""
-    return whole + part if part > whole else whole
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST else None
 
 
 def malformed(model: str, what: str, body: bytes, kind: str = "chat completion") -> MalformedResponse:
