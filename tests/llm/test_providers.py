@@ -663,6 +663,68 @@ def test_images_that_tools_gave_go_inside_where_no_user_may_come_behind_a_tool(r
     assert sent()[1]["messages"][-1]["content"] == [picture]
 
 
+def called(arguments='{"city": "Rome"}', **fields):
+    return {**fields, "function": {"name": "look", "arguments": arguments}}
+
+
+@pytest.mark.parametrize("streamed_too", [False, True])
+@pytest.mark.parametrize(
+    ("provider", "ids", "expected"),
+    [
+        ("gemini", ("", ""), ("call00200", "call00201")),
+        ("llama.cpp", (None, None), ("call00200", "call00201")),
+        ("vllm", ("call_0", "call_0"), ("call_0", "call00201")),
+        ("vllm", ("before", "after"), ("call00200", "after")),
+    ],
+)
+def test_each_call_of_a_tool_has_an_id_of_its_own(replies, ask, provider, ids, expected, streamed_too, send):
+    """What came of one is told by it, and Anthropic, Mistral and Gemini refuse conversations without."""
+    earlier = called(id="before", type="function")
+    said = answer("", "tool_calls", tool_calls=[called(id=own, index=n) for n, own in enumerate(ids)])
+    model, _ = replies(provider, streamed_answer(said) if streamed_too else said)
+    asked = Request(messages=(*ask().messages, Message(role="assistant", content="", tool_calls=(earlier,))))
+    with on_token(lambda *_: None) if streamed_too else contextlib.nullcontext():
+        calls = send(model, asked).tool_calls
+    assert tuple(call["id"] for call in calls) == expected
+    assert {call["type"] for call in calls} == {"function"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"), [({"city": "Rome"}, '{"city": "Rome"}'), ("", "{}"), (None, "{}"), ("{", "{")]
+)
+def test_the_arguments_of_a_call_are_a_text_of_json(replies, ask, arguments, expected, send):
+    """They go back as they are, and strict endpoints refuse an object, or a text that is empty."""
+    model, sent = replies("llama.cpp", answer("", "tool_calls", tool_calls=[called(arguments, id="1")]), answer())
+    completion = send(model, ask())
+    asked = Request(messages=(*ask().messages, completion.as_message()))
+    send(model, asked)
+    assert sent()[1]["messages"][-1]["tool_calls"][0]["function"]["arguments"] == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(400, "Unterminated string starting at: line 1 column 10 (char 9)"), (500, "Failed to parse tool call arguments")],
+)
+def test_a_call_whose_arguments_are_no_json_goes_back_without_where_that_is_refused(replies, ask, status, said, send):
+    """Else the conversation could never go on; the message behind it tells the model what was wrong."""
+    model, sent = replies("vllm", refused(status, said), answer("mended"), answer("again"))
+    broken = Message(role="assistant", content="", tool_calls=(called('{"city": "Ro', id="1", type="function"),))
+    told = Message(role="tool", content="The call came to nothing: Invalid JSON", tool_call_id="1")
+    asked = Request(messages=(*ask().messages, broken, told))
+    assert [send(model, asked).text for _ in range(2)] == ["mended", "again"]
+    found = [each["messages"][-2]["tool_calls"][0]["function"]["arguments"] for each in sent()]
+    assert found == ['{"city": "Ro', "{}", "{}"]
+
+
+def test_a_refusal_is_not_put_down_to_calls_that_are_whole(replies, ask, send):
+    """What is sent once more would be refused once more."""
+    model, sent = replies("vllm", refused(400, "no"))
+    whole = Message(role="assistant", content="", tool_calls=(called(id="1", type="function"),))
+    with pytest.raises(errors.BadRequest):
+        send(model, Request(messages=(*ask().messages, whole)))
+    assert len(sent()) == 1
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning_details"])
 def test_thoughts_before_tool_calls_go_back_with_them(replies, ask, field, send):
     """DeepSeek answers 400 where they are missing; without tool calls nobody asks for them."""

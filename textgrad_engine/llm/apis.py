@@ -46,6 +46,7 @@ def _chat(request: Request, config: GenerateConfig, asked: Dialect, stream: bool
         usage=asked.usage,
         system=asked.system,
         tool_images=asked.tool_images,
+        mend_calls=asked.mend_calls,
     )
 
 

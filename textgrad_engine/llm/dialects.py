@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.errors import AuthenticationFailed, BadRequest, ContextOverflow, ServerFailed
+from textgrad_engine.llm.called import are_broken
 from textgrad_engine.llm.request import GenerateConfig
 
 _log = logging.getLogger("textgrad_engine.llm.dialects")
@@ -47,6 +48,7 @@ class Dialect:
         usage: whether a stream is asked for its usage.
         system: whether it takes system messages; else their text is put before the first message of the user.
         tool_images: whether images that tools gave stand in their messages; else behind them, in one of the user.
+        mend_calls: whether calls of tools whose arguments are no JSON object go back without these.
         name: what the model is called.
     """
 
@@ -55,6 +57,7 @@ class Dialect:
     usage: bool = True
     system: bool = True
     tool_images: bool = False
+    mend_calls: bool = False
     name: str = ""
 
 
@@ -84,6 +87,10 @@ def after(
             return replace(asked, usage=False)
         if not asked.tool_images and _NO_USER_AFTER_TOOL.search(said):
             return replace(asked, tool_images=True)
+    # whatever it says: vLLM quotes its JSON decoder, and llama.cpp's server breaks
+    mendable = error.status in (400, 422, 500) and not isinstance(error, ContextOverflow)
+    if mendable and not asked.mend_calls and are_broken(sent):
+        return replace(asked, mend_calls=True)
     # 500 where a template that refuses them breaks the server
     if asked.system and error.status in (400, 422, 500) and _NO_SYSTEM.search(said) and _has_system(sent):
         _log.warning(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.errors import MalformedResponse, ModelError, RequestRefused
+from textgrad_engine.llm.called import calls_in, mended
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.content import refusal_in, text_in
@@ -69,6 +70,7 @@ def arguments(
     usage: bool = True,
     system: bool = True,
     tool_images: bool = False,
+    mend_calls: bool = False,
 ) -> dict[str, Any]:
     """The body that is sent for a request.
 
@@ -84,6 +86,7 @@ def arguments(
         usage: ask a stream for the usage, too.
         system: send system messages as such; else before the first message of the user.
         tool_images: send images that tools gave in their messages; else behind them, in one of the user.
+        mend_calls: send calls of tools whose arguments are no JSON object back without these.
 
     Raises:
         RequestRefused: `extra` holds what is not for it to say.
@@ -92,6 +95,10 @@ def arguments(
         raise mark(RequestRefused(problem), sent=False)
     words = config.response_format if in_words or no_format else None
     messages = messages_of(request, words, system=system)
+    if mend_calls:
+        for message in messages:
+            if "tool_calls" in message:
+                message["tool_calls"] = mended(message["tool_calls"])
     sent: dict[str, Any] = {"model": model, "messages": messages if tool_images else moved_behind(messages)}
     for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "reasoning_effort"):
         if (value := getattr(config, name)) is not None:
@@ -240,7 +247,7 @@ def completion_of(
         finish_reason=reason,
         usage=usage,
         model=parsed["model"] if isinstance(parsed.get("model"), str) else model,
-        tool_calls=tuple(message.get("tool_calls") or ()),
+        tool_calls=calls_in(message, request.messages),
         items=_to_send_back(message),
         latency=latency,
         raw=raw or None,

@@ -1,0 +1,80 @@
+"""Calls of tools as answers have them, and as they go back with what came of them.
+
+Endpoints want back what they might not have given: an id for each call that no other one has, and arguments that are a
+text, and JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from textgrad_engine.llm.request import Message
+
+_NONE = "{}"
+
+
+def calls_in(message: Mapping[str, Any], asked: Iterable[Message]) -> tuple[dict[str, Any], ...]:
+    """The calls of tools in an answer's message, each with an id of its own, and with arguments that are a text.
+
+    Gemini's endpoint and llama.cpp's server may leave an id empty or out, and others give one twice. A made-up one has
+    nine letters and digits, as Mistral wants it. Arguments that are an object become its JSON, and none become ``{}``.
+
+    Args:
+        message: the message.
+        asked: the messages that it answers, whose ids are taken.
+
+    Example:
+        >>> calls_in({"tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]}, [])
+        ({'id': 'call00000', 'type': 'function', 'function': {'name': 'f', 'arguments': '{"a": 1}'}},)
+    """
+    if not message.get("tool_calls"):
+        return ()
+    before = list(asked)
+    taken = {call.get("id") for each in before for call in each.tool_calls or ()}
+    made: list[dict[str, Any]] = []
+    for place, call in enumerate(message["tool_calls"]):
+        own = call.get("id")
+        if not isinstance(own, str) or not own or own in taken:
+            own = f"call{len(before) % 1000:03d}{place % 100:02d}"
+        taken.add(own)
+        function = call.get("function")
+        if isinstance(function, Mapping):
+            call = {"type": "function", **call, "function": {**function, "arguments": _text_of(function)}}
+        made.append({"id": own, **{name: value for name, value in call.items() if name != "id"}})
+    return tuple(made)
+
+
+def _text_of(function: Mapping[str, Any]) -> str:
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        return arguments if arguments.strip() else _NONE
+    return _NONE if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def are_broken(sent: Mapping[str, Any]) -> bool:
+    """Whether a body holds calls of tools from before whose arguments are no JSON object."""
+    return any(_is_broken(call) for message in sent.get("messages", ()) for call in message.get("tool_calls") or ())
+
+
+def mended(calls: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same calls, those whose arguments are no JSON object with none.
+
+    What was wrong about these is told by the message that answers the call.
+    """
+    return [
+        {**call, "function": {**call["function"], "arguments": _NONE}} if _is_broken(call) else dict(call)
+        for call in calls
+    ]
+
+
+def _is_broken(call: Mapping[str, Any]) -> bool:
+    function = call.get("function")
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    if not isinstance(arguments, str):
+        return False
+    try:
+        return not isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return True
