@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +142,10 @@ def test_a_model_that_gives_no_completion_is_told_in_a_line(cli: Any, folder: Pa
     assert done.exit_code == 1
     assert f"error: the model 'gateway': Gateway.complete() gave {said}; give llm.Completion(text=...)" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text there")
+def test_a_folder_may_have_a_name_in_another_encoding(folder: Path) -> None:
+    """Such as that of an archive made on another system, or any beyond ASCII where the locale is C."""
+    moved = folder.rename(Path(os.fsdecode(os.fsencode(folder.parent) + b"/" + "\u4efb\u52a1".encode("gbk"))))
+    assert make_models(load_config(moved))["forward"].name == "gateway"

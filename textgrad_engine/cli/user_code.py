@@ -46,7 +46,7 @@ def import_beside(spec: str, folder: Path) -> Any:
     try:
         if file is not None:
             # A name of its own, so that the program.py of two configs in one process do not meet.
-            alias = f"_config_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}_{top}"
+            alias = f"_config_{hashlib.sha256(os.fsencode(file)).hexdigest()[:12]}_{top}"
             if alias not in sys.modules:
                 _execute(alias, file)
             name = alias + ("." + rest if rest else "")
