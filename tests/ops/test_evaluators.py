@@ -177,8 +177,13 @@ def test_exact_match_without_a_target_is_an_error() -> None:
         ("\uff11\uff12", "12", 0),
         ("\u00e9" + 1_000_000 * " " + "x", "\u00e9", 0),
         ("\u00e9" + 500_000 * " \u200b", "\u00e9", 1),
+        ("\u2067\u05e9\u05dc\u05d5\u05dd\u2069", "\u05e9\u05dc\u05d5\u05dd", 1),
+        ("\u202a+49 30 123\u202c", "+49 30 123", 1),
+        ("Dear Ann,\nyes.", "Dear Ann,\r\nyes.\r\n", 1),
+        ("\u00e9\r\u00e8", "e\u0301\n\u00e8", 1),
+        ("a\n\nb", "a\r\nb", 0),
     ],
-    ids=range(10),
+    ids=range(15),
 )
 def test_texts_that_are_one_to_unicode_match(prediction: str, target: str, score: int) -> None:
     """Data from one program spells a letter with two characters, models with one, and nobody can see which.
@@ -192,6 +197,12 @@ def test_what_cannot_be_seen_is_named() -> None:
     """Feedback that shows the same text twice can be acted on by nobody."""
     said = ops.exact_match_evaluator(Variable("a\u00a0b"), "a b")[1].data
     assert said.endswith("characters that cannot be seen: none in what is expected, U+00A0 in the answer.")
+    for got, wanted, names in [
+        ("\u2764\ufe0f", "\u2764", "none in what is expected, U+FE0F in the answer."),
+        ("yes", "yes\0", "U+0000 in what is expected, none in the answer."),
+        ("a b", "a\tb", "U+0009 in what is expected, none in the answer."),
+    ]:
+        assert ops.exact_match_evaluator(Variable(got), wanted)[1].data.endswith(names)
     assert "look alike" not in ops.exact_match_evaluator(Variable("\u00e9 b"), "a b")[1].data
     assert "look alike" not in ops.exact_match_evaluator(Variable("a  b"), "a b")[1].data
 

@@ -96,8 +96,9 @@ def alike(got: Any, wanted: Any) -> bool:
 
 
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
-_UNSEEN = _SPACES + "\u2028\u2029\u202f\u205f\u3000" + "\u061c\u200b\u200e\u200f\u2060\ufeff"
-"""What `str.isspace` knows, and marks without a width."""
+_TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_UNSEEN = _SPACES + "\u2028\u2029\u202f\u205f\u3000" + "\u200b\u2060\ufeff" + _TURNING
+"""What `str.isspace` knows, and marks without a width, such as those around words that are written from the right."""
 
 
 def _reads_alike(got: str, wanted: str) -> bool:
@@ -105,13 +106,14 @@ def _reads_alike(got: str, wanted: str) -> bool:
 
     Marks at the ends that have no width, and that copying brings along, are put aside as white space is.
     """
-    if got.isascii() and wanted.isascii():
+    if got.isascii() and wanted.isascii() and "\r" not in got and "\r" not in wanted:
         return False
     return plain(got) == plain(wanted)
 
 
 def plain(text: str) -> str:
     """A text as exact match compares it with others: equal for those that read alike."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # models write the one, tables of spreadsheets hold the other
     return (text if text.isascii() else unicodedata.normalize("NFC", text)).strip(_UNSEEN)
 
 
@@ -159,17 +161,25 @@ def _number(value: Any) -> Decimal | None:
 def _unseen(got: str, wanted: str) -> str:
     """In which characters texts differ that look the same, in words; "" for those that do not."""
 
+    def hidden(text: str) -> set[str]:
+        return {c for c in set(text) if unicodedata.category(c) in ("Cf", "Cc") or _CHOOSES_A_FORM.match(c)}
+
     def visible(text: str) -> str:
         text = " ".join(text.split())
-        for hidden in {c for c in set(text) if unicodedata.category(c) == "Cf"}:  # by kind: a text may be megabytes
-            text = text.replace(hidden, "")
+        for mark in hidden(text):  # by kind: a text may be megabytes
+            text = text.replace(mark, "")
         return text
 
-    if (got.isascii() and wanted.isascii()) or visible(got) != visible(wanted):
+    plainly = all(text.isascii() and text.isprintable() for text in (got, wanted))  # as most are
+    if plainly or visible(got) != visible(wanted):
         return ""
-    odd = [sorted({c for c in text if not c.isprintable()} - {"\n"}) for text in (wanted, got)]
+    odd = [sorted(({c for c in text if not c.isprintable()} | hidden(text)) - {"\n"}) for text in (wanted, got)]
     names = [", ".join(f"U+{ord(c):04X}" for c in each) or "none" for each in odd]
     return f"{names[0]} in what is expected, {names[1]} in the answer" if names[0] != names[1] else ""
+
+
+_CHOOSES_A_FORM = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Marks that say in which of its forms the sign before them is drawn, such as an emoji in color."""
 
 
 def _refuse_no_text(target: Any) -> None:
@@ -192,7 +202,8 @@ def exact_match_evaluator(
 ) -> tuple[Variable, Variable]:
     """Score 1 where prediction and target are the same text (white space at the ends aside), else 0.
 
-    Letters with signs are the same however they are encoded, and marks without width at the ends do not count.
+    Letters with signs are the same however they are encoded, and so are line ends; marks without width at the ends do
+    not count.
 
     Where either is a number by its type, as a field of a JSON answer and a target in a ``.jsonl`` file may be, both are
     compared as numbers, if the other is one, too, or a text that JSON would read as one: 12, 12.0 and 1.2e1 are the
