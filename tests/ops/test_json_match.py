@@ -82,6 +82,21 @@ def test_what_is_the_same(answer: str, expected: Any) -> None:
     assert json_match(answer, expected) == (1.0, "")
 
 
+@pytest.mark.parametrize("any_order", [False, True])
+def test_names_of_fields_are_one_however_they_are_encoded(any_order: bool) -> None:
+    """As names of columns are: tables from some systems spell a letter with two characters, and models with one."""
+    one, other = ({name: 1, "rows": [{name: 2}]} for name in ("t\u00ean", "te\u0302n"))
+    assert json_match(json.dumps(one), other, any_order=any_order)[0] == 1
+    two = {**one, **other}
+    assert json_match(json.dumps(two), one, any_order=any_order)[0] == 0
+
+
+def test_what_cannot_be_seen_is_told_by_its_number() -> None:
+    """Feedback that shows the same value twice can be acted on by nobody."""
+    said = json_match('{"a": "x\u00a0\u00e9"}', {"a": "x \u00e9"})[1]
+    assert said == '- at a: expected "x \u00e9", got "x\\u00a0\u00e9"'
+
+
 def test_many_differences_are_counted() -> None:
     """The whole stands below them anyway."""
     remark = json_match(json.dumps(list(range(50))), [0] * 50)[1].splitlines()

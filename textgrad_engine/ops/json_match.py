@@ -11,7 +11,8 @@ from textgrad_engine import templates
 from textgrad_engine.kinds import as_own
 from textgrad_engine.llm.parsing import DECODER, json_in
 from textgrad_engine.ops.evaluators import written
-from textgrad_engine.ops.exact_match import alike, number_of, plain
+from textgrad_engine.ops.exact_match import alike, number_of, plain, seen, unseen
+from textgrad_engine.slots import by_composed_name
 
 MOST_TOLD = 10
 """Differences that are told one by one; the whole of both values stands below them."""
@@ -81,8 +82,9 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
     if not found:
         return 1.0, ""
     shown = [
-        {"where": _written_path(each.path), "expected": _told(each.expected), "got": _told(each.got)}
+        {"where": _written_path(each.path), "expected": expected, "got": got}
         for each in found[:MOST_TOLD]
+        for expected, got in [_told_apart(each)]
     ]
     remark = templates.load("json_match").render(problem="", differences=shown, more=len(found) - len(shown))
     return right / (right + wrong) if graded else 0.0, remark
@@ -150,10 +152,10 @@ def _names_in(*values: Any) -> _Names:
     for each in reversed(inner):
         forms: tuple[Any, Any]
         if isinstance(each, dict):
-            fields = [(key, found[id(value)]) for key, value in each.items()]
+            fields = _by_name(each)
             forms = (
-                frozenset([(key, name.own) for key, name in fields]),
-                frozenset([(key, found[id(value)].loose) for key, value in each.items() if value is not None]),
+                frozenset([(key, found[id(value)].own) for key, value in fields.items()]),
+                frozenset([(key, found[id(value)].loose) for key, value in fields.items() if value is not None]),
             )
         elif isinstance(each, list):
             parts = [found[id(value)] for value in each]
@@ -180,6 +182,7 @@ def _compared(got: Any, wanted: Any, names: _Names | None) -> Iterator[tuple[int
     while waiting:
         path, wanted, got = each = waiting.pop()
         if isinstance(wanted, dict) and isinstance(got, dict) and (wanted or got):
+            wanted, got = _by_name(wanted), _by_name(got)
             keys = [*wanted, *[key for key, value in got.items() if key not in wanted and value is not None]]
             inside = [_Difference((*path, key), wanted.get(key, _NOTHING), got.get(key, _NOTHING)) for key in keys]
             waiting += reversed(inside)
@@ -195,6 +198,14 @@ def _compared(got: Any, wanted: Any, names: _Names | None) -> Iterator[tuple[int
             yield 1, None
         else:
             yield max(_size(wanted), _size(got)), each
+
+
+def _by_name(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an object by their names, see NOTE [Names] in `slots`; as they are where two would be one."""
+    try:
+        return by_composed_name(fields)
+    except ValueError:
+        return fields
 
 
 def _are_alike(got: Any, wanted: Any) -> bool:
@@ -294,6 +305,12 @@ def _written_path(path: Sequence[Any]) -> str:
     places = {...: "any"}
     steps = [f".{key}" if isinstance(key, str) else f"[{places.get(key, key)}]" for key in path]
     return "".join(steps).removeprefix(".")
+
+
+def _told_apart(each: _Difference) -> tuple[str, str]:
+    """What was expected, and what came; characters that cannot be seen by their numbers, where these alone differ."""
+    expected, got = _told(each.expected), _told(each.got)
+    return (seen(expected), seen(got)) if unseen(got, expected) else (expected, got)
 
 
 def _told(value: Any) -> str:
