@@ -26,3 +26,22 @@ def test_powers_indices_and_fractions_are_not_the_digits_they_are_made_of(one, o
 def test_encodings_widths_and_case_make_no_difference(one, other):
     """So that nobody gets past a forbidden phrase by writing it in wide letters."""
     assert folded(one) == folded(other)
+
+
+@pytest.mark.parametrize(
+    "mark", list("\u00ad\u200b\u200e\u2060\u202a\u2069\ufeff\ufe0f"), ids=lambda mark: f"U+{ord(mark):04X}"
+)
+def test_marks_that_cannot_be_seen_make_no_difference(mark):
+    """Web pages, PDFs and chats bring them along, and nobody gets past a forbidden phrase or a split check by them."""
+    text = f"Ein Guts{mark}chein"
+    assert folded(text) == "ein gutschein"
+    assert Forbids(["Gutschein"]).problem("", text)
+    assert [found.kind for found in overlap([{"q": text}], [{"q": "Ein Gutschein"}])] == ["exact"]
+
+
+def test_joiners_that_are_written_are_kept():
+    """Without them words of Persian are other words, and an emoji of three is three."""
+    assert (
+        folded("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645") == "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    )
+    assert folded("👩\u200d👧") == "👩\u200d👧"

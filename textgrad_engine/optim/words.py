@@ -34,7 +34,7 @@ def words_of(text: str) -> list[str]:
         >>> words_of("Don't SHOUT,\nplease! 不要喊")
         ['don', 't', 'shout', 'please', '不', '要', '喊']
     """
-    text = folded(text)
+    text = folded(text.replace("\u200b", " "))  # a space without width, where a line may end between two words
     return (_ASCII_WORD if text.isascii() else _WORD).findall(text)
 
 

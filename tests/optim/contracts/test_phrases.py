@@ -15,6 +15,7 @@ from textgrad_engine.optim.contracts import Forbids, Requires
         ([], ValueError, "no phrase"),
         (["a", " "], ValueError, "blank"),
         ([3], TypeError, r"\[0\] of it is 3"),
+        (["\u200b"], ValueError, "blank"),
     ],
 )
 def test_phrases_that_mean_nothing_are_refused(contract: Any, phrases: Any, error: Any, message: str) -> None:
@@ -41,6 +42,18 @@ def test_phrases_that_mean_nothing_are_refused(contract: Any, phrases: Any, erro
         ("gr\u00f6\u00dfe", "GRO\u0308SSE", True),
         ("istanbul", "\u0130STANBUL", True),
         ("a a", "xa a a", True),
+        ("can't", "We can\u2019t", True),
+        ("d\u2019accord", "d'accord", True),
+        ("opt-in", "opt\u2011in", True),
+        ('say "yes"', "say \u201cyes\u201d", True),
+        ("can't", "cant", False),
+        ("कर", "यहाँ कर नहीं", True),
+        ("कर", "यह काम करना", False),
+        ("कि", "किताब दो", False),
+        ("क", "कि", False),
+        ("JSON", "JSON में दें", True),
+        ("환불", "환불은 안 됩니다", True),
+        ("الله", "والله", True),
     ],
 )
 def test_a_phrase_is_found_as_whole_words(phrase: str, text: str, there: bool) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from textgrad_engine.checks import check
-from textgrad_engine.data.casefold import folded
+from textgrad_engine.data.casefold import folded, shown
 from textgrad_engine.optim.contracts.base import say
 
 
@@ -20,7 +20,8 @@ class Requires:
     "constraints": [Requires([...])]}``: asked of all, nothing new is kept in the others that does not say it.
 
     Args:
-        phrases: the phrases; white space in them stands for any, so that a line may end within one.
+        phrases: the phrases; white space in them stands for any, so that a line may end within one, and quotation
+            marks, apostrophes and hyphens are one, straight or curly.
         match_case: whether capital letters have to agree.
 
     Raises:
@@ -57,7 +58,7 @@ class Forbids:
     What the old text has of one may become less, step by step, but not stay.
 
     Args:
-        phrases: the phrases; white space in them stands for any.
+        phrases: the phrases; as for `Requires`.
         match_case: whether capital letters have to agree.
 
     Raises:
@@ -98,13 +99,18 @@ def _checked(phrases: Iterable[str], contract: str) -> tuple[str, ...]:
     for phrase in checked:
         if not isinstance(phrase, str):
             raise TypeError(f"{contract}: a phrase is a text, got {type(phrase).__name__}")
-        if not phrase.strip():
+        if not shown(phrase).strip():
             raise ValueError(f"{contract}: a phrase is blank: {phrase!r}")
     return checked
 
 
+_AS_TYPED = str.maketrans("\u2018\u2019\u201b\u02bc\u201c\u201d\u201e\u201f\u2010\u2011", "''''\"\"\"\"--")
+"""Quotation marks, apostrophes and hyphens as models set them, and as they are typed."""
+
+
 def _count(phrase: str, text: str, match_case: bool) -> int:
-    phrase, text = (unicodedata.normalize("NFC", each) if match_case else folded(each) for each in (phrase, text))
+    forms = (unicodedata.normalize("NFC", shown(each)) if match_case else folded(each) for each in (phrase, text))
+    phrase, text = (each.translate(_AS_TYPED) for each in forms)
     pattern = re.compile(r"\s+".join(map(re.escape, phrase.split())))
     count, at = 0, 0
     while (match := pattern.search(text, at)) is not None:
@@ -123,4 +129,6 @@ def _goes_on(text: str, at: int) -> bool:
 
 
 def _has_edge(char: str) -> bool:
+    if "\u0900" <= char <= "\u097f":  # Hindi has no case, and puts spaces between words
+        return unicodedata.category(char)[0] in "LMN"
     return char == "_" or char.isdigit() or char.lower() != char.upper() or bool(unicodedata.combining(char))
