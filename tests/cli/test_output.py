@@ -145,3 +145,23 @@ def test_a_folder_that_is_closed_to_this_user_is_said_to_be_and_not_to_be_missin
     result = cli(command, place)
     assert result.exit_code == 2
     assert f"error: {place}: permission denied; let this user read it, or name another place" in result.stderr
+
+
+def test_names_hold_nothing_that_a_terminal_would_obey(cli: Any, run: Any, small: Any, tmp_path: Path) -> None:
+    """A run folder that somebody sends, a table, and names in a config: their names are printed, and stay names."""
+    hostile = "\x1b[2J\u202e"
+    path = run().rename(tmp_path / f"run{hostile}")
+    table = tmp_path / f"table{hostile}.csv"
+    table.write_text("q,kind\n" + "".join(f"what is {n},{'ab'[n % 2]}\n" for n in range(120)), encoding="utf-8")
+    printed = [
+        cli(*command).stdout
+        for command in (
+            ("show", path),
+            ("resume", path, "--quiet"),
+            ("shrink", path, "--quiet"),
+            ("init", tmp_path / f"new{hostile}", "--data", table, "--target", "kind"),
+            ("estimate", small(), "--model", f"m{hostile}", "--base-url", "http://127.0.0.1:9/v1"),
+        )
+    ]
+    assert all(printed)
+    assert [text for text in printed if "\x1b" in text or "\u202e" in text] == []

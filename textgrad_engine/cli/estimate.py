@@ -46,6 +46,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.search.volume import Range
+from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
@@ -151,7 +152,7 @@ def estimate(
         table = _table(result, names, prices, seconds, answer, columns, len(parts), unpriced)
         early = [_spent_early(found.budget, below), shared_with_controls(found, controls)]
         spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
-        write("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen]))
+        write(harmless("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen])))
     raise typer.Exit(OK)
 
 

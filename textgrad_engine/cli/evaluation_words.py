@@ -63,7 +63,7 @@ def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
         f"  score   {_measured(evaluation)}   {size(evaluation)}",
         *_parts(entry),
         *_spread(evaluation),
-        f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}",
+        harmless(f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}"),
         f"  used    {_used(done.used)}, {duration(entry['seconds'])}",
         *_slices(done),
         *_beside(entry, done.earlier),
@@ -83,7 +83,7 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
             else f"{part['points']:g} point{'' if abs(part['points']) == 1 else 's'}"
         )
         head = f"  {'' if number else 'of it':7} {score(part['mean'])} "
-        told = f"{' '.join(part['name'].split())}{scale}, {counts}"  # a criterion may be a page
+        told = harmless(f"{' '.join(part['name'].split())}{scale}, {counts}")  # a criterion may be a page
         yield textwrap.fill(told, 80, initial_indent=head, subsequent_indent=" " * len(head))
 
 

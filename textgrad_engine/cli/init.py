@@ -27,6 +27,7 @@ from textgrad_engine.data import Dataset, load
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.nn import Module
+from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import composed
 from textgrad_engine.store.files import typed
@@ -160,7 +161,7 @@ def init(
         *([shows] if shows else []),
         *of_answers,
     ]
-    write(_told(folder, data, {name: len(own) for name, own in parts.items()}, folds, remarks))
+    write(harmless(_told(folder, data, {name: len(own) for name, own in parts.items()}, folds, remarks)))
     raise typer.Exit(OK)
 
 

@@ -42,6 +42,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.notes import looked_at_before
+from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import remark_on
 from textgrad_engine.report.words import plural
@@ -151,7 +152,7 @@ def quiet_line(path: Path, found: str, used: Usage) -> str:
         found: what it found, in a line.
         used: by all of its calls.
     """
-    return f"{path}: {found}; {plural(used.calls, 'call')}, {cost(used.dollars)}"
+    return harmless(f"{path}: {found}; {plural(used.calls, 'call')}, {cost(used.dollars)}")
 
 
 def end(

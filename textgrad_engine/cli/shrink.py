@@ -40,6 +40,7 @@ from textgrad_engine.errors import CallCancelled, RunError, Stopped
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import count, plural, score
@@ -120,7 +121,7 @@ def shrink(
     if as_json:
         write_json({"run": str(run), "file": str(place), **about})
     elif quiet:
-        write(f"{place}: {_in_short(result)}")
+        write(harmless(f"{place}: {_in_short(result)}"))
     else:
         write("\n" + render_shrunk(result, title=str(run), width=width(), color=colors()))
         what = "Nothing was left out; the prompt as it was" if result.after == result.before else "The short prompt"

@@ -22,6 +22,7 @@ from textgrad_engine.report.printing import (
     printed,
     sentences,
     styled,
+    unwrapped,
 )
 from textgrad_engine.report.tools import ToolRow
 from textgrad_engine.report.unfinished import so_far
@@ -225,11 +226,8 @@ def one_line(result: TrainResult) -> str:
 
 
 def _headline(title: str, ended: str) -> list[RenderableType]:
-    from rich.text import Text
-
     # A path that is broken over two lines can be neither copied nor clicked on.
-    top: list[RenderableType] = [group([Text(title, "bold", no_wrap=True, overflow="ignore")])] if title else []
-    return [*top, styled(capital(ended))]
+    return [*([unwrapped(title, "bold")] if title else []), styled(capital(ended))]
 
 
 def _scores(view: View) -> RenderableType:
