@@ -42,6 +42,7 @@ HOSTS = {
     "ollama": "http://127.0.0.1:11434/v1",
     "openai": "https://api.openai.com/v1",
     "openrouter": "https://openrouter.ai/api/v1",
+    "qwen": "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     "sglang": "http://127.0.0.1:30000/v1",
     "tgi": "http://127.0.0.1:3000/v1",
     "together": "https://api.together.xyz/v1",
@@ -648,6 +649,60 @@ def test_an_endpoint_that_refuses_stream_options_is_asked_without_from_then_on(r
         assert (completion.text, pieces) == ("fine", ["fine"])
         assert completion.raw["usage_estimated"] is True
     assert ["stream_options" in each for each in sent()] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("provider", "no"),
+    [
+        ("qwen", refused(400, "This model only support stream mode, please enable the stream parameter to access it.")),
+        ("qwen", refused(400, "parameter.enable_thinking must be set to false for non-streaming calls")),
+        ("litellm", httpx.Response(400, json={"detail": "Stream must be set to true"})),
+    ],
+)
+def test_what_only_streams_is_asked_for_a_stream_from_then_on(replies, ask, provider, no, send):
+    """It costs one refused request, and then none; with the usage, which streams leave out unasked."""
+    whole = events(chunk(content="fi"), chunk("stop", content="ne"), {"choices": [], "usage": BILLED})
+    model, sent = replies(provider, no, whole, whole)
+    for _ in range(2):
+        completion = send(resolve(model), ask())
+        assert (completion.text, completion.usage.total_tokens) == ("fine", 511)
+    assert [each.get("stream") for each in sent()] == [None, True, True]
+    assert sent()[-1]["stream_options"] == {"include_usage": True}
+
+
+def test_a_refusal_that_speaks_of_streams_otherwise_is_told(replies, ask, send):
+    """What would not help is not tried."""
+    model, sent = replies("litellm", refused(400, "the downstream service knows no such tool"))
+    with pytest.raises(errors.BadRequest):
+        send(model, ask())
+    assert len(sent()) == 1
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_an_answer_that_streams_unasked_is_read_and_asked_for_so_from_then_on(replies, ask, kind, send):
+    """It is paid for, and asking again would bring no other; streams say what they used where they are asked."""
+    said = events(chunk(content="fi"), chunk("stop", content="ne")).content + b"data: [DONE]\n\n"
+    unasked = httpx.Response(200, headers={"content-type": kind}, content=said)
+    model, sent = replies("sglang", unasked, events(chunk("stop", content="fine"), {"choices": [], "usage": BILLED}))
+    first, second = send(model, ask()), send(model, ask())
+    assert (first.text, second.text, second.usage.total_tokens) == ("fine", "fine", 511)
+    assert [each.get("stream") for each in sent()] == [None, True]
+
+
+def test_the_end_of_a_stream_behind_an_answer_in_one_piece_is_no_part_of_it(replies, ask, send):
+    """Some gateways put it there, and call the whole a stream."""
+    said = json.dumps(answer()).encode() + b"\n\ndata: [DONE]\n\n"
+    model, _ = replies(
+        "litellm", httpx.Response(200, headers={"content-type": "text/event-stream"}, content=said), answer("again")
+    )
+    assert [send(model, ask()).text for _ in range(2)] == ["fine", "again"]
+
+
+def test_a_stream_that_comes_unasked_and_is_cut_off_is_no_answer(replies, ask, send):
+    """It may have gone on."""
+    model, _ = replies("sglang", events(chunk(content="half of")))
+    with pytest.raises(errors.ConnectionFailed, match="before its answer did"):
+        send(model, ask())
 
 
 def test_images_that_tools_gave_go_inside_where_no_user_may_come_behind_a_tool(replies, ask, send):

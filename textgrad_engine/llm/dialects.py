@@ -23,6 +23,11 @@ _ABOUT_FORMAT = re.compile(
     r"|guided|grammar"  # vLLM, SGLang, llama.cpp
 )
 _NEW_NAME = re.compile(r"max_completion_tokens.{0,20}instead|'?max_tokens'? is not supported")
+_ONLY_STREAMS = re.compile(
+    r"only supports? (?:the )?stream|stream['\"`]? (?:must|should|needs to|has to) be (?:set to )?['\"`]?true"
+    r"|(?:requires?|set|enable) (?:the )?['\"`]?stream|streaming is (?:strongly )?(?:required|recommended)"
+    r"|(?:for|not support|without) non-?streaming"
+)
 _NO_USAGE = re.compile(r"stream_options|include_usage")
 _NO_SYSTEM = re.compile(
     r"system (?:role|message|instruction|prompt)s? (?:is |are )?not (?:supported|enabled|allowed)"
@@ -45,6 +50,7 @@ class Dialect:
         form: how structured output is asked for: ``"asked"`` by ``response_format``, ``"in words too"`` where that is
             ignored, ``"in words"`` where it is refused.
         most: what ``max_tokens`` is called.
+        stream: whether it is asked for the answer in pieces though nobody wants to see them, as it has no other.
         usage: whether a stream is asked for its usage.
         system: whether it takes system messages; else their text is put before the first message of the user.
         tool_images: whether images that tools gave stand in their messages; else behind them, in one of the user.
@@ -54,6 +60,7 @@ class Dialect:
 
     form: Literal["asked", "in words too", "in words"] = "asked"
     most: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    stream: bool = False
     usage: bool = True
     system: bool = True
     tool_images: bool = False
@@ -83,6 +90,8 @@ def after(
     if error.status in (400, 422) and not isinstance(error, ContextOverflow):
         if "max_tokens" in sent and "max_tokens" not in config.extra and _NEW_NAME.search(said):
             return replace(asked, most="max_completion_tokens")
+        if "stream" not in sent and _ONLY_STREAMS.search(said):
+            return replace(asked, stream=True)
         if "stream_options" in sent and _NO_USAGE.search(said):
             return replace(asked, usage=False)
         if not asked.tool_images and _NO_USER_AFTER_TOOL.search(said):

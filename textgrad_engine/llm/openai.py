@@ -41,7 +41,7 @@ from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from, unsendable
 from textgrad_engine.llm.response import Completion, Price
-from textgrad_engine.llm.stream import Teller, listeners
+from textgrad_engine.llm.stream import Teller, are_events, in_one_part, listeners, without_end
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.vocabulary import settled
 from textgrad_engine.signed import unsigned
@@ -156,7 +156,7 @@ class OpenAIModel:
             asked = replace(known, form="in words")  # the words and a format that wants other JSON would contradict
         began, whole = asked, None  # the refusal of a name, before a part of it was tried
         while True:
-            sent = self._wire.arguments(request, config, asked, bool(listeners()))
+            sent = self._wire.arguments(request, config, asked, asked.stream or bool(listeners()))
             try:
                 completion = await self._send(request, config, asked, sent)
             except (BadRequest, ServerFailed, AuthenticationFailed) as error:
@@ -216,7 +216,7 @@ class OpenAIModel:
             if streamed:
                 body = await self._read(response, teller.tell, name)
             else:
-                body = response.content
+                body = await self._whole(response.content, teller.tell, name)
             latency = time.perf_counter() - started
             tell(response.headers)
             completion = self._wire.completion_of(body, request, name, latency, None)
@@ -280,11 +280,20 @@ class OpenAIModel:
     async def _read(self, response: Any, tell: Callable[[str], None], name: str) -> bytes:
         try:
             if "event-stream" not in response.headers.get("content-type", ""):
-                whole: bytes = await response.aread()  # it does not stream, and answers in one piece
-                return whole
+                # it does not stream, and answers in one piece
+                return await self._whole(await response.aread(), tell, name)
             return await self._wire.body_of(response.aiter_bytes(), tell, name)
         finally:
             await response.aclose()
+
+    async def _whole(self, body: bytes, tell: Callable[[str], None], name: str) -> bytes:
+        """The body of an answer in one piece; of events, which some send whatever they are asked for, all of them."""
+        if not are_events(body):
+            return without_end(body)
+        whole = await self._wire.body_of(in_one_part(body), tell, name)
+        # from now on it is asked for what it does, and so for the usage, too
+        self._dialect = replace(self._dialect, stream=True)
+        return whole
 
     def _secret(self) -> SecretStr:
         held = self._key if self._key is not None else SecretStr(os.environ.get("OPENAI_API_KEY", ""))

@@ -112,6 +112,34 @@ def void(request: Request) -> None:
         listener(request, None)
 
 
+def are_events(body: bytes) -> bool:
+    r"""Whether a body is a stream's events, whatever was asked for and whatever its headers call it.
+
+    Example:
+        >>> are_events(b'data: {"choices": []}\n\n'), are_events(b'{"choices": []}')
+        (True, False)
+    """
+    return body[:100].lstrip().startswith((b"data:", b"event:", b":"))
+
+
+def without_end(body: bytes) -> bytes:
+    r"""A body of JSON without the end of a stream, which some put behind it.
+
+    Example:
+        >>> without_end(b'{"choices": []}\ndata: [DONE]\n\n')
+        b'{"choices": []}'
+    """
+    return body.rstrip().removesuffix(_END).rstrip() if body[-20:].rstrip().endswith(_END) else body
+
+
+_END = b"data: [DONE]"
+
+
+async def in_one_part(body: bytes) -> AsyncIterator[bytes]:
+    """A body as a stream that comes at once."""
+    yield body
+
+
 async def events_of(parts: AsyncIterator[bytes], model: str) -> AsyncIterator[dict[str, Any] | None]:
     """The data of a stream's server-sent events, as it comes; None stands for ``[DONE]`` and is the last.
 
