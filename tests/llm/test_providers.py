@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
+import time
 
 import httpx
 import pytest
@@ -37,6 +39,7 @@ HOSTS = {
     "litellm": "https://litellm.example.com/v1",
     "llama.cpp": "http://127.0.0.1:8080/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
+    "minimax": "https://api.minimax.io/v1",
     "mistral": "https://api.mistral.ai/v1",
     "mlx-vlm": "http://127.0.0.1:8080/v1",
     "ollama": "http://127.0.0.1:11434/v1",
@@ -204,6 +207,18 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
         ("openai", 400, plain("Unsupported value: 'temperature' does not support 0 with this model.",
                               param="temperature", code="unsupported_value"),
          errors.BadRequest, None, "leave the setting 'temperature' out"),
+        ("litellm", 400, plain("litellm.UnsupportedParamsError: gpt-5 models (including gpt-5-codex) don't support "
+                               "temperature=0.0. Only temperature=1 is supported. To drop unsupported params set "
+                               "`litellm.drop_params = True`"),
+         errors.BadRequest, None, "leave the setting 'temperature' out"),
+        ("anthropic", 400, plain("`temperature` is deprecated for this model.", type="invalid_request_error"),
+         errors.BadRequest, None, "leave the setting 'temperature' out"),
+        ("bedrock", 400, {"message": "The model returned the following errors: temperature is deprecated for this "
+                          "model."}, errors.BadRequest, None, "leave the setting 'temperature' out"),
+        ("anthropic", 400, plain("`temperature` may only be set to 1 when thinking is enabled or in adaptive mode."),
+         errors.BadRequest, None, "leave the setting 'temperature' out"),
+        ("xai", 400, {"code": "invalid-argument", "error": "Model grok-4.20 does not support parameter "
+                      "reasoningEffort."}, errors.BadRequest, None, "leave the setting 'reasoning_effort' out"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_what_its_provider_means_by_it(ask, provider, status, body, kind, wait, says, send):
@@ -216,6 +231,42 @@ def test_a_refusal_is_what_its_provider_means_by_it(ask, provider, status, body,
     assert type(caught.value) is kind
     assert caught.value.retry_after == wait
     assert route.call_count == 1
+
+
+PAGE = "<!DOCTYPE html>\n<html><head><title>Attention Required! | Cloudflare</title></head><body>no</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "says"),
+    [
+        (401, errors.AuthenticationFailed, "API key"),
+        (403, errors.BadRequest, "in front of the endpoint refused this request"),
+        (404, errors.BadRequest, "base_url.*chat/completions"),
+        (405, errors.BadRequest, "base_url.*chat/completions"),
+        (413, errors.ContextOverflow, "client_max_body_size"),
+        (502, errors.ServerFailed, "Cloudflare"),
+    ],
+)
+def test_a_web_page_is_no_word_of_the_endpoint(ask, status, kind, says, send):
+    """What refuses a request before it gets there knows nothing of keys and contexts, and may let the next one by."""
+    with respx.mock(using="httpcore2") as router:
+        router.post(HOSTS["litellm"] + "/chat/completions").mock(return_value=httpx.Response(status, html=PAGE))
+        with pytest.raises(errors.APIError) as caught:
+            send(OpenAIModel("m", base_url=HOSTS["litellm"], api_key="k-0123456789"), ask())
+    assert type(caught.value) is kind
+    assert re.search(says, "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])]), re.DOTALL)
+
+
+def test_openrouter_is_asked_again_when_it_says_that_a_minute_is_over(ask, send):
+    """It says so inside of the body; six attempts of before ended a quarter of a minute after the first."""
+    reset = {"X-RateLimit-Limit": "20", "X-RateLimit-Reset": str(round(1000 * (time.time() + 40)))}
+    body = openrouter(429, "Rate limit exceeded: free-models-per-min. ", headers=reset)
+    with respx.mock(using="httpcore2") as router:
+        route = router.post(HOSTS["openrouter"] + "/chat/completions")
+        route.mock(return_value=httpx.Response(429, json=body))
+        with pytest.raises(errors.RateLimited) as caught:
+            send(OpenAIModel("m", base_url=HOSTS["openrouter"], api_key="k-0123456789"), ask())
+    assert 30 < caught.value.retry_after <= 40
 
 
 def answer(text="fine", reason="stop", usage=None, **message):
@@ -520,6 +571,14 @@ def test_thoughts_that_took_all_of_max_tokens_are_a_truncated_answer_that_was_pa
     assert usage_of(caught.value).output_tokens == 500
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_an_answer_that_a_server_takes_for_thoughts_is_told_so(replies, ask, field, send):
+    """vLLM's parser does so where a template is told not to think; nothing else tells why all answers are empty."""
+    model, _ = replies("vllm", answer(None, **{field: "billing"}))
+    with pytest.raises(errors.EmptyResponse, match=f"with thoughts.*{field}.*reasoning parser"):
+        send(Check(model), ask())
+
+
 def test_empty_lines_before_an_answer_are_nothing(replies, ask, send):
     """DeepSeek and OpenRouter keep the connection alive with them."""
     model, _ = replies("deepseek", httpx.Response(200, content=b"\n\n\n" + json.dumps(answer()).encode()))
@@ -542,6 +601,16 @@ def test_empty_lines_before_an_answer_are_nothing(replies, ask, send):
          errors.MalformedResponse),
         ("openai", {"error": {"message": "had an error", "type": "server_error", "code": None}}, errors.ServerFailed),
         ("lmstudio", {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, errors.MalformedResponse),
+        ("litellm", {"code": 429, "type": "rate_limit_error", "param": "model", "message": "Rate limit exceeded"},
+         errors.RateLimited),
+        ("litellm", {"code": "rate_limit", "message": "Error code: 429", "choices": None}, errors.RateLimited),
+        ("minimax", {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+         errors.QuotaExhausted),
+        ("openai", {"object": "response", "status": "completed", "output": [{"type": "message", "content": [
+            {"type": "output_text", "text": "You have insufficient balance; rate_limit, overloaded, 503."}]}]},
+         errors.MalformedResponse),
+        ("ollama", {"model": "m", "message": {"role": "assistant", "content": "insufficient balance"}, "done": True},
+         errors.MalformedResponse),
     ],
 )  # fmt: skip
 def test_an_error_in_a_body_of_status_200_is_what_it_says(replies, ask, provider, body, kind, send):

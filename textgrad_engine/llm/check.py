@@ -17,6 +17,7 @@ from textgrad_engine.errors import (
     UnsendableRequest,
 )
 from textgrad_engine.llm.charged import is_estimated, mark
+from textgrad_engine.llm.content import thoughts_in
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.parsing import BEGINS_THINKING, THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
@@ -131,7 +132,14 @@ class Check(Wrapper):
             self._reject_surrogates(completion.calls_as_text())
             return completion
         if not completion.text.strip():
-            raise EmptyResponse(f"{self.name!r} answered a {request.purpose} call with no text and no tool call")
+            field, _ = thoughts_in(completion.raw or {})
+            why = (
+                f", but with thoughts (in {field!r}): a server that takes answers for thoughts has a reasoning parser "
+                "that does not fit its model, or the model was told not to think"
+            )
+            raise EmptyResponse(
+                f"{self.name!r} answered a {request.purpose} call with no text and no tool call{why if field else ''}"
+            )
         if len(completion.text) > self.max_text:
             raise MalformedResponse(
                 f"the answer of {self.name!r} to a {request.purpose} call has {len(completion.text):,} characters, and "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -35,3 +36,16 @@ def refusal_in(message: Any) -> str:
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     said = [message.get("refusal"), *(part.get("refusal") for part in parts if part.get("type") == "refusal")]
     return "".join([words for words in said if isinstance(words, str)])
+
+
+def thoughts_in(message: Mapping[str, Any]) -> tuple[str, str]:
+    """The field in which thoughts are told beside an answer, and these; "" and "" where there are none.
+
+    Some endpoints tell them in two fields.
+
+    Example:
+        >>> thoughts_in({"content": "yes", "reasoning_content": "Why not?"})
+        ('reasoning_content', 'Why not?')
+    """
+    told = [(name, message.get(name)) for name in ("reasoning_content", "reasoning")]
+    return next(((name, said) for name, said in told if isinstance(said, str) and said.strip()), ("", ""))

@@ -56,7 +56,7 @@ def translated(error: Exception, sent: Sent) -> ModelError | None:
         failed = statuses.error_of(error.status_code, text, error.response.headers, name, where, sent.request)
         if moved := sent_on(error.response, sent):
             failed.add_note(moved)
-        elif error.status_code == 404:
+        elif error.status_code in (404, 405):
             failed.add_note(f"it was asked for {where}{sent.path}{sent.lacking}")
         return failed
     lost = _aiohttp_error(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -154,6 +155,9 @@ def _stated_wait(each: Mapping[str, Any]) -> float | None:
             found = duration(str(value))
             if found is not None:
                 return found
+    reset = each.get("X-RateLimit-Reset")  # OpenRouter's, in thousandths of a second since 1970
+    if isinstance(reset, str) and re.fullmatch(r"\d{13}", reset):
+        return duration(str(max(0.0, int(reset) / 1000 - time.time())))
     return None
 
 

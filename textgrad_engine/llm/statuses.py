@@ -25,6 +25,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import refusals
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.refusals import Refusal
+from textgrad_engine.llm.refused import left_out, refused_setting
 from textgrad_engine.llm.request import Request
 
 _NO_IMAGES = re.compile(r"image input is not supported")
@@ -51,6 +52,16 @@ _TOO_OFTEN = (
 
 _NOBODY_FREE = (
     "the endpoint has no capacity for this service tier now, whatever the account allows; another service_tier may have"
+)
+
+_PAGE = re.compile(r"\s*<(?:!doctype html|html)", re.IGNORECASE)
+_OF_ANOTHER = (
+    "that is a web page, so something in front of the endpoint refused this request, as a firewall may for a word in "
+    "it; look there, and whether base_url is right"
+)
+_TOO_LARGE_FOR_A_PROXY = (
+    "that is a web page, so something in front of the endpoint takes no request of this size: raise its limit (nginx's "
+    "client_max_body_size), or send less"
 )
 
 _KEY = "check the API key (OPENAI_API_KEY, or llm.resolve(name, api_key=...)) and its rights"
@@ -137,26 +148,6 @@ _NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
 )
 """What endpoints call failures for which they name no status, in an event or a body that began as a success."""
 
-_SETTINGS = (
-    "temperature",
-    "top_p",
-    "seed",
-    "stop",
-    "frequency_penalty",
-    "presence_penalty",
-    "reasoning_effort",
-    "max_tokens",
-    "max_completion_tokens",
-    "tool_choice",
-    "parallel_tool_calls",
-    "response_format",
-)
-_KIND_OF_WORD = r"\b(?:argument|field|input|key|name|parameter|property|setting)s?\b"
-_REFUSES = re.compile(
-    r"unsupported|unknown|unrecogni[sz]ed|unexpected|extra[_ ](?:inputs|forbidden)|cannot (?:both )?be specified|"
-    r"(?:not|n't) (?:currently )?(?:support|permit|allow|accept)|only the default"
-)
-
 
 def error_of(
     status: int, text: str, headers: Mapping[str, str], model: str, where: str, asked: Request | None = None
@@ -216,9 +207,11 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
         return (QuotaExhausted, _NO_MONEY_LEFT) if wait is None else (RateLimited, _TOO_OFTEN)
     if status == 403 and _OVERFLOW.search(low):  # Together's documented status for it
         return ContextOverflow, _too_long(asked)
+    if status in (403, 413) and _PAGE.match(refusal.said):  # no endpoint says so that a key is wrong
+        return (BadRequest, _OF_ANOTHER) if status == 403 else (ContextOverflow, _TOO_LARGE_FOR_A_PROXY)
     if status in (401, 403) or (status == 400 and _says(low, _KEY_REFUSED, asked)):
         return AuthenticationFailed, _KEY
-    if status == 404:
+    if status in (404, 405):  # the latter from what serves web pages there
         return BadRequest, "check the model's name and the base_url"
     if status in (413, 429) and _FOR_A_MINUTE.search(low):
         return ContextOverflow, _TOO_LARGE_FOR_A_MINUTE
@@ -239,7 +232,7 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
     if status == 409:
         return APIError, ""
     setting = refused_setting(refusal) if status in (400, 422) else ""
-    return BadRequest, _left_out(setting) if setting else ""
+    return BadRequest, left_out(setting) if setting else ""
 
 
 def _too_long(asked: Request | None) -> str:
@@ -253,33 +246,6 @@ def _says(said: str, signs: re.Pattern[str], asked: Request | None) -> bool:
         texts = [message.text.lower() for message in asked.messages]
         found = {sign for sign in found if not any(sign in text for text in texts)}
     return bool(found)
-
-
-def refused_setting(refusal: Refusal) -> str:
-    """The setting that an endpoint says it does not take; "" when it says something else.
-
-    Example:
-        >>> refused_setting(refusals.read('{"error": "Unsupported parameter: seed"}'))
-        'seed'
-    """
-    low = refusal.all
-    if not _REFUSES.search(low):
-        return ""
-    if refusal.parameter in _SETTINGS:
-        return refusal.parameter
-    for name in _SETTINGS:
-        either = rf"(?:{name}|{name.replace('_', '')})"
-        if re.search(rf"""['"`]{either}['"`]|{_KIND_OF_WORD}.{{0,40}}\b{either}\b""", low):
-            return name
-    return ""
-
-
-def _left_out(setting: str) -> str:
-    instead = "extra={'random_seed': ...} is Mistral's name for it" if setting == "seed" else "extra={...} passes it on"
-    return (
-        f"leave the setting {setting!r} out where it is given (a call or module of yours, llm.resolve, OpenAIModel, or "
-        f"the config's [models.config]); what this endpoint calls otherwise is given by its own name, as {instead}"
-    )
 
 
 def failure_in(body: dict[str, Any]) -> Any:
@@ -297,6 +263,22 @@ def failure_in(body: dict[str, Any]) -> Any:
     if isinstance(failure, str) and failure:  # TGI's kind of it stands beside it
         return {"message": failure, "error_type": body.get("error_type"), "code": body.get("code")}
     return failure
+
+
+def bare_failure_in(body: dict[str, Any]) -> dict[str, Any]:
+    """What a body without an answer says of a failure beside anything else, as gateways and MiniMax do.
+
+    Example:
+        >>> bare_failure_in({"code": 429, "message": "slow down", "choices": None})
+        {'code': 429, 'message': 'slow down'}
+    """
+    inside = body.get("base_resp")
+    told = {**body, "message": inside.get("status_msg")} if isinstance(inside, dict) else body
+    return {name: told[name] for name in ("code", "status", "type", "message", "msg", "detail") if _is_said(told, name)}
+
+
+def _is_said(told: dict[str, Any], name: str) -> bool:
+    return isinstance(told.get(name), str | int)
 
 
 def reported(error: Any, model: str) -> ModelError | None:

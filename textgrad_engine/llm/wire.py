@@ -10,11 +10,11 @@ from textgrad_engine.errors import MalformedResponse, ModelError, RequestRefused
 from textgrad_engine.llm.called import calls_in, mended
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import surrogate_in
-from textgrad_engine.llm.content import refusal_in, text_in
+from textgrad_engine.llm.content import refusal_in, text_in, thoughts_in
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat, unsendable
 from textgrad_engine.llm.response import Completion, FinishReason
-from textgrad_engine.llm.statuses import failure_in, reported
+from textgrad_engine.llm.statuses import bare_failure_in, failure_in, reported
 from textgrad_engine.llm.tool_images import moved_behind
 from textgrad_engine.llm.used import paid_for, usage_in
 
@@ -53,9 +53,6 @@ FIELDS = "message_fields"
 
 _WANTED_BACK = ("reasoning_content", "reasoning_details")
 """DeepSeek and Moonshot refuse conversations with tools whose messages lost the first; the other is OpenRouter's."""
-
-_THOUGHTS = ("reasoning_content", "reasoning")
-"""Where the thoughts before an answer are told; some endpoints tell them under both names."""
 
 
 def arguments(
@@ -256,7 +253,7 @@ def completion_of(
 
 def _written(message: Mapping[str, Any], text: str) -> str:
     """All that a model wrote: thoughts that are told beside its answer, and calls of tools, are paid for, too."""
-    thoughts = next((said for name in _THOUGHTS if isinstance(said := message.get(name), str)), "")
+    _, thoughts = thoughts_in(message)
     calls = message.get("tool_calls")
     if not thoughts and not calls:
         return text
@@ -292,7 +289,7 @@ def parsed_body(body: bytes, model: str) -> dict[str, Any]:
 def _choice(parsed: dict[str, Any], body: bytes, model: str) -> tuple[dict[str, Any], dict[str, Any], str]:
     choices = parsed.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise malformed(model, "the body has no choices", body)
+        raise reported(bare_failure_in(parsed), model) or malformed(model, "the body has no choices", body)
     choice = choices[0]
     if (failure := choice.get("error")) and (failed := reported(failure, model)) is not None:
         raise failed
