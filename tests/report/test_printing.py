@@ -6,9 +6,11 @@ import builtins
 import re
 
 import pytest
+from rich.cells import cell_len
 from rich.table import Table
 
-from textgrad_engine.report.printing import fitted, padded, printed, sentences
+from textgrad_engine.report.looked_at import line_of
+from textgrad_engine.report.printing import fitted, hanging, padded, printed, sentences, wrapped
 
 CELLS = ("validation", "0.448 [0.348, 0.553]", "0.989 [0.938, 0.998]", "87 examples")
 
@@ -92,3 +94,26 @@ def test_a_command_in_a_sentence_is_in_one_line(width: int) -> None:
     assert [command in line for line in lines].count(True) == 1
     assert all(line.startswith("  ") and len(line) <= width for line in lines if line and command not in line)
     assert " ".join(line.strip() for line in lines).strip() == text
+
+
+def test_wide_letters_take_two_columns_each() -> None:
+    """A name in Chinese has as many letters as an English one and twice the width: values stand below each other."""
+    names = ["\u5de5\u5355", "expected", "\u90e8\u95e8\u540d\u79f0\u548c\u5730\u533a", "\ud2f0\ucf13"]
+    lines = printed([line_of(name, "x") for name in names], 80, color=False).splitlines()
+    assert {cell_len(line) for line in lines} == {len("    expected   x")}
+    first, second = printed([hanging("\u5de5\u5355: ", "", "x" * 74 + " y")], 80, color=False).splitlines()[:2]
+    assert (cell_len(first), second) == (80, "      y")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\u8bf7\u53ea\u56de\u7b54\u90e8\u95e8\u7684\u540d\u79f0\u3002" * 20, "\ubd80\uc11c \uc774\ub984\ub9cc " * 20],
+)
+def test_wrapped_lines_fit_a_terminal(text: str) -> None:
+    """Counted by letters, they are twice as wide as the terminal where these are wide."""
+    lines = wrapped(text, 40, "  weight ")
+    assert max(map(cell_len, lines)) <= 40
+    assert lines[0].startswith("  weight ")
+    assert all(line.startswith(9 * " ") for line in lines[1:])
+    assert "".join(lines).replace("weight", "").replace(" ", "") == text.replace(" ", "")
+    assert wrapped("to be or not to be", 9, "a: ") == ["a: to be", "   or not", "   to be"]

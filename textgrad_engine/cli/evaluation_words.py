@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.earlier import Earlier, earlier_as_json, prompt_in_words
 from textgrad_engine.report.notes import lost
-from textgrad_engine.report.printing import harmless, printed
+from textgrad_engine.report.printing import harmless, printed, wrapped
 from textgrad_engine.report.slices import slices_as_json, slices_table
 from textgrad_engine.report.view import size
 from textgrad_engine.report.words import count, duration, interval, plural, score
@@ -84,7 +83,7 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
         )
         head = f"  {'' if number else 'of it':7} {score(part['mean'])} "
         told = harmless(f"{' '.join(part['name'].split())}{scale}, {counts}")  # a criterion may be a page
-        yield textwrap.fill(told, 80, initial_indent=head, subsequent_indent=" " * len(head))
+        yield from wrapped(told, 80, head)
 
 
 def _prompt_of(subject: Subject) -> str:
@@ -143,9 +142,7 @@ def _beside(entry: Mapping[str, Any], earlier: Sequence[Earlier]) -> Iterator[st
     yield "  before  now, pair by pair on the same examples"
     for each in earlier:
         start = f"  {score(each.mean)}   {_compared(each.comparison):{_COMPARED}}  "
-        yield from textwrap.wrap(
-            _whose(entry, each), min(width(), 100), initial_indent=start, subsequent_indent=" " * len(start)
-        )
+        yield from wrapped(_whose(entry, each), min(width(), 100), start)
 
 
 def _compared(found: Comparison | None) -> str:
@@ -191,4 +188,4 @@ def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[s
         remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
     for remark in remarks:
         yield ""
-        yield from textwrap.wrap(remark, min(width(), 100), initial_indent="  ", subsequent_indent="  ")
+        yield from wrapped(remark, min(width(), 100), "  ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +26,7 @@ from textgrad_engine.data import Dataset, load
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.nn import Module
-from textgrad_engine.report.printing import harmless
+from textgrad_engine.report.printing import harmless, wrapped
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import composed
 from textgrad_engine.store.files import typed
@@ -246,8 +245,8 @@ def _told(folder: Path, data: Path, parts: Mapping[str, int], folds: int | None,
             (f"textgrad-engine train {place}{dealt}", "# a better prompt, if there is one"),
         ]
     longest = max(len(line) for line, _ in steps)
-    lines = [line for each in said for line in textwrap.wrap(each, min(width(), 80))]
-    lines += ["", *textwrap.wrap("Look at prompt.txt and config.toml, then:", width()), ""]
+    lines = [line for each in said for line in wrapped(each, min(width(), 80))]
+    lines += ["", *wrapped("Look at prompt.txt and config.toml, then:", width()), ""]
     beside = [f"  {line:{longest}}  {what}" for line, what in steps]
     if max(map(len, beside)) > width():
         beside = [each for line, what in steps for each in (f"  {what}", f"  {line}")]

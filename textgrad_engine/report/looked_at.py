@@ -153,8 +153,10 @@ def expected_of(row: Mapping[str, Any], targets: Sequence[str]) -> Any:
 
 def line_of(name: str, value: Any) -> RenderableType:
     """A field of an example, cut where it is long."""
+    from rich.cells import set_cell_size  # heavy, and wanted only when something is shown
+
     text = value if isinstance(value, str) else json.dumps(in_names(value), ensure_ascii=False, default=str)
     text = " ".join(text.split())
     if len(text) > _SHOWN:
         text = f"{text[:_SHOWN]} […{len(text) - _SHOWN:,} more characters]"
-    return hanging(f"    {name[:10]:10} ", "", text)
+    return hanging(f"    {set_cell_size(name, 10)} ", "", text)

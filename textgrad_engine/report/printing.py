@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -61,10 +62,30 @@ class _Hanging:
     style: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        room = max(20, options.max_width - len(self.mark) - len(self.further))
+        from rich.cells import cell_len
+
+        mark = cell_len(self.mark)
+        room = max(20, options.max_width - mark - len(self.further))
         for number, line in enumerate(styled(self.text).wrap(console, room)):
-            margin = self.mark if number == 0 else " " * len(self.mark) + self.further
+            margin = self.mark if number == 0 else " " * mark + self.further
             yield styled(margin + line.plain.rstrip(), self.style)
+
+
+def wrapped(text: str, columns: int, first: str = "") -> list[str]:
+    """Text in lines of so many columns at most, of which a wide letter takes two.
+
+    Args:
+        text: what is wrapped.
+        columns: of the terminal.
+        first: what the first line begins with; further lines begin below the text behind it.
+
+    Example:
+        >>> wrapped("to be or not to be", 9, "a: ")
+        ['a: to be', '   or not', '   to be']
+    """
+    if (first + text).isascii():
+        return textwrap.wrap(text, columns, initial_indent=first, subsequent_indent=" " * len(first))
+    return printed([hanging(first, "", text)], columns, color=False).splitlines()
 
 
 def unwrapped(text: str, style: str = "") -> RenderableType:
@@ -137,8 +158,10 @@ class _Fitted:
         self.table.padding = (0, widest, 0, 0)
 
     def _lists(self) -> Iterator[RenderableType]:
+        from rich.cells import cell_len, set_cell_size
+
         columns = self.table.columns
-        longest = max(len(str(column.header)) for column in columns[1:])
+        longest = max(cell_len(str(column.header)) for column in columns[1:])
         for row, cells in zip(self.table.rows, zip(*[map(str, column.cells) for column in columns])):
             said = [(column, cell) for column, cell in zip(columns[1:], cells[1:]) if cell]
             first = f"{columns[0].header} {cells[0]}".strip()
@@ -146,7 +169,7 @@ class _Fitted:
             yield hanging("", "  ", ", ".join([first, *(cell for column, cell in said if not column.header)]), style)
             for column, cell in said:
                 if column.header:
-                    mark = f"  {column.header!s:<{longest}}  "
+                    mark = f"  {set_cell_size(str(column.header), longest)}  "
                     yield hanging(mark, "", cell, str(column.style or style))
 
 
