@@ -74,6 +74,12 @@ def test_a_row_that_has_a_name_in_both_forms_is_refused() -> None:
         tg.evaluate(nn.ChatCompletion(f"{{{ONE}}}"), [{ONE: "x", TWO: "y", "target": "x"}], nn.ExactMatch())
 
 
+@pytest.mark.parametrize("name", ["\u0938\u0902\u0926\u0947\u0936", "\u0e02\u0e49\u0e2d", "\u5de5\u5355"])
+def test_braces_of_jinja_are_told_of_in_any_script(name: str) -> None:
+    """Signs on letters are part of a name, as they are for a slot."""
+    assert slots.doubled(f"Sort {{{{ {name} }}}}.", [name]).startswith(f"{{{{ {name} }}}} is text in it")
+
+
 def test_a_slot_that_has_no_value_stays_as_it_was_written() -> None:
     """Only names are composed, not texts."""
     assert slots.fill(f"{{{TWO}}} {{{{{TWO}}}}} {TWO}", {"other": "x"}) == f"{{{TWO}}} {{{{{TWO}}}}} {TWO}"

@@ -103,7 +103,7 @@ def doubled(template: str, names: Collection[str] = ()) -> str:
         >>> doubled("Sort {{ ticket }}.", ["ticket"]), doubled("Sort {ticket} by {{rules}}.", ["ticket"])
         ('{{ ticket }} is text in it, as a slot has one pair of braces: {ticket}', '')
     """
-    for match in re.finditer(r"\{\{\s*(\w+)\s*\}\}", template):
+    for match in re.finditer(r"\{\{\s*([^\s{}]+)\s*\}\}", template):
         name = composed(match[1])
         if name.isidentifier() and (not names or name in names):
             return f"{match[0]} is text in it, as a slot has one pair of braces: {{{name}}}"

@@ -149,3 +149,20 @@ def test_a_folder_may_have_a_name_in_another_encoding(folder: Path) -> None:
     """Such as that of an archive made on another system, or any beyond ASCII where the locale is C."""
     moved = folder.rename(Path(os.fsdecode(os.fsencode(folder.parent) + b"/" + "\u4efb\u52a1".encode("gbk"))))
     assert make_models(load_config(moved))["forward"].name == "gateway"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u092e\u0949\u0921\u0932",
+        "\u0e42\u0e21\u0e40\u0e14\u0e25\u0e01\u0e49\u0e2d\u0e19",
+        "mo\u0302_hi\u0300nh",
+        "\u6a21\u578b",
+    ],
+)
+def test_code_may_have_any_name_that_python_takes(folder: Path, name: str) -> None:
+    """Also one with signs on its letters, as words of Hindi, Thai and Vietnamese have."""
+    (folder / f"{name}.py").write_text((folder / "own.py").read_text("utf-8") + f"\n{name} = model\n", "utf-8")
+    config = folder / "config.toml"
+    config.write_text(config.read_text("utf-8").replace("own:model", f"{name}:{name}"), "utf-8")
+    assert make_models(load_config(folder))["forward"].name == "gateway"

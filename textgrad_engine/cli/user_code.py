@@ -8,10 +8,10 @@ import importlib
 import importlib.util
 import inspect
 import os
-import re
 import sys
 import sysconfig
 import traceback
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ _folders: set[str] = set()
 
 def is_spec(text: str) -> bool:
     """Whether a text has the form ``"module:name"``."""
-    return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
+    module, _, name = text.partition(":")
+    return all(part.isidentifier() for part in (*module.split("."), name))
 
 
 def import_beside(spec: str, folder: Path) -> Any:
@@ -37,6 +38,7 @@ def import_beside(spec: str, folder: Path) -> Any:
     if not is_spec(spec):
         raise ImportError('expected "module:name", such as "program:Triage"')
     name, _, attribute = spec.partition(":")
+    attribute = unicodedata.normalize("NFKC", attribute)  # as Python reads a name
     top, _, rest = name.partition(".")
     places = (folder / f"{top}.py", folder / top / "__init__.py")
     file = next((place.resolve() for place in places if place.is_file()), None)
