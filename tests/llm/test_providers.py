@@ -31,11 +31,14 @@ HOSTS = {
     "anthropic": "https://api.anthropic.com/v1",
     "azure": "https://ours.openai.azure.com/openai/v1",
     "bedrock": "https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1",
+    "cloudflare": "https://api.cloudflare.com/client/v4/accounts/a/ai/v1",
+    "cohere": "https://api.cohere.ai/compatibility/v1",
     "cerebras": "https://api.cerebras.ai/v1",
     "deepseek": "https://api.deepseek.com",
     "fireworks": "https://api.fireworks.ai/inference/v1",
     "gemini": "https://generativelanguage.googleapis.com/v1beta/openai/",
     "groq": "https://api.groq.com/openai/v1",
+    "huggingface": "https://router.huggingface.co/v1",
     "litellm": "https://litellm.example.com/v1",
     "llama.cpp": "http://127.0.0.1:8080/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
@@ -51,6 +54,7 @@ HOSTS = {
     "together": "https://api.together.xyz/v1",
     "vllm": "http://127.0.0.1:8000/v1",
     "xai": "https://api.x.ai/v1",
+    "zai": "https://api.z.ai/api/paas/v4",
 }
 FORMAT = {"title": "Verdict", "type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
 
@@ -207,6 +211,36 @@ EXTRA = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inpu
         ("openai", 400, plain("Unsupported value: 'temperature' does not support 0 with this model.",
                               param="temperature", code="unsupported_value"),
          errors.BadRequest, None, "leave the setting 'temperature' out"),
+        ("zai", 429, plain("Weekly/Monthly Limit Exhausted. Your limit will reset at 2026-07-14 07:49:08", code="1310"),
+         errors.QuotaExhausted, None, "a week or a month.*later"),
+        ("zai", 429, plain("Usage limit reached for 5 hour. Your limit will reset at 2026-09-09 05:38:28", code="1308"),
+         errors.QuotaExhausted, None, "some hours.*later"),
+        ("cohere", 429, {"message": "You are using a Trial key, which is limited to 1000 API calls / month."},
+         errors.QuotaExhausted, None, "a month"),
+        ("cohere", 429, {"message": "You are using a Trial key, which is limited to 40 API calls / minute."},
+         errors.RateLimited, None, "requests_per_minute"),
+        ("huggingface", 429, plain("Too many requests, slow down. PRO for $9/month allows more."),
+         errors.RateLimited, None, "requests_per_minute"),
+        ("azure", 403, plain("Out of call volume quota. Quota will be replenished in 2.00:00:00.", code="403"),
+         errors.QuotaExhausted, None, "later"),
+        ("cloudflare", 429, plain("you have used up your daily free allocation of 10,000 neurons"),
+         errors.QuotaExhausted, None, "in a day"),
+        ("gemini", 429, gemini("You exceeded your current quota. * Quota exceeded for metric: free_tier_requests, "
+                               "limit: 0, model: gemini-2.5-pro\nPlease retry in 54.2s.",
+                               quota("RequestsPerDayPerProject"), quota("RequestsPerMinutePerProject"), RETRY),
+         errors.QuotaExhausted, None, "limit for this model is 0"),
+        ("gemini", 499, gemini("The operation was cancelled.", code=499, status="CANCELLED"),
+         errors.DeadlineExceeded, None, "cancelled"),
+        ("openai", 403, plain("Country, region, or territory not supported",
+                              code="unsupported_country_region_territory"),
+         errors.AuthenticationFailed, None, "the key may be right"),
+        ("openai", 404, plain("This is not a chat model and thus not supported in the v1/chat/completions endpoint.",
+                              param="model"),
+         errors.BadRequest, None, "api='responses'"),
+        ("openai", 404, plain("This model is only supported in v1/responses and not in v1/chat/completions."),
+         errors.BadRequest, None, "api='responses'"),
+        ("azure", 400, plain("The chatCompletion operation does not work with the specified model, gpt-5-pro.",
+                             code="OperationNotSupported"), errors.BadRequest, None, "api='responses'"),
         ("litellm", 400, plain("litellm.UnsupportedParamsError: gpt-5 models (including gpt-5-codex) don't support "
                                "temperature=0.0. Only temperature=1 is supported. To drop unsupported params set "
                                "`litellm.drop_params = True`"),
@@ -870,6 +904,26 @@ def test_an_address_that_lacks_its_end_is_shown(replies, ask, send):
     with pytest.raises(errors.BadRequest) as caught:
         send(model, ask())
     assert "http://127.0.0.1:11434/v1/chat/completions" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("https://ours.openai.azure.com", True),
+        ("https://ours.openai.azure.com/openai/deployments/gpt-5", True),
+        ("https://gateway.example.com/openai/deployments/gpt-5", True),
+        ("https://ours.openai.azure.com/openai/v1", False),
+        ("https://ours.example.com/v1", False),
+    ],
+)
+def test_an_address_of_azure_that_lacks_its_end_is_told_what_that_is(ask, address, told, send):
+    """There is nothing at /v1 alone, which is the end of other addresses."""
+    with respx.mock(using="httpcore2") as router:
+        said = {"error": {"code": "404", "message": "Resource not found"}}
+        router.post(f"{address}/chat/completions").mock(return_value=httpx.Response(404, json=said))
+        with pytest.raises(errors.BadRequest) as caught:
+            send(OpenAIModel("gpt-5", base_url=address, api_key="k-0123456789"), ask())
+    assert any("/openai/v1, without an api-version" in note for note in caught.value.__notes__) is told
 
 
 def test_an_address_of_openai_for_one_region_is_openai(ask, send):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from textgrad_engine.errors import ConnectionFailed, DeadlineExceeded, MalformedResponse, ModelError, RequestRefused
 from textgrad_engine.llm import statuses
@@ -57,7 +58,7 @@ def translated(error: Exception, sent: Sent) -> ModelError | None:
         if moved := sent_on(error.response, sent):
             failed.add_note(moved)
         elif error.status_code in (404, 405):
-            failed.add_note(f"it was asked for {where}{sent.path}{sent.lacking}")
+            failed.add_note(f"it was asked for {where}{sent.path}{_at_azure(where) or sent.lacking}")
         return failed
     lost = _aiohttp_error(error)
     if lost is None and isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
@@ -87,6 +88,14 @@ def sent_on(response: Any, sent: Sent) -> str:
         f"{sent.where} sent the request on to {there} (status {first}){lost}; name that address as base_url, without "
         f"{sent.path} at its end"
     )
+
+
+def _at_azure(where: str) -> str:
+    """What is said where there is nothing at an address of Azure; "" of any other."""
+    host = urlsplit(where).hostname or ""
+    if not (host.endswith(".azure.com") or "/openai/deployments/" in where) or where.endswith("/openai/v1"):
+        return ""
+    return "; at Azure a base_url ends in /openai/v1, without an api-version, and the model is the name of a deployment"
 
 
 def _aiohttp_error(error: BaseException) -> BaseException | None:

@@ -71,6 +71,16 @@ _NOT_TODAY = (
     "later"
 )
 
+_NOT_SOON = (
+    "what the account allows in some hours, a week or a month is used up, and waiting a few minutes does not help; "
+    "`resume` goes on with a run later"
+)
+_NOTHING_ALLOWED = (
+    "the account's limit for this model is 0, so waiting does not help; name another model, or another plan"
+)
+_NOT_SERVED_HERE = "the key may be right; the endpoint does not serve the place that this is sent from"
+_OTHER_API = "a model that has no chat completions is asked by api='responses' (llm.resolve, or the config's [models])"
+
 _CONTEXT = r"(?:context (?:length|window|limit|size))"
 _TOO_MUCH = (
     r"context_length_exceeded|contextwindowexceeded|exceed_context_size"  # OpenAI and others, litellm, llama.cpp
@@ -125,8 +135,14 @@ _MONEY_STATUSES = (400, 402, 403, 412, 429)
 
 _A_DAY = re.compile(
     r"per[-_ ]?day|\b(?:tpd|rpd)\b|byday|per 86400s"
-    r"|\bdaily\b[\w -]{0,30}(?:limit|quota|cap|allowance)|(?:limit|quota|cap|allowance)[\w -]{0,30}\bdaily\b"
+    r"|\bdaily\b[\w -]{0,30}(?:limit|quota|cap|allowance|allocation)|(?:limit|quota|cap|allowance)[\w -]{0,30}\bdaily\b"
 )
+_LONGER = re.compile(
+    r"(?:calls|requests|tokens) ?(?:per|/) ?(?:week|month)\b"
+    r"|\b(?:weekly|monthly)\b[\w /-]{0,30}(?:limit|quota|cap|allowance)"
+    r"|limit reached for \d+ hour|quota will be replenished"  # Z.AI, Azure's gateways
+)
+_NONE_AT_ALL = re.compile(r"\blimit: 0\b")  # Gemini's, of a model that a plan does not have
 _ROLLS = re.compile(r"per day \((?:tpd|rpd)\)")
 """A limit of which some comes back all the time, as the wait that is named with it says: OpenAI's and Groq's. Gemini
 names half a minute, and midnight is meant."""
@@ -134,7 +150,11 @@ names half a minute, and midnight is meant."""
 _DAY = 86400.0
 """Seconds after which all of a day's limit is back, whatever wait is named with it."""
 
-_A_MINUTE = re.compile(r"per[-_ ]?min|\b(?:tpm|rpm)\b|per[-_ ]?second|byminute")
+_A_MINUTE = re.compile(r"(?:per|/)[-_ ]?min|\b(?:tpm|rpm)\b|per[-_ ]?second|byminute")
+
+_NO_CHAT = re.compile(
+    r"not a chat model|only supported in v1/responses|chatcompletion operation does not work"  # OpenAI, Azure
+)
 
 _LOADING = re.compile(r"loading model|currently loading|model is loading")
 _LOADS = 15.0
@@ -209,8 +229,14 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
         return ContextOverflow, _too_long(asked)
     if status in (403, 413) and _PAGE.match(refusal.said):  # no endpoint says so that a key is wrong
         return (BadRequest, _OF_ANOTHER) if status == 403 else (ContextOverflow, _TOO_LARGE_FOR_A_PROXY)
+    if status in (403, 429) and _LONGER.search(low) and not _A_MINUTE.search(low):
+        return QuotaExhausted, _NOT_SOON
+    if status == 403 and ("unsupported_country" in low or "not available in your" in low):
+        return AuthenticationFailed, _NOT_SERVED_HERE
     if status in (401, 403) or (status == 400 and _says(low, _KEY_REFUSED, asked)):
         return AuthenticationFailed, _KEY
+    if status in (400, 404) and _NO_CHAT.search(low):
+        return BadRequest, _OTHER_API
     if status in (404, 405):  # the latter from what serves web pages there
         return BadRequest, "check the model's name and the base_url"
     if status in (413, 429) and _FOR_A_MINUTE.search(low):
@@ -221,11 +247,13 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
         return BadRequest, "the model reads no images"
     if status == 500 and _says(low, _EXCEEDED, asked):  # llama.cpp until September 2025, and what is in front of others
         return ContextOverflow, _too_long(asked)
+    if status == 429 and _NONE_AT_ALL.search(low):
+        return QuotaExhausted, _NOTHING_ALLOWED
     if status == 429 and _A_DAY.search(low) and not _A_MINUTE.search(low):
         return QuotaExhausted, _of_a_day(_until_back(refusal, wait))
     if status == 429 or (status == 498 and "capacity" in low):  # 498 is Groq's for its flex tier
         return RateLimited, _NOBODY_FREE if "capacity" in low or "resource_unavailable" in low else _TOO_OFTEN
-    if status == 408:
+    if status in (408, 425, 499):  # the last is what Gemini, and gateways, have for what they gave up themselves
         return DeadlineExceeded, ""
     if status >= 500 or status == 424:  # 424 is TGI's, and Bedrock's, for a model that broke
         return ServerFailed, ""
