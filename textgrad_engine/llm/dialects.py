@@ -19,9 +19,14 @@ _log = logging.getLogger("textgrad_engine.llm.dialects")
 
 _ABOUT_FORMAT = re.compile(
     r"response[_ ]?format|response[_ ]?schema|json[_ ]?schema|structured[_ ]?output|text\.format"
-    r"|response mime type|json mode|constraint that has too many states"  # Gemini, Groq
+    r"|response mime type|json mode|constraint that has too many states|schema in generationconfig"  # Gemini, Groq
+    r"|request contains an invalid argument"  # all that Gemini says of many a schema, and of other things, too
+    r"|output_config\.format|schema is too complex"  # Anthropic
     r"|guided|grammar"  # vLLM, SGLang, llama.cpp
 )
+_NO_PROVIDER_FOR_ALL = "can handle the requested parameters"
+"""What OpenRouter says, with 404, where each provider of a model lacks something that its `require_parameters` wants."""
+
 _NEW_NAME = re.compile(r"max_completion_tokens.{0,20}instead|'?max_tokens'? is not supported")
 _ONLY_STREAMS = re.compile(
     r"only supports? (?:the )?stream|stream['\"`]? (?:must|should|needs to|has to) be (?:set to )?['\"`]?true"
@@ -124,5 +129,7 @@ def _is_about_name(error: BadRequest | ServerFailed | AuthenticationFailed, said
 def _is_about_format(error: BadRequest | ServerFailed, said: str) -> bool:
     if error.status == 500:  # what llama-cpp-python's server answers to a request that does not fit its types
         return "response_format" in said and "validation error" in said
+    if error.status == 404:
+        return _NO_PROVIDER_FOR_ALL in said
     # a schema that is wrong is the caller's to mend; asking in words instead would hide it
     return error.status in (400, 422) and "invalid schema" not in said and _ABOUT_FORMAT.search(said) is not None

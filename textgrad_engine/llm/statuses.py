@@ -79,6 +79,9 @@ _NOTHING_ALLOWED = (
     "the account's limit for this model is 0, so waiting does not help; name another model, or another plan"
 )
 _NOT_SERVED_HERE = "the key may be right; the endpoint does not serve the place that this is sent from"
+_NO_PROVIDER = (
+    "no provider of this model takes such a request: send fewer settings, or ask less of providers (extra's provider)"
+)
 _OTHER_API = "a model that has no chat completions is asked by api='responses' (llm.resolve, or the config's [models])"
 
 _CONTEXT = r"(?:context (?:length|window|limit|size))"
@@ -237,6 +240,8 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
         return AuthenticationFailed, _KEY
     if status in (400, 404) and _NO_CHAT.search(low):
         return BadRequest, _OTHER_API
+    if status == 404 and "no endpoints found" in low:  # OpenRouter's, of a model that it knows
+        return BadRequest, _NO_PROVIDER
     if status in (404, 405):  # the latter from what serves web pages there
         return BadRequest, "check the model's name and the base_url"
     if status in (413, 429) and _FOR_A_MINUTE.search(low):
