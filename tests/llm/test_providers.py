@@ -869,6 +869,25 @@ def test_the_arguments_of_a_call_are_a_text_of_json(replies, ask, arguments, exp
 
 
 @pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('<tool_call>\n{"name": "look", "arguments": {"city": "Rome"}}\n</tool_call>', True),
+        ('[TOOL_CALLS][{"name": "look", "arguments": {"city": "Rome"}}]', True),
+        ('{"name": "look", "parameters": {"city": "Rome"}}', True),
+        ('{"name": "Ann", "age": 5}', False),
+        ("It rains in Rome.", False),
+    ],
+)
+def test_a_call_of_a_tool_that_a_server_leaves_in_the_text_is_named_once(replies, ask, caplog, text, told, send):
+    """It counts as the answer, and nothing else would tell that it is not what the model meant."""
+    tools = ({"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}},)
+    model, _ = replies("sglang", answer(text), answer(text), tools=tools)
+    with caplog.at_level(logging.WARNING):
+        assert [send(model, ask()).text for _ in range(2)] == [text, text]
+    assert caplog.text.count("--tool-call-parser") == told
+
+
+@pytest.mark.parametrize(
     ("status", "said"),
     [(400, "Unterminated string starting at: line 1 column 10 (char 9)"), (500, "Failed to parse tool call arguments")],
 )

@@ -7,10 +7,14 @@ text, and JSON.
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from textgrad_engine.llm.request import Message
+
+_log = logging.getLogger("textgrad_engine.llm.called")
 
 _NONE = "{}"
 
@@ -51,6 +55,56 @@ def _text_of(function: Mapping[str, Any]) -> str:
     if isinstance(arguments, str):
         return arguments if arguments.strip() else _NONE
     return _NONE if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+_MARKS = re.compile(
+    r"<tool_calls?>|<\|tool_call|\[TOOL_CALLS\]|<\|python_tag\|>|<function=|<\uff5ctool\u2581calls\u2581begin\uff5c>"
+)
+"""What models begin calls of tools with, which a server that knows them reads and takes out of the text."""
+
+
+def is_unread(text: str, tools: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether an answer without calls is one that its server did not read: in marks, or as bare JSON.
+
+    Args:
+        text: the answer.
+        tools: the descriptions of the tools that it might have called.
+
+    Example:
+        >>> look = {"type": "function", "function": {"name": "look"}}
+        >>> is_unread('{"name": "look", "arguments": {}}', [look]), is_unread("I looked.", [look])
+        (True, False)
+    """
+    if _MARKS.search(text):
+        return True
+    if '"name"' not in text or not text.lstrip().startswith("{"):
+        return False
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    names = [tool.get("function", tool).get("name") for tool in tools]
+    return isinstance(said, dict) and said.get("name") in names and bool({"arguments", "parameters"} & said.keys())
+
+
+def tell_of_unread(name: str, text: str, tools: Iterable[Mapping[str, Any]]) -> bool:
+    """Say in the log that an answer is a call of a tool which its server did not read, if it is one; says whether.
+
+    Args:
+        name: of the model.
+        text: the answer, which has no calls.
+        tools: the descriptions of the tools that it might have called.
+    """
+    if not is_unread(text, tools):
+        return False
+    _log.warning(
+        "%r answered with a call of a tool as text, which its server did not read, so it counts as its answer; it began "
+        "%.80r. Start vLLM and SGLang with the --tool-call-parser of the model, llama.cpp's server with --jinja, or use "
+        "a model whose calls the server knows",
+        name,
+        text,
+    )
+    return True
 
 
 def are_broken(sent: Mapping[str, Any]) -> bool:

@@ -25,7 +25,7 @@ _ABOUT_FORMAT = re.compile(
     r"|guided|grammar"  # vLLM, SGLang, llama.cpp
 )
 _NO_PROVIDER_FOR_ALL = "can handle the requested parameters"
-"""What OpenRouter says, with 404, where each provider of a model lacks something that its `require_parameters` wants."""
+"""What OpenRouter says, with 404, where each provider of a model lacks something that `require_parameters` wants."""
 
 _NEW_NAME = re.compile(r"max_completion_tokens.{0,20}instead|'?max_tokens'? is not supported")
 _ONLY_STREAMS = re.compile(

@@ -29,6 +29,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.keys import HIDDEN, as_name
 from textgrad_engine.llm import dialects, failures, inwords, responses, wire
 from textgrad_engine.llm.apis import WIRES, Api
+from textgrad_engine.llm.called import tell_of_unread
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
@@ -131,6 +132,7 @@ class OpenAIModel:
             else Dialect(name=name)
         )
         self._cut = False  # whether it was seen to read less than it was sent
+        self._unread = False  # whether it was seen to leave calls of tools in the text
         self._key = api_key
         self._clients: PerLoop[Clients] = PerLoop(Clients)
         weakref.finalize(self, _close_all, self._clients).atexit = False
@@ -226,6 +228,8 @@ class OpenAIModel:
                     completion = self._wire.completion_of(body, request, name, latency, name)
             elif not self._cut and was_cut(request, completion.usage):
                 self._say_cut(request, completion)
+            if config.tools and not self._unread and not completion.tool_calls:
+                self._unread = tell_of_unread(self.name, completion.text, config.tools)
             if asked.form == "asked":
                 return _unwrapped(completion, config)
             return self._read_in_words(completion, request, config)
