@@ -98,9 +98,9 @@ def tell_of_unread(name: str, text: str, tools: Iterable[Mapping[str, Any]]) -> 
     if not is_unread(text, tools):
         return False
     _log.warning(
-        "%r answered with a call of a tool as text, which its server did not read, so it counts as its answer; it began "
-        "%.80r. Start vLLM and SGLang with the --tool-call-parser of the model, llama.cpp's server with --jinja, or use "
-        "a model whose calls the server knows",
+        "%r answered with a call of a tool as text, which its server did not read, so it counts as its answer; it "
+        "began %.80r. Start vLLM and SGLang with the --tool-call-parser of the model, llama.cpp's server with --jinja, "
+        "or use a model whose calls the server knows",
         name,
         text,
     )
