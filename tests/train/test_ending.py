@@ -244,6 +244,35 @@ def test_what_a_budget_has_left_that_no_call_fits_into_is_told(
     assert "spent" not in tables.one_line(result)
 
 
+class _Silent:
+    """Answers as another model does, from an endpoint that does not say what they used."""
+
+    name = "silent"
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    async def complete(self, request: llm.Request) -> llm.Completion:
+        completion = await self._model.complete(request)
+        return completion.model_copy(update={"raw": {"usage_estimated": True}})
+
+
+def test_what_is_held_for_answers_that_did_not_say_what_they_used_is_told(task: SimulatedTask) -> None:
+    """Their worst case counts, which is many times what was used, and the rest would seem to have vanished."""
+    with tg.budget(tokens=40 * DEFAULT_MAX_TOKENS) as spent:
+        result = fit(task, "TGD", _Silent(task.model))
+    assert result.status == "budget"
+    assert result.unspent.startswith(f"{spent.unknown.total_tokens:,} tokens of the budget are held for calls whose")
+    assert "a lower max_tokens makes that less" in " ".join(tables.render(result).split())
+
+
+def test_the_test_is_paid_for_first_where_answers_do_not_say_what_they_used(small: SimulatedTask) -> None:
+    """Each holds its worst case, so the test of both prompts takes as many of these."""
+    with tg.budget(tokens=150 * DEFAULT_MAX_TOKENS):
+        result = fit(small, "TGD", _Silent(small.model), max_epochs=50)
+    assert (result.status, result.compared_on) == ("budget", "test")
+
+
 def test_millions_of_tokens_are_told_in_figures() -> None:
     """Documents take them, and 3.46448e+06 is no number for people."""
     told = _in_words(Amount(tokens=3_464_480), Amount(tokens=1_000_000))

@@ -154,6 +154,12 @@ class Budget:
             return _as_usage(self._unknown)
 
     @property
+    def held(self) -> Amount:
+        """The same as `unknown`, in whole numbers."""
+        with self._lock:
+            return Amount(self._unknown.calls, self._unknown.tokens, self._unknown.pico)
+
+    @property
     def reserved(self) -> Usage:
         """The worst case of the calls in flight; its tokens are given as output tokens."""
         with self._lock:
@@ -356,7 +362,7 @@ class Budget:
         parts = {
             "spent": getattr(used, name) - aside - unknown,
             "reserved by calls in flight": aside,
-            "held for calls that failed at unknown cost": unknown,
+            "held for calls whose endpoint did not say what they cost": unknown,
             "kept for the rest of the run": later,
         }
         return (

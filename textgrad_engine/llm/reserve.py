@@ -87,6 +87,11 @@ class Reserve:
         return functools.reduce(lambda least, each: least.by(min, each.free), self._budgets, everything)
 
     @property
+    def held(self) -> Amount:
+        """What is held for calls whose cost nobody knows: calls, tokens and money each by itself."""
+        return functools.reduce(lambda most, each: most.by(max, each.held), self._budgets, Amount())
+
+    @property
     def largest(self) -> Amount:
         """The most that a call could have needed so far: calls, tokens and money each by itself."""
         return functools.reduce(lambda most, each: most.by(max, each.largest), self._budgets, Amount())

@@ -16,9 +16,10 @@ NOTE [The end is paid for first]
     less than the first validation took, or a test of all texts has no room, nothing is kept for them: the search has
     it, and the result says so. So it does where that was too little for a step, which nobody knows before.
 
-    What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid; for
-    longer texts as many tokens more as they are longer. Tokens and money vary, so a part more is kept of them, and the
-    worst case of one call, without which the last one would not be sent.
+    What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid, and
+    with what the budget holds for answers whose endpoint did not say what they used; for longer texts as many tokens
+    more as they are longer. Tokens and money vary, so a part more is kept of them, and the worst case of one call,
+    without which the last one would not be sent.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Ending(Reserve):
     def __init__(self, seed: int, prompts: int, tests: int, controls: int = 0) -> None:
         super().__init__(decided=False)
         self._seed, self._prompts, self.controls = seed, prompts, controls
+        self._held = self.held  # for calls of before
         self.share = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
         self.unasked = Amount()
         self._searches, self.no_controls = Amount(), ""
@@ -89,7 +91,10 @@ class Ending(Reserve):
     def learn(self, used: Usage, examples: int) -> None:
         """What running the seed texts on some examples has taken; from now on the end's part is kept."""
         share = 1 / examples
-        self._cost = _Cost(used.calls * share, used.total_tokens * share, (used.dollars or 0.0) * PICO * share)
+        held = self.held
+        held.add(self._held, -1)
+        tokens, pico = used.total_tokens + held.tokens, (used.dollars or 0.0) * PICO + held.pico
+        self._cost = _Cost(used.calls * share, tokens * share, pico * share)
         free = self.free
         half = Amount(free.calls // 2, free.tokens // 2, free.pico // 2)
         self.tests = self._that_fit(self._seed, half)
@@ -198,9 +203,16 @@ class Ending(Reserve):
         pico, free = (used.dollars or 0.0) * PICO, self.free
         free.add(self.unasked, -1)
         for name, spent in (("pico", pico), ("tokens", used.total_tokens), ("calls", used.calls)):
-            left, most = getattr(free, name), getattr(self.largest, name)
+            left, most, held = getattr(free, name), getattr(self.largest, name), getattr(self.held, name)
             word, unit = _SORTS[name]
-            if left >= UNLIMITED // 2 or left * 9 < spent or left <= 0:
+            if left >= UNLIMITED // 2 or (left + held) * 9 < spent or left + held <= 0:
+                continue
+            if held * 9 >= spent and held > left:
+                return (
+                    f"{_figure(held / unit)} {word} of the budget are held for calls whose endpoint did not say what "
+                    "they used, as the most that they can have used counts there; a lower max_tokens makes that less"
+                )
+            if left * 9 < spent or left <= 0:
                 continue
             why = (
                 f"a call is sent where its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "
