@@ -338,6 +338,23 @@ def cut(cli: Any, small: Any, tmp_path: Path, dying: Any) -> Path:
     return path
 
 
+def test_a_look_at_the_test_set_before_the_run_came_to_its_end_is_counted_at_its_end(cli: Any, cut: Path) -> None:
+    """Who evaluates what a killed run had, and goes on with it, is not told that the test set was opened once."""
+    assert cli("eval", cut).exit_code == 0
+    resumed = cli("resume", cut)
+    assert resumed.exit_code == 0, resumed.stderr
+    said = "The test set was opened 2 times, by the run at its end and by evaluations of it."
+    assert said in " ".join(resumed.stdout.split())
+    document = json.loads(cli("show", cut, "--json").stdout)
+    assert document["test_openings"] == 2
+
+
+def test_the_document_of_a_resume_counts_the_looks_that_show_counts(cli: Any, cut: Path) -> None:
+    """A script reads the same number, whichever command gave it."""
+    assert cli("eval", cut).exit_code == 0
+    assert json.loads(cli("resume", cut, "--json").stdout)["test_openings"] == 2
+
+
 def test_a_budget_without_room_for_one_call_leaves_the_run_as_it_was(cli: Any, cut: Path) -> None:
     """Who mistyped it has lost nothing."""
     before = {file: file.read_bytes() for file in cut.rglob("*") if file.is_file()}

@@ -196,7 +196,7 @@ def test_a_whole_run(run_of: Any, result: TrainResult) -> None:
         "Test score 0.400 → 0.900",
         "test, best prompt 0.900 [0.699, 0.972]",
         "difference on test +0.500 [+0.211, +0.698]",
-        "The test set was opened 3 times, by the run at its end and by evaluations since.",
+        "The test set was opened 3 times, by the run at its end and by evaluations of it.",
         "1 line added, 1 line removed, 2 lines as before.",
         f"{MINUS} Be brief. brevity hurts Feedback that asked for it: t3 It is too brief. Removed in step 1: kept",
         "+ Gift cards go to account. Edit 1.2: nobody knew",

@@ -302,7 +302,7 @@ def test_each_opening_of_the_test_set_is_told(changed: Any) -> None:
     """By the run, and by whoever looked since."""
     assert "The test set was opened once" in render(changed(openings=1))
     text = " ".join(render(changed(openings=1), openings=3).split())
-    assert "The test set was opened 3 times, by the run at its end and by evaluations since." in text
+    assert "The test set was opened 3 times, by the run at its end and by evaluations of it." in text
     assert "opened once" not in text
     assert as_json(changed(openings=1))["test_openings"] == 1
     assert as_json(changed(openings=1), 3)["test_openings"] == 3
@@ -315,7 +315,7 @@ def test_an_opening_before_a_run_was_resumed_is_not_put_down_to_controls(changed
     text = " ".join(render(changed(openings=2)).split())
     assert "The test set was opened 2 times, by the run before it was resumed and at its end. The more often" in text
     text = " ".join(render(changed(openings=2), openings=3).split())
-    assert "opened 3 times, by the run before it was resumed, at its end, and by evaluations since." in text
+    assert "opened 3 times, by the run before it was resumed, at its end, and by evaluations of it." in text
     assert "controls" not in text
 
 

@@ -14,7 +14,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.autograd import Variable
-from textgrad_engine.cli import build, runs, way_on
+from textgrad_engine.cli import build, run_data, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import foreseen, shared_with_controls
@@ -176,23 +176,30 @@ def end(
         typer.Exit: always.
     """
     path, resumed = folder.path, None if folder.earlier is None else Resumed.of(folder.earlier)
-    tools = report.tools_of(read_run(path).tools()) if (path / "tools.jsonl").is_file() else []
+    run = read_run(path)
+    openings = run_data.openings(run)  # evaluations of a run that went on included
+    tools = report.tools_of(run.tools()) if (path / "tools.jsonl").is_file() else []
     if as_json:
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
-        write_json({"run": str(path), **report.as_json(result, before=before, tools=tools), **also})
+        write_json({"run": str(path), **report.as_json(result, openings, before=before, tools=tools), **also})
     elif quiet:
         write(quiet_line(path, report.one_line(result), result.total))
     else:
-        remark = remark_on(read_run(path).config)
         table = report.render(
-            result, title=str(path), remark=remark, before=before, tools=tools, width=width(), color=colors()
+            result,
+            title=str(path),
+            remark=remark_on(run.config),
+            openings=openings,
+            before=before,
+            tools=tools,
+            width=width(),
+            color=colors(),
         )
         write("\n" + table)
         complain(f"\n{report.one_line(result)}\nThe best prompt is in {way_on.best_files(path, result.best)}")
     if resumed is not None:
         as_before = [f"The run in {path} is as it was before."]
         say("\n".join(as_before if result.shortage else resumed.in_words(result, path)), quiet or as_json)
-    run = read_run(path)
     if not run.finished and not result.shortage:
         say("\n".join([*(f"note: {note}" for note in run.notes), way_on.goes_on(run)]), quiet or as_json)
     raise typer.Exit(WRONG if result.shortage else CODES[result.status])

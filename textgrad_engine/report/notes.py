@@ -81,15 +81,15 @@ def _looks(result: TrainResult, openings: int, others: int) -> Iterator[str]:
             "nothing."
         )
     elif openings > 1 and before > 0:
-        end = ", at its end, and by evaluations since" if openings > looked else " and at its end"
+        end = ", at its end, and by evaluations of it" if openings > looked else " and at its end"
         yield (
             f"The test set was opened {openings} times, by the run before it was resumed{end}. The more often one "
             "looks at it and then chooses, the more its score flatters."
         )
     elif openings > 1:
         yield (
-            f"The test set was opened {openings} times, by the run at its end and by evaluations since. The more often "
-            "one looks at it and then chooses, the more its score flatters."
+            f"The test set was opened {openings} times, by the run at its end and by evaluations of it. The more "
+            "often one looks at it and then chooses, the more its score flatters."
         )
     elif result.best_test is not None and result.seed != result.best:
         whose = "By this run the" if others else "The"
