@@ -547,11 +547,14 @@ def test_a_larger_budget_goes_on(cli: Any, small: Any, tmp_path: Path) -> None:
         assert first.exit_code == 3
         assert f"`textgrad-engine resume {path} --budget DOLLARS` goes on with a larger budget." in first.stderr
         assert "--budget DOLLARS` goes on with a larger budget" in cli("show", path).stderr
+        assert json.loads(cli("show", path, "--json").stdout)["way_on"] in first.stderr
         bought, asked = len(list(paid_for(path))), server.requests
         again = cli("resume", path)
         assert (again.exit_code, server.requests) == (3, asked)
+        assert json.loads(cli("resume", path, "--json").stdout)["way_on"] in first.stderr
         result = cli("resume", path, "--budget", "9")
         assert result.exit_code == 0, result.stderr
+        assert json.loads(cli("show", path, "--json").stdout)["way_on"] is None
         assert server.requests == asked + len(list(paid_for(whole))) - bought
     assert timeless(path) == timeless(whole)
 

@@ -94,19 +94,23 @@ def test_a_killed_run_is_shown_as_far_as_it_came(cli: Any, trained: tuple[Path, 
     assert result.exit_code == 1
     assert "the last line is torn" in result.stderr
     assert "No result: it was killed after 3 steps" in " ".join(result.stdout.split())
+    said = f"`textgrad-engine resume {path}` goes on with it."
     calls = len((path / "completions.jsonl").read_bytes().splitlines())
     assert 1_000 < calls < 1_800  # races need fewer than all examples for each change
     assert f"On record: {calls:,} calls" in result.stdout
     assert "  + " in result.stdout
     assert "      t0" in result.stdout
-    assert json.loads(cli("show", path, "--json").stdout)["status"] is None
+    document = json.loads(cli("show", path, "--json").stdout)
+    assert (document["status"], document["running"], document["way_on"]) == (None, False, said)
+    assert (document["total"]["calls"], [step["step"] for step in document["steps"]]) == (calls, [1, 2, 3])
     assert cli("show", path, "--front", "1").stderr.endswith("front: only a run that came to its end has one\n")
-    said = f"`textgrad-engine resume {path}` goes on with it."
     assert "".join(said.split()) in "".join(result.stdout.split())  # a long path is folded
     lock = Lock(path)  # as its process has that still runs
     shown = " ".join(cli("show", path).stdout.split())
     assert "No result yet: it still runs; 3 steps so far" in shown
     assert "resume" not in shown
+    document = json.loads(cli("show", path, "--json").stdout)
+    assert (document["status"], document["running"], document["way_on"]) == (None, True, None)
     assert "no result, as the run still goes on; only" in cli("shrink", path).stderr
     lock.release()
 

@@ -18,7 +18,7 @@ from textgrad_engine import report
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.folds_shown import goes_on, write_report
+from textgrad_engine.cli.folds_shown import folds_as_json, goes_on, write_report
 from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
@@ -284,7 +284,7 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
     folds = read_folds(path)
     found = folds.found
     if as_json:
-        write_json({"run": str(path), **report.folds_as_json(folds)})
+        write_json({"run": str(path), **folds_as_json(folds)})
     elif quiet:
         write(quiet_line(path, report.folds_in_a_line(found), found.total))
     else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
+from textgrad_engine import report
 from textgrad_engine.cli.output import FAILED, colors, width, write, write_json
-from textgrad_engine.report.folds import folds_as_json, render_folds
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.store.folds import Folds
 
@@ -25,15 +27,26 @@ def show_folds(folds: Folds, *, as_json: bool) -> None:
         write_report(folds)
         if folds.missing and folds.locked:
             complain("It still goes on.")
-        elif (folds.missing or folds.found.status != "finished") and folds.runs:
+        elif _goes_on(folds):
             complain(goes_on(folds))
     if folds.missing and not folds.found.stopped:
         raise typer.Exit(FAILED)
 
 
+def folds_as_json(folds: Folds) -> dict[str, Any]:
+    """The report as plain JSON values; whether a process is at work on it, and what goes on with it."""
+    way_on = goes_on(folds) if _goes_on(folds) and not folds.locked else None
+    return {**report.folds_as_json(folds), "running": folds.locked, "way_on": way_on}
+
+
+def _goes_on(folds: Folds) -> bool:
+    """Whether a cross-validation has not come to its end."""
+    return bool(folds.runs) and (bool(folds.missing) or folds.found.status != "finished")
+
+
 def write_report(folds: Folds) -> None:
     """Print the report of a cross-validation."""
-    write("\n" + render_folds(folds, title=str(folds.path), width=width(), color=colors()))
+    write("\n" + report.render_folds(folds, title=str(folds.path), width=width(), color=colors()))
 
 
 def goes_on(folds: Folds) -> str:

@@ -9,8 +9,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import run_data, runs
+from textgrad_engine.cli import run_data, runs, way_on
 from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, parts_for
+from textgrad_engine.cli.folds_shown import folds_as_json
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
@@ -25,7 +26,6 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import OK, checking, command, say, write, write_json
 from textgrad_engine.cli.running import carry_out, checked, end, quiet_line, refusing_changes, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
-from textgrad_engine.cli.way_on import goes_on
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
@@ -123,14 +123,14 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
     folds = read_folds(run) if is_folds(run) else None
     if folds is not None and folds.finished:
         line = quiet_line(run, report.folds_in_a_line(folds.found), folds.found.total)
-        _leave(run, _shown_by(run), line, lambda: report.folds_as_json(folds), quiet=quiet, as_json=as_json)
+        _leave(run, _shown_by(run), line, lambda: folds_as_json(folds), quiet=quiet, as_json=as_json)
     found = read_run(run) if folds is None else first_of(folds)
     if (
         folds is None
         and (result := found.result) is not None
         and (found.finished or (result.kept_short and not limited))
     ):
-        how = _shown_by(run) if found.finished else goes_on(found)
+        how = _shown_by(run) if found.finished else way_on.goes_on(found)
         line = quiet_line(run, report.one_line(result), result.total)
         _leave(run, how, line, lambda: _document(found), quiet=quiet, as_json=as_json)
     if (whole_run := whole_of(run)) is not None:
@@ -161,4 +161,5 @@ def _document(run: Run) -> dict[str, Any]:
     """A finished run as `show --json` has it."""
     assert run.result is not None
     tools = report.tools_of(run.tools())
-    return report.as_json(run.result, run_data.openings(run), before=run.looks_before, tools=tools)
+    found = report.as_json(run.result, run_data.openings(run), before=run.looks_before, tools=tools)
+    return found | way_on.as_json(run)

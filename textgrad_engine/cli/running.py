@@ -181,6 +181,7 @@ def end(
     tools = report.tools_of(run.tools()) if (path / "tools.jsonl").is_file() else []
     if as_json:
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
+        also |= way_on.as_json(run)
         write_json({"run": str(path), **report.as_json(result, openings, before=before, tools=tools), **also})
     elif quiet:
         write(quiet_line(path, report.one_line(result), result.total))

@@ -26,6 +26,7 @@ from textgrad_engine.cli.output import (
     write_json,
 )
 from textgrad_engine.errors import RunError
+from textgrad_engine.report.document import unfinished_as_json
 from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.unfinished import so_far
@@ -213,14 +214,15 @@ def _show_run(run: Run, title: str, *, as_json: bool) -> None:
         complain(f"note: {note}")
     if run.result is None:
         if as_json:
-            write_json({"run": title, "status": None, "error": run.error or None, "best": run.best})
+            write_json({"run": title, **unfinished_as_json(run), **way_on.as_json(run)})
         else:
             remark = "" if run.locked else way_on.goes_on(run)
             write(report.render_unfinished(run, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     openings, tools = run_data.openings(run), report.tools_of(run.tools())
     if as_json:
-        write_json({"run": title, **report.as_json(run.result, openings, before=run.looks_before, tools=tools)})
+        document = report.as_json(run.result, openings, before=run.looks_before, tools=tools)
+        write_json({"run": title, **document, **way_on.as_json(run)})
         return
     shown = report.render(
         run.result,

@@ -62,6 +62,12 @@ def goes_on(run: Run) -> str:
     return f"`textgrad-engine resume {path} {nearest}` goes on with a larger budget.{also}"
 
 
+def as_json(run: Run) -> dict[str, Any]:
+    """Whether a process is at work on a run, and what goes on with it, as plain JSON values."""
+    over = run.finished or run.locked
+    return {"running": run.locked, "way_on": None if over else goes_on(run)}
+
+
 def _way_on(run: Run) -> str:
     """The command that goes on with a run, and what it does."""
     what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.difference import diff_of
 from textgrad_engine.report.tools import ToolRow, tools_as_json
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.result import TrainResult
+
+if TYPE_CHECKING:
+    from textgrad_engine.store.reader import Run
 
 
 def as_json(
@@ -61,21 +65,44 @@ def as_json(
             }
             for name, seed in result.seed.items()
         },
-        "steps": [
-            {
-                "step": step.step,
-                "epoch": step.epoch,
-                "train": step.train_mean,
-                "val": step.val_mean,
-                "kept": step.kept,
-                "best_val": step.best_val,
-                "feedback": step.feedback,
-                "unanswered": step.unanswered,
-                "problems": [*(change.problem for change in step.changes if change.problem), *step.problems],
-            }
-            for step in result.steps
-        ],
+        "steps": _steps(result.steps),
     }
+
+
+def unfinished_as_json(run: Run) -> dict[str, Any]:
+    """What is known of a run that has no result, as plain JSON values.
+
+    Args:
+        run: the run folder.
+
+    Raises:
+        RunError: the record of calls is damaged.
+    """
+    used = run.usage_by_purpose()
+    return {
+        "status": None,
+        "error": run.error or None,
+        "best": run.best,
+        "steps": _steps(run.steps),
+        "total": usage_as_json(sum(used.values(), Usage())),
+    }
+
+
+def _steps(steps: Iterable[StepEnded]) -> list[dict[str, Any]]:
+    return [
+        {
+            "step": step.step,
+            "epoch": step.epoch,
+            "train": step.train_mean,
+            "val": step.val_mean,
+            "kept": step.kept,
+            "best_val": step.best_val,
+            "feedback": step.feedback,
+            "unanswered": step.unanswered,
+            "problems": [*(change.problem for change in step.changes if change.problem), *step.problems],
+        }
+        for step in steps
+    ]
 
 
 def _controls(result: TrainResult) -> dict[str, Any] | None:
