@@ -349,6 +349,20 @@ def test_a_look_at_the_test_set_before_the_run_came_to_its_end_is_counted_at_its
     assert document["test_openings"] == 2
 
 
+def test_an_evaluation_of_a_run_without_a_result_says_so(cli: Any, cut: Path) -> None:
+    """What was the best prompt when a run was killed may be the seed prompt, and is no result of it."""
+    said = f"note: {cut}: no result: it was killed after 0 steps; this is the best prompt so far"
+    for more in ((), ("--json",)):
+        assert said in cli("eval", cut, *more).stderr
+    assert f"{cut}: best prompt so far on test.jsonl" in cli("eval", cut).stdout
+    quiet = cli("eval", cut, "--quiet")
+    assert (quiet.stdout.startswith(f"{cut}: best prompt so far 0."), quiet.stderr) == (True, "")
+    assert "so far" not in cli("eval", cut, "--seed-prompt", "--quiet").output
+    assert cli("resume", cut, "--quiet").exit_code == 0
+    after = cli("eval", cut)
+    assert ("note:" in after.stderr, "best prompt so far" in after.stdout) == (False, False)
+
+
 def test_the_document_of_a_resume_counts_the_looks_that_show_counts(cli: Any, cut: Path) -> None:
     """A script reads the same number, whichever command gave it."""
     assert cli("eval", cut).exit_code == 0

@@ -32,6 +32,7 @@ from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.report.earlier import measured, worse_than_the_run
 from textgrad_engine.report.terminal import complain
+from textgrad_engine.report.view import headline
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import append_evaluation, done_with, keep_for_missing
 
@@ -146,6 +147,8 @@ def evaluate(
         named = _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front, own=bool(prompt))
         subject = _subject(run, data, named, prompt or [])
         task = checked(subject, asked)
+        if subject.run is not None and subject.may_change and not quiet:
+            complain(f"note: {subject.path}: {headline(subject.run)}; this is the best prompt so far")
         answers = open_cache(None) if cache else None
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same

@@ -87,7 +87,9 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _prompt_of(subject: Subject) -> str:
-    return "the config's prompt" if subject.prompt == "config" else prompt_in_words(subject.prompt)
+    if subject.prompt == "config":
+        return "the config's prompt"
+    return prompt_in_words(subject.prompt) + (" so far" if subject.may_change else "")
 
 
 def _measured(evaluation: Evaluation) -> str:

@@ -40,6 +40,11 @@ class Subject:
     kept: Mapping[str, Any]
     run: Run | None = None
 
+    @property
+    def may_change(self) -> bool:
+        """Whether it is the best prompt of a run that has no result, so a later one may take its place."""
+        return self.run is not None and self.run.result is None and self.prompt == "best"
+
     def dataset(self, data: Path | None) -> tuple[str, Dataset]:
         """What the examples are called, and they themselves.
 
