@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -288,6 +291,61 @@ def test_a_prompt_of_ones_own_is_taken_as_it_is(init: Init) -> None:
     Path("mine.txt").write_text("Sort.\n\n  Be brief.", encoding="utf-8")
     assert init(tickets(9), "--target", "queue", "--prompt", "mine.txt", *MODEL).exit_code == 0
     assert Path("task/prompt.txt").read_text(encoding="utf-8") == "Sort.\n\n  Be brief."
+
+
+SOURCE = 'import os\n\nSHORT = "Sort."\nTICKETS: str = """\\\nSort the ticket.\nSay "billing" or $HOME."""\n'
+
+
+def test_source_that_holds_the_prompt_is_not_taken_for_it(init: Init, tmp_path: Path) -> None:
+    """The model would be sent Python; the command that is named writes the text itself to a file."""
+    Path("my app").mkdir()
+    Path("my app/prompts.py").write_text(SOURCE, encoding="utf-8")
+    done = init(tickets(9), "--target", "queue", "--prompt", "my app/prompts.py", *MODEL)
+    assert (done.exit_code, Path("task").exists()) == (2, False)
+    assert "--prompt my app/prompts.py: this is Python source" in done.stderr
+    assert "TICKETS or SHORT" in done.stderr
+    named = done.stderr.partition("such as `")[2].partition("`")[0]
+    assert named.startswith("python -c ")
+    assert named.endswith(" > prompt.txt")
+    subprocess.run(named.replace("python", shlex.quote(sys.executable), 1), shell=True, check=True)
+    assert Path("prompt.txt").read_text(encoding="utf-8") == 'Sort the ticket.\nSay "billing" or $HOME.'
+    assert init(tickets(9), "--target", "queue", "--prompt", "prompt.txt", *MODEL).exit_code == 0
+
+
+def test_source_without_a_text_that_can_be_named_is_refused_too(init: Init) -> None:
+    """It may be made in a function, or be no Python at all."""
+    for text in ("def prompt():\n    return 'Sort.'\n", "Sort the ticket."):
+        Path("prompts.py").write_text(text, encoding="utf-8")
+        done = init(tickets(9), "--target", "queue", "--prompt", "prompts.py", *MODEL)
+        assert done.exit_code == 2
+        assert "write the text that it makes to a file, and name that" in done.stderr
+
+
+def test_a_prompt_with_a_slot_of_its_own_is_told_that_the_column_is_shown_twice(init: Init) -> None:
+    """A prompt that was one message with the example in it: whoever is sent all of it reads the example twice."""
+    rows = [{"plan": f"{n}", **each} for n, each in enumerate(tickets(9))]
+    Path("mine.txt").write_text("Sort the ticket of plan {plan}.", encoding="utf-8")
+    said = " ".join(init(rows, "--target", "queue", "--prompt", "mine.txt", *MODEL).stdout.split())
+    assert "prompt.txt has {plan}, and so has user in config.toml, so the model would be shown it twice" in said
+    assert "Take it out of one of them." in said
+    shutil.rmtree("task")
+    Path("mine.txt").write_text('Sort {ticket}, as in {{"queue": "trust"}}.', encoding="utf-8")
+    said = " ".join(init(tickets(9), "--target", "queue", "--prompt", "mine.txt", *MODEL).stdout.split())
+    assert "prompt.txt has {ticket}, and so has user in config.toml" in said
+    assert "Take it out of prompt.txt, or train one message that holds both by a class" in said
+    assert 'has doubled braces, {{"queue": "trust"}}, which the model is shown as they stand' in said
+    shutil.rmtree("task")
+    Path("mine.txt").write_text("Sort {{ ticket }}.", encoding="utf-8")
+    said = " ".join(init(tickets(9), "--target", "queue", "--prompt", "mine.txt", *MODEL).stdout.split())
+    assert "prompt.txt: {{ ticket }} is text in it, as a slot has one pair of braces: {ticket}." in said
+    assert "twice" not in said
+
+
+def test_a_prompt_without_slots_is_told_nothing_of_them(init: Init) -> None:
+    """JSON and braces that are no slots of the table are text, as they always were."""
+    Path("mine.txt").write_text('Answer {"queue": {"name": ""}}, not {customer}.', encoding="utf-8")
+    said = init(tickets(9), "--target", "queue", "--prompt", "mine.txt", *MODEL).stdout
+    assert ("twice" in said, "braces" in said) == (False, False)
 
 
 def test_the_first_prompt_names_the_answers_where_these_are_few(init: Init) -> None:

@@ -55,6 +55,16 @@ def test_a_name_commands_no_terminal(cli: Any, mine: tuple[Path, Path]) -> None:
         assert "[bold]\ufffd[2J.txt" in done.stdout.replace("\n", "").replace(" ", "")
 
 
+def test_source_is_no_prompt(cli: Any, small: Any, mine: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of train and eval alike, before anything is paid for; of a class that trains code it may be the text."""
+    file = tmp_path / "prompts.py"
+    file.write_text('SORT = "Sort the ticket."\n', encoding="utf-8")
+    for args in (("eval", mine[0]), ("train", small(), "--run-dir", tmp_path / "run"), ("estimate", small())):
+        done = cli(*args, "--prompt", file)
+        assert (done.exit_code, "this is Python source" in done.stderr) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_slot_that_is_lost_is_told(cli: Any, small: Any, tmp_path: Path) -> None:
     """What fills it is shown no more; where none is lost nothing is said."""
     folder = small(("Read the ticket", "Read {ticket}"))

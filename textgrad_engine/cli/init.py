@@ -22,6 +22,7 @@ from textgrad_engine.cli.init_files import TOOLS_FILE, Task, config_of, lines_of
 from textgrad_engine.cli.init_images import image_columns, looks_like_images
 from textgrad_engine.cli.leaks import leaking, leaks_in_words
 from textgrad_engine.cli.output import OK, checking, command, width, write
+from textgrad_engine.cli.prompt_source import braces_in_words
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.errors import ConfigError
@@ -157,6 +158,7 @@ def init(
         *leaks_in_words(leaks, shown),
         *_of_images(task),
         *_of_chats(task),
+        *([] if prompt is None else braces_in_words(files["prompt.txt"], task.shown)),
         *([shows] if shows else []),
         *of_answers,
     ]

@@ -13,6 +13,7 @@ from textgrad_engine import templates
 from textgrad_engine.cli.init_answers import Answers
 from textgrad_engine.cli.init_chats import Chats
 from textgrad_engine.cli.init_images import moved
+from textgrad_engine.cli.prompt_source import check_no_source
 from textgrad_engine.data import Dataset, random_split
 from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.data.load import read_text
@@ -87,11 +88,14 @@ def prompt_of(task: Task, given: Path | None) -> str:
 
     Raises:
         ConfigError: the file is not there.
+        RunError: it is source that holds a prompt.
     """
     if given is not None:
         if not given.is_file():
             raise ConfigError(f"--prompt {given}: {missing_file(given)}")
-        return read_text(given)
+        text = read_text(given)
+        check_no_source(given, text)
+        return text
     if task.chats is not None and task.chats.prompt is not None:
         return f"{task.chats.prompt.rstrip()}\n"
     answers = task.answers

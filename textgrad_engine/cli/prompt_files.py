@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.prompt_source import check_no_source
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
@@ -53,7 +54,7 @@ def texts_in(files: Sequence[str], texts: Mapping[str, str], config: Config, pat
         path: the run folder, or the config, for messages.
 
     Raises:
-        RunError: a file cannot be read, it is not plain which text it holds, or two are of one text.
+        RunError: a file cannot be read or is source, it is not plain which text it holds, or two are of one text.
     """
     if not texts:
         raise RunError(f"{path}: the program has no text that is trained, so --prompt takes the place of none")
@@ -69,6 +70,8 @@ def texts_in(files: Sequence[str], texts: Mapping[str, str], config: Config, pat
             found[name] = read_text(file).replace("\r\n", "\n").removesuffix("\n")
         except DataError as error:
             raise RunError(f"--prompt {given}: {error}") from None
+        if config.program.class_ is None:  # one of yours may train code
+            check_no_source(file, found[name])
         if config.program.class_ is None and name != "system":
             continue  # it describes a tool, and its braces are no slots
         there = slots_of(found[name])
