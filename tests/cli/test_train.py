@@ -388,6 +388,19 @@ def test_quiet_says_one_line(cli: Any, small: Any, tmp_path: Path) -> None:
     assert re.search(r"run: val 0\.\d{3} -> 0\.\d{3}; test 0\.\d{3} -> 0\.\d{3}; .* calls, \$0\.00\n$", result.stdout)
 
 
+def test_the_one_line_tells_how_often_the_test_set_had_been_opened(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Who runs it again and again reads no report, and takes the first "better" for one."""
+    folder = small()
+    for number in range(3):
+        line = cli("train", folder, "--run-dir", tmp_path / "runs" / str(number), "--quiet").stdout
+        before = ("", "; test opened 1 time before", "; test opened 2 times before")[number]
+        assert line.endswith(f" calls, $0.00{before}\n")
+    said = cli("eval", tmp_path / "runs" / "0", "--quiet").stdout
+    assert said.endswith(" on test.jsonl, opened 1 time before\n")
+    val = cli("eval", tmp_path / "runs" / "0", "--quiet", "--data", folder / "val.jsonl")
+    assert val.stdout.endswith("val.jsonl\n")
+
+
 def test_json_is_one_document(cli: Any, small: Any, tmp_path: Path) -> None:
     """For machines: nothing else is on stdout, nothing at all on stderr."""
     result = cli("train", small(), "--run-dir", tmp_path / "run", "--json")

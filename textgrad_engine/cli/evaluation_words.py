@@ -13,7 +13,7 @@ from textgrad_engine.cli.subject import Subject
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.earlier import Earlier, earlier_as_json, prompt_in_words
-from textgrad_engine.report.notes import lost
+from textgrad_engine.report.notes import lost, opened_before
 from textgrad_engine.report.printing import harmless, printed, wrapped
 from textgrad_engine.report.slices import slices_as_json, slices_table
 from textgrad_engine.report.view import size
@@ -47,7 +47,8 @@ def as_document(subject: Subject, done: Done) -> dict[str, Any]:
 
 def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """What ``--quiet`` prints."""
-    return harmless(f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}")
+    looked = "" if (done.openings or 0) < 2 else f", {opened_before((done.openings or 0) - 1)}"
+    return harmless(f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}{looked}")
 
 
 def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:

@@ -29,7 +29,7 @@ from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
-from textgrad_engine.report.notes import looked_at_before
+from textgrad_engine.report.notes import looked_at_before, opened_before
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import (
@@ -286,7 +286,8 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
     if as_json:
         write_json({"run": str(path), **folds_as_json(folds)})
     elif quiet:
-        write(quiet_line(path, report.folds_in_a_line(found), found.total))
+        looked = f"test {opened_before(folds.looks_before)}" if folds.looks_before and found.comparison else ""
+        write(quiet_line(path, report.folds_in_a_line(found), found.total, looked))
     else:
         write_report(folds)
         complain(report.folds_in_a_line(found))

@@ -28,6 +28,7 @@ from textgrad_engine.cli.running import carry_out, checked, end, quiet_line, ref
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
+from textgrad_engine.report.notes import looks_in_a_line
 from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
 
@@ -131,7 +132,8 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
         and (found.finished or (result.kept_short and not limited))
     ):
         how = _shown_by(run) if found.finished else way_on.goes_on(found)
-        line = quiet_line(run, report.one_line(result), result.total)
+        looked = looks_in_a_line(result, run_data.openings(found), found.looks_before)
+        line = quiet_line(run, report.one_line(result), result.total, looked)
         _leave(run, how, line, lambda: _document(found), quiet=quiet, as_json=as_json)
     if (whole_run := whole_of(run)) is not None:
         raise RunError(

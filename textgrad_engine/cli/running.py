@@ -41,7 +41,7 @@ from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
-from textgrad_engine.report.notes import looked_at_before
+from textgrad_engine.report.notes import looked_at_before, looks_in_a_line
 from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import remark_on
@@ -144,15 +144,17 @@ def carry_out(
         return trainer.fit(job.program, job.metric, job.optimizer, job.train, job.val, job.test)
 
 
-def quiet_line(path: Path, found: str, used: Usage) -> str:
+def quiet_line(path: Path, found: str, used: Usage, looked: str = "") -> str:
     """What ``--quiet`` prints of a run.
 
     Args:
         path: its folder.
         found: what it found, in a line.
         used: by all of its calls.
+        looked: how often its test set had been opened before, if it had.
     """
-    return harmless(f"{path}: {found}; {plural(used.calls, 'call')}, {cost(used.dollars)}")
+    said = f"{path}: {found}; {plural(used.calls, 'call')}, {cost(used.dollars)}{looked and f'; {looked}'}"
+    return harmless(said)
 
 
 def end(
@@ -184,7 +186,8 @@ def end(
         also |= way_on.as_json(run)
         write_json({"run": str(path), **report.as_json(result, openings, before=before, tools=tools), **also})
     elif quiet:
-        write(quiet_line(path, report.one_line(result), result.total))
+        looked = looks_in_a_line(result, openings, before)
+        write(quiet_line(path, report.one_line(result), result.total, looked))
     else:
         table = report.render(
             result,

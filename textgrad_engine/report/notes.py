@@ -143,6 +143,28 @@ def looked_at_before(times: int) -> str:
     )
 
 
+def opened_before(times: int) -> str:
+    """The same in a line.
+
+    Example:
+        >>> opened_before(1), opened_before(3)
+        ('opened 1 time before', 'opened 3 times before')
+    """
+    return f"opened {plural(times, 'time')} before"
+
+
+def looks_in_a_line(result: TrainResult, openings: int, others: int) -> str:
+    """How often the test set of a run had been opened before that told its verdict; "" for never, or without one.
+
+    Args:
+        result: of the run.
+        openings: how often its test set was opened, evaluations included.
+        others: how often other runs had opened the same test examples before.
+    """
+    times = others + openings - 1 - _controls_looked(result)
+    return f"test {opened_before(times)}" if times > 0 and result.best_test and result.seed != result.best else ""
+
+
 def _without_scale(result: TrainResult) -> Iterator[str]:
     """Where nobody knows the best score that there can be, so that intervals may reach beyond it."""
     scored = result.seed_val
