@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
 from textgrad_engine.fences import fence, fenced, nonce_for, quoted, quoted_text
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import content_of, reason_of
 from textgrad_engine.scoped import setting
 
 _PACKAGED = Path(__file__).parent / "prompts"
@@ -321,7 +321,7 @@ def _read(path: Path) -> Prompt:
 def _text_of(path: Path) -> str:
     """The text of a file as editors write it: with a byte order mark or without, and with any line breaks."""
     try:
-        raw = path.read_bytes()
+        raw = content_of(path)
         text = raw.decode("utf-8-sig")
     except OSError as error:
         raise TemplateError(f"{path}: the file cannot be read: {reason_of(error)}") from None

@@ -158,3 +158,12 @@ def test_a_run_of_an_older_version(cli: Any, run: Path) -> None:
     result = cli("report", run)
     assert result.exit_code == 2
     assert "it has format 99, and this version of textgrad_engine reads 1" in result.stderr
+
+
+def test_a_link_that_a_folder_came_with_leads_the_page_nowhere(cli: Any, run: Path, tmp_path: Path) -> None:
+    """A page for a folder that somebody sent is written into that folder, unless the user names another place."""
+    elsewhere = tmp_path / "elsewhere.html"
+    (run / "report.html").symlink_to(elsewhere)
+    assert cli("report", run).exit_code == 0
+    assert not elsewhere.exists()
+    assert (run / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

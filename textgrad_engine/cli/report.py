@@ -53,7 +53,8 @@ def report(
         write_exactly(page)
         return
     try:
-        write_atomically(place.resolve(), page.encode("utf-8"))
+        # A link that the user names is followed; one that a folder came with is replaced.
+        write_atomically(place if out is None else place.resolve(), page.encode("utf-8"))
     except OSError as error:
         raise _unwritable(place, error) from None
     complain(f"The report is in {place}")

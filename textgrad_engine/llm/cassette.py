@@ -15,7 +15,7 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import tool_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import content_of, reason_of
 
 FORMAT = {"cassette": 1}
 """The first line."""
@@ -40,7 +40,7 @@ def read_cassette(path: Path) -> Cassette:
         RunError: there is no such file, or it is damaged; the message names the line.
     """
     try:
-        lines = path.read_bytes().splitlines(keepends=True)
+        lines = content_of(path).splitlines(keepends=True)
     except FileNotFoundError:
         raise RunError(
             f"{path}: there is no such cassette; record it once, with models that answer: "

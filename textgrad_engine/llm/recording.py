@@ -29,7 +29,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.room import Room
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_key, call_tool, call_under_way
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import check_plain, reason_of
 
 
 class Begun(NamedTuple):
@@ -76,6 +76,7 @@ class Recording:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self.path, flags | (0 if resume else os.O_EXCL), 0o600)
             self._close = weakref.finalize(self, os.close, self._fd)
+            check_plain(self.path)
             held = os.open(self.path, os.O_RDWR)  # a file of its own, as answers may come behind the end of a block
             self.release = weakref.finalize(self, os.close, held)
             if not taken_soon(held):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.money import money
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import check_plain, reason_of
 from textgrad_engine.report.figures import scatter
 from textgrad_engine.report.front import front_within
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
@@ -89,6 +89,7 @@ def is_page(path: Path) -> bool:
         RunError: it cannot be read.
     """
     try:
+        check_plain(path)
         with path.open("rb") as file:
             return GENERATOR.encode() in file.read(2_000)
     except OSError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -15,8 +17,11 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.record import record
 from textgrad_engine.llm.recording import Recording, is_recorded
-from textgrad_engine.store.files import file_name, unwritable, write_atomically
+from textgrad_engine.reasons import UNLINKED
+from textgrad_engine.store.files import file_name, inner_folder, unwritable, write_atomically
 from textgrad_engine.store.records import FORMAT, dumps, timestamp
+
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
@@ -30,8 +35,11 @@ def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
         RunError: it cannot be written.
     """
     try:
-        with (folder / "evals.jsonl").open("ab", buffering=0) as file:
-            append_line(file.fileno(), dumps({**entry, "time": timestamp(time.time())}))
+        fd = os.open(folder / "evals.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY | UNLINKED, 0o666)
+        try:
+            append_line(fd, dumps({**entry, "time": timestamp(time.time())}))
+        finally:
+            os.close(fd)
     except OSError as error:
         raise unwritable(error, folder) from error
 
@@ -64,9 +72,9 @@ def check_shrunk(folder: Path) -> None:
     """
     new = not (folder / "shrunk").exists()
     try:
-        (folder / "shrunk").mkdir(exist_ok=True)
+        inner_folder(folder, "shrunk")
     except OSError as error:
-        raise unwritable(OSError(error.errno, error.strerror), folder) from error
+        raise unwritable(error, folder) from error
     check_writable(folder)
     check_writable(folder / "shrunk")
     if new:
@@ -88,7 +96,7 @@ def write_shrunk(folder: Path, texts: Mapping[str, str], about: Mapping[str, Any
         RunError: it cannot be written.
     """
     try:
-        (folder / "shrunk").mkdir(exist_ok=True)
+        inner_folder(folder, "shrunk")
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
             write_atomically(folder / "shrunk" / f"{file_name(name, texts)}.txt", content)
@@ -137,6 +145,9 @@ def kept_calls(folder: Path, what: str, about: Mapping[str, Any], *, missing: bo
         kept = [file for file in sorted((folder / UNFINISHED).glob(f"{name}-*.jsonl")) if not is_recorded(file)]
         free = (folder / UNFINISHED / f"{name}-{number}.jsonl" for number in itertools.count(1))
         file = kept[0] if kept else next(file for file in free if not file.exists())
+    for place in (file.parent, file):
+        if place.is_symlink():
+            raise unwritable(OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place)), folder)
     with record(file, resume=True) as recording:
         try:
             yield recording

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -14,7 +15,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import check_plain, reason_of
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""
@@ -43,6 +44,7 @@ def read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
         RunError: the file is missing, or a line of it damaged.
     """
     try:
+        check_plain(path)
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 whole = line.endswith(b"\n")
@@ -75,7 +77,8 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
     path = path.absolute()
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("wb") as file:
+        draft.unlink(missing_ok=True)  # of a killed process of this number, or a link that somebody laid there
+        with draft.open("xb") as file:
             file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
@@ -84,6 +87,19 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def inner_folder(home: Path, name: str) -> Path:
+    """A folder in a run folder, made where it is missing.
+
+    Raises:
+        OSError: it cannot be made; or it is a link, as what is written into a run folder is to stay in it.
+    """
+    place = home / name
+    if place.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
+    place.mkdir(exist_ok=True)
+    return place
 
 
 def file_name(parameter: str, among: Iterable[str] = ()) -> str:

@@ -15,6 +15,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.reasons import content_of
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import Lock, is_locked
 from textgrad_engine.store.reader import Run, others_beside, read_run
@@ -177,7 +178,7 @@ def way_on_with(path: Path, from_python: bool | None = None) -> str:
 def _kept(path: Path) -> Folds:
     """What ``folds.json`` says, without any run."""
     try:
-        kept = json.loads((path / FOLDS).read_bytes())
+        kept = json.loads(content_of(path / FOLDS))
         rows, number, ids = tuple(str(kept.get("rows", "")).split()), int(kept["folds"]), tuple(kept["ids"])
         if number < 2 or len(rows) not in (0, len(ids)):
             raise ValueError(f"{number} folds, {len(rows)} digests of {len(ids)} examples")

@@ -23,9 +23,9 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.room import Room
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import UNLINKED, reason_of
 from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
-from textgrad_engine.store.files import file_name, typed, unwritable, write_atomically
+from textgrad_engine.store.files import file_name, inner_folder, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import FORMAT, dumps, event_to_json, result_to_json
@@ -214,7 +214,7 @@ class RunFolder:
         if attached.name in self._attached:
             return
         file = self._home / attached.name
-        file.parent.mkdir(exist_ok=True)
+        inner_folder(self._home, file.parent.name)
         if not file.is_file():
             write_atomically(file, attached.content())
         self._attached.add(attached.name)
@@ -325,8 +325,7 @@ class RunFolder:
     def _write_texts(self, folder: str, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             content = text.encode("utf-8", "backslashreplace")
-            (self._home / folder).mkdir(exist_ok=True)
-            write_atomically(self._home / folder / f"{file_name(name, self._best)}.txt", content)
+            write_atomically(inner_folder(self._home, folder) / f"{file_name(name, self._best)}.txt", content)
             if folder == "best" and len(self._best) == 1:
                 write_atomically(self._home / "best_prompt.txt", content)
 
@@ -346,9 +345,8 @@ class _Lines:
         self._open(os.O_EXCL if new else 0)
 
     def _open(self, flags: int) -> None:
-        self._fd = os.open(
-            self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | flags, 0o666
-        )
+        for_lines = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        self._fd = os.open(self.path, for_lines | UNLINKED | flags, 0o666)
         self.close = weakref.finalize(self, os.close, self._fd)
 
     def append(self, line: bytes) -> None:

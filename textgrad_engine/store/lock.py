@@ -9,6 +9,7 @@ from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.locking import taken, taken_soon
+from textgrad_engine.reasons import UNLINKED
 
 LOCK = ".lock"
 """The file that is locked."""
@@ -47,7 +48,7 @@ class Lock:
 
     def _open(self) -> int | None:
         """The file, locked; None where it was removed by who held it before."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | UNLINKED, 0o666)
         try:
             if not taken_soon(fd):
                 raise _at_work(fd, self.path.parent)
@@ -98,7 +99,7 @@ def check_unlocked(folder: Path) -> None:
         RunError: somebody is.
     """
     try:
-        fd = os.open(folder / LOCK, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+        fd = os.open(folder / LOCK, (os.O_RDONLY if os.name == "posix" else os.O_RDWR) | UNLINKED)
     except OSError:
         return
     try:

@@ -15,7 +15,7 @@ from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import content_of, reason_of
 from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
@@ -362,7 +362,7 @@ def _config(path: Path) -> dict[str, Any] | None:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        body = json.loads(path.read_bytes())
+        body = json.loads(content_of(path))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -18,7 +20,7 @@ from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.reasons import content_of, reason_of
 from textgrad_engine.store.calls import answer_from_json, identity_of, tool_from_json
 from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
@@ -326,7 +328,9 @@ def _attached(folder: Path, name: str) -> bytes:
     """
     file = folder / name
     try:
-        return file.read_bytes()
+        if file.is_symlink():  # else the file that somebody's link names would be sent to a model
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(file))
+        return content_of(file)
     except OSError as error:
         why = reason_of(error)
         raise RunError(f"{file}: an image that a tool gave cannot be read: {why}; restore the file") from None
