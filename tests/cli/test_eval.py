@@ -68,6 +68,14 @@ def lossy(monkeypatch: pytest.MonkeyPatch) -> Lossy:
     return made
 
 
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    """Fifty rows of the test split, for what is done several times."""
+    file = tmp_path / "some.jsonl"
+    file.write_text("\n".join(_rows("test")[:50]) + "\n", encoding="utf-8")
+    return file
+
+
 def test_a_run_that_is_not_there(cli: Any, tmp_path: Path) -> None:
     """Exit code 2."""
     result = cli("eval", tmp_path / "none")
@@ -492,31 +500,31 @@ def test_a_config_that_is_wrong_says_where(cli: Any, small: Any) -> None:
     assert "did you mean 'queue'?" in done.stderr
 
 
-def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Path) -> None:
+def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Path, some: Path) -> None:
     """Each answer is paid for once, whatever ended it: the budget, a key that was refused, a stop."""
     with LoopbackServer(TicketsModel(seed=0)) as server:
-        whole = cli("eval", run, "--model", "m", "--base-url", server.base_url, "--json")
+        whole = cli("eval", run, "--data", some, "--model", "m", "--base-url", server.base_url, "--json")
         calls = server.requests
     assert not (run / "unfinished").exists()
     before = sorted(run.iterdir())
-    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(401) if n == 61 else None) as server:
-        asked = ("eval", run, "--model", "m", "--base-url", server.base_url)
-        first = cli(*asked, "--budget-calls", "40")
+    with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(401) if n == 31 else None) as server:
+        asked = ("eval", run, "--data", some, "--model", "m", "--base-url", server.base_url)
+        first = cli(*asked, "--budget-calls", "20")
         assert first.exit_code == 3
         said = " ".join(first.stderr.split())
-        assert "40 of 113 examples got a score; what was answered is on record: the same command with a larger" in said
+        assert "20 of 50 examples got a score; what was answered is on record: the same command with a larger" in said
         assert said.endswith("with a larger --budget-calls goes on from there")
-        again = cli(*asked, "--budget-calls", "40")
-        assert (again.exit_code, server.requests) == (3, 40)
-        assert "40 calls of before on record; only the rest is asked" in again.stderr
+        again = cli(*asked, "--budget-calls", "20")
+        assert (again.exit_code, server.requests) == (3, 20)
+        assert "20 calls of before on record; only the rest is asked" in again.stderr
         refused = cli(*asked)
         assert refused.exit_code == 1
         assert len(list((run / "unfinished").iterdir())) == 1
         other = cli(*asked, "--seed-prompt", "--json")
-        assert json.loads(other.stdout)["usage"]["calls"] == 113
+        assert json.loads(other.stdout)["usage"]["calls"] == 50
         assert len(list((run / "unfinished").iterdir())) == 1
         last = cli(*asked, "--json")
-        assert server.requests == 113 + calls + 1
+        assert server.requests == 50 + calls + 1
     found, wanted = json.loads(last.stdout), json.loads(whole.stdout)
     assert (found["mean"], found["usage"], found["scores"]) == (wanted["mean"], wanted["usage"], wanted["scores"])
     assert sorted(run.iterdir()) == before
@@ -595,14 +603,14 @@ def test_a_folder_that_is_only_read_has_nothing_missing(cli: Any, only_read: Pat
     assert (done.exit_code, "--missing goes on with what a run folder keeps" in done.stderr) == (2, True)
 
 
-def test_a_cache_answers_it(cli: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_answers_it(cli: Any, run: Path, some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was answered once with --cache is not paid for again."""
     monkeypatch.setenv("TEXTGRAD_CACHE_DIR", str(tmp_path / "cache"))
     with LoopbackServer(TicketsModel(seed=0)) as server:
-        asked = ("eval", run, "--model", "m", "--base-url", server.base_url, "--cache", "--json")
+        asked = ("eval", run, "--data", some, "--model", "m", "--base-url", server.base_url, "--cache", "--json")
         found = [json.loads(cli(*asked).stdout)["mean"] for _ in range(2)]
         assert found[0] == found[1]
-        assert server.requests == 113
+        assert server.requests == 50
 
 
 def test_what_the_same_examples_gave_before_stands_beside_it(cli: Any, run: Path, figures: Any, tmp_path: Path) -> None:

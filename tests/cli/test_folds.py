@@ -20,13 +20,19 @@ from textgrad_engine.testing import simulated_task
 
 from ..runner import Result, invoke
 
-PROMPT = simulated_task(rules=4, seed=1, train=1, val=1, test=1).seed_prompt
+TASK = simulated_task(rules=4, seed=1, train=50, val=30, test=1)
+PROMPT = TASK.seed_prompt
+
+FIFTY, FEW = (20, 15, 15), (10, 8, 6)
+"""How many examples the three files have: so many that folds show a gain, and enough where nothing is to be shown."""
 
 
-def begin(folder: Path) -> None:
-    """A config, its model, and 50 examples in three files."""
-    rows = simulated_task(rules=4, seed=1, train=50, val=1, test=1).train
-    for name, part in (("train", rows[:20]), ("val", rows[20:35]), ("test", rows[35:])):
+def begin(folder: Path, sizes: tuple[int, int, int] = FIFTY) -> None:
+    """A config, its model, and examples in three files."""
+    train, val, test = sizes
+    rows = TASK.train
+    parts = (rows[:train], rows[train : train + val], rows[train + val : train + val + test])
+    for name, part in zip(("train", "val", "test"), parts):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
     (folder / "parcels.py").write_text(
         "from textgrad_engine.testing import simulated_task\n"
@@ -47,10 +53,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def few(home: Path) -> Path:
+    """The same folder with fewer examples."""
+    begin(home, FEW)
+    return home
+
+
 BROKEN = """
 from parcels import model as inner
 class Broken:
-    name, left = inner.name, 420
+    name, left = inner.name, 190
     async def complete(self, request):
         Broken.left -= 1
         if not Broken.left:
@@ -66,9 +79,11 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, 
     """Makes a cross-validation in a folder of its own, each of them once; the folder is to be copied."""
 
     @functools.cache
-    def make(name: str, *args: str, folds: int = 3, model: str = "parcels") -> tuple[Path, Result]:
+    def make(
+        name: str, *args: str, folds: int = 3, model: str = "parcels", sizes: tuple[int, int, int] = FEW
+    ) -> tuple[Path, Result]:
         folder = tmp_path_factory.mktemp(name)
-        begin(folder)
+        begin(folder, sizes)
         (folder / "broken.py").write_text(BROKEN)
         config = folder / "config.toml"
         config.write_text(config.read_text().replace("parcels:model", f"{model}:model"))
@@ -81,15 +96,30 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, 
 
 @pytest.fixture
 def whole(once: Any, home: Path) -> str:
-    """A cross-validation that is finished."""
+    """A cross-validation of fifty examples that is finished."""
+    shutil.copytree(once("a", sizes=FIFTY)[0], home, dirs_exist_ok=True)
+    return "runs/a"
+
+
+@pytest.fixture
+def whole_of_few(once: Any, home: Path) -> str:
+    """One of few examples that is finished."""
     shutil.copytree(once("a")[0], home, dirs_exist_ok=True)
     return "runs/a"
 
 
 @pytest.fixture
+def spent(once: Any, home: Path) -> Result:
+    """One of few examples that a budget ended in each of its runs."""
+    folder, result = once("cut", "--budget-calls", "210", "--quiet")
+    shutil.copytree(folder, home, dirs_exist_ok=True)
+    return result
+
+
+@pytest.fixture
 def control(once: Any, home: Path) -> Result:
     """One in `runs/b`, in two folds, whose optimizer got no feedback."""
-    folder, result = once("b", "--no-feedback", folds=2)
+    folder, result = once("b", "--no-feedback", folds=2, sizes=FIFTY)
     shutil.copytree(folder, home, dirs_exist_ok=True)
     return result
 
@@ -105,7 +135,7 @@ def cut(once: Any, home: Path) -> Result:
 @pytest.fixture
 def run(once: Any, home: Path) -> Path:
     """One whose process was killed: its second run is on record as far as a small budget let it come."""
-    shutil.copytree(once("killed", "--budget-calls", "400", folds=2)[0], home, dirs_exist_ok=True)
+    shutil.copytree(once("killed", "--budget-calls", "210", folds=2)[0], home, dirs_exist_ok=True)
     path = Path("runs/killed")
     shutil.rmtree(path / "final")
     (path / "fold-2/result.json").unlink()
@@ -140,12 +170,11 @@ def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
     assert cli("show", "runs/a/final", "--line", 5).exit_code == 0
 
 
-def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole: str) -> None:
+def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole_of_few: str, spent: Result) -> None:
     """The same as in one go, each call paid for once."""
-    in_one_go = json.loads(cli("show", whole, "--json").stdout)
-    cut = cli("train", home, "--folds", 3, "--run-dir", "runs/cut", "--budget-calls", 500, "--quiet")
-    assert cut.exit_code == 3
-    assert "budget spent; tested" in cut.stdout
+    in_one_go = json.loads(cli("show", whole_of_few, "--json").stdout)
+    assert spent.exit_code == 3
+    assert "budget spent; tested" in spent.stdout
     none = cli("train", home, "--folds", 3, "--run-dir", "runs/none", "--budget-calls", 2)
     assert none.exit_code == 2
     assert "equal part of what is left of the budget: the part of 0 calls" in " ".join(none.stdout.split())
@@ -162,22 +191,21 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole: str) -> None:
 
 
 def test_the_budget_that_is_said_to_do_is_that_of_all_runs(
-    cli: Any, home: Path, caplog: pytest.LogCaptureFixture
+    cli: Any, home: Path, spent: Result, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each run has a part of it, and the whole is what an option can raise."""
     none = cli("train", home, "--folds", 3, "--run-dir", "runs/none", "--budget-calls", 2)
     assert "the first one may need 1; raise the budget to 4 calls or more" in " ".join(none.stdout.split())
     assert cli("resume", "runs/none", "--budget-calls", 3).exit_code == 2
     assert cli("resume", "runs/none", "--budget-calls", 4).exit_code == 3
-    cli("train", home, "--folds", 3, "--run-dir", "runs/cut", "--budget-calls", 500, "--quiet")
 
     def asked(name: str) -> int:
         return len((home / "runs/cut" / name / "completions.jsonl").read_text(encoding="utf-8").splitlines())
 
-    cli("resume", "runs/cut", "--budget-calls", 500)
+    cli("resume", "runs/cut", "--budget-calls", 210)
     first, *_ = re.findall("no room for more than was on record.* raise it to ([0-9,]+) calls or more", caplog.text)
     enough, before = int(first.replace(",", "")), asked("fold-1")
-    assert 500 < enough < 1000
+    assert 210 < enough < 420
     cli("resume", "runs/cut", "--budget-calls", enough)
     assert asked("fold-1") > before
 
@@ -188,7 +216,7 @@ def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path, cut
     assert "`textgrad-engine resume runs/cut` goes on with it" in " ".join(cut.stderr.split())
     shown = cli("show", "runs/cut")
     assert shown.exit_code == 1
-    assert "3 folds of 50 examples; it did not come to its end" in shown.stdout
+    assert "3 folds of 24 examples; it did not come to its end" in shown.stdout
     assert "on 2 of 3 folds" in shown.stdout
     assert "Without a result so far, and not counted here: fold-3, final." in shown.stdout
     assert "`textgrad-engine resume runs/cut` goes on with it" in shown.stderr
@@ -221,7 +249,7 @@ def test_a_finished_one_is_left_as_it_is(cli: Any, home: Path, whole: str) -> No
 def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(cli: Any, home: Path, cut: Result) -> None:
     """Else the folds would be told by ids that they do not have, for good."""
     before, data = (home / "runs/cut/folds.json").read_bytes(), (home / "test.jsonl").read_text()
-    fewer, other = "".join(data.splitlines(keepends=True)[:9]), data.replace('"target": "K4"', '"target": "K5"')
+    fewer, other = "".join(data.splitlines(keepends=True)[:4]), data.replace('"target": "K4"', '"target": "K5"')
     for changed in (fewer, other):
         assert changed != data
         (home / "test.jsonl").write_text(changed)
@@ -236,10 +264,10 @@ def test_with_other_data_nothing_goes_on_and_nothing_is_overwritten(cli: Any, ho
 def test_what_finished_folds_took_is_not_shared_out_again(cli: Any, home: Path, cut: Result) -> None:
     """A limit that is named when it goes on holds for the whole; two folds had used more than a quarter of this one."""
     used = json.loads(cli("show", "runs/cut", "--json").stdout)["total"]["calls"]
-    again = json.loads(cli("resume", "runs/cut", "--budget-calls", used + 250, "--json").stdout)
-    assert used / 2 > (used + 250) / 4
+    again = json.loads(cli("resume", "runs/cut", "--budget-calls", used + 100, "--json").stdout)
+    assert used / 2 > (used + 100) / 4
     assert (again["status"], len(again["folds"])) == ("budget", 3)
-    assert again["total"]["calls"] <= used + 250
+    assert again["total"]["calls"] <= used + 100
 
 
 def test_what_is_in_the_folder_and_does_not_fit_is_said(cli: Any, home: Path, cut: Result) -> None:
@@ -277,9 +305,8 @@ def test_controls_are_pooled(cli: Any, home: Path) -> None:
 
 def new_rows(home: Path) -> Path:
     """Examples that are in none of the files."""
-    rows = simulated_task(rules=4, seed=1, train=1, val=30, test=1).val
     path = home / "new.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in TASK.val))
     return path
 
 
@@ -296,16 +323,16 @@ def test_the_final_prompt_is_evaluated_on_other_examples_only(cli: Any, home: Pa
     assert own["mean"] == known
 
 
-def test_the_final_prompt_is_shrunk_on_what_validated_it(cli: Any, home: Path, whole: str) -> None:
+def test_the_final_prompt_is_shrunk_on_what_validated_it(cli: Any, home: Path, whole_of_few: str) -> None:
     """Of a fold it is the examples of that fold's run, and what was changed since is refused."""
-    done = json.loads(cli("shrink", whole, "--max-tries", 1, "--json").stdout)
-    assert (done["run"], done["val"]["before"]["examples"]) == (whole, 50)
-    assert (home / whole / "final/shrunk_prompt.txt").is_file()
-    assert cli("eval", whole, "--shrunk", "--data", new_rows(home), "--quiet").exit_code == 0
-    own = json.loads(cli("shrink", f"{whole}/fold-1", "--max-tries", 1, "--json").stdout)
-    assert own["val"]["before"]["examples"] == 33
+    done = json.loads(cli("shrink", whole_of_few, "--max-tries", 1, "--json").stdout)
+    assert (done["run"], done["val"]["before"]["examples"]) == (whole_of_few, 24)
+    assert (home / whole_of_few / "final/shrunk_prompt.txt").is_file()
+    assert cli("eval", whole_of_few, "--shrunk", "--data", new_rows(home), "--quiet").exit_code == 0
+    own = json.loads(cli("shrink", f"{whole_of_few}/fold-1", "--max-tries", 1, "--json").stdout)
+    assert own["val"]["before"]["examples"] == 16
     (home / "val.jsonl").write_text((home / "val.jsonl").read_text().replace("K4", "K5"))
-    refused = cli("shrink", f"{whole}/fold-1")
+    refused = cli("shrink", f"{whole_of_few}/fold-1")
     assert (refused.exit_code, "not the examples that it was begun with" in refused.stderr) == (2, True)
 
 
@@ -389,7 +416,7 @@ def test_what_was_killed_is_not_called_finished(cli: Any, run: Path) -> None:
     """`show` ends with 1, names the run and what goes on with all of them, and counts the folds that were tested."""
     shown = cli("show", run)
     assert shown.exit_code == 1
-    assert "runs/killed: 2 folds of 50 examples; it did not come to its end" in shown.stdout
+    assert "runs/killed: 2 folds of 24 examples; it did not come to its end" in shown.stdout
     assert "on 1 of 2 folds" in " ".join(shown.stdout.split())
     assert "Without a result so far, and not counted here: fold-2, final." in shown.stdout
     assert f"`textgrad-engine resume {run}` goes on with it" in shown.stderr
@@ -477,23 +504,23 @@ def test_what_is_odd_in_a_folder_is_told_of_each_run(cli: Any, run: Path) -> Non
     assert f"`textgrad-engine resume {run}` goes on with it" in shown.stderr
 
 
-def test_what_goes_on_keeps_the_settings_that_it_was_begun_with(cli: Any, home: Path) -> None:
+def test_what_goes_on_keeps_the_settings_that_it_was_begun_with(cli: Any, few: Path) -> None:
     """In each of its runs: `diff` shows no setting that nobody changed."""
-    text = (home / "config.toml").read_text().replace(f"system = {json.dumps(PROMPT)}", "system_file = 'prompt.txt'")
-    (home / "prompt.txt").write_text(PROMPT)
-    (home / "parcels.toml").write_text(text)
+    text = (few / "config.toml").read_text().replace(f"system = {json.dumps(PROMPT)}", "system_file = 'prompt.txt'")
+    (few / "prompt.txt").write_text(PROMPT)
+    (few / "parcels.toml").write_text(text)
     cli("train", "parcels.toml", "--folds", 2, "--run-dir", "runs/whole", "--quiet")
-    shutil.copytree(home / "runs/whole", home / "runs/cut")
-    shutil.rmtree(home / "runs/cut/final")
-    (home / "runs/cut/fold-2/result.json").unlink()
+    shutil.copytree(few / "runs/whole", few / "runs/cut")
+    shutil.rmtree(few / "runs/cut/final")
+    (few / "runs/cut/fold-2/result.json").unlink()
     assert cli("resume", "runs/cut", "--quiet").exit_code == 0
     for name in ("fold-1", "fold-2", "final"):
-        one, other = (json.loads((home / f"runs/{run}/{name}/config.json").read_text()) for run in ("whole", "cut"))
+        one, other = (json.loads((few / f"runs/{run}/{name}/config.json").read_text()) for run in ("whole", "cut"))
         for each in (one, other):
             each.pop("looks_before")
         assert one == other
     assert json.loads(cli("diff", "runs/whole", "runs/cut", "--json").stdout)["settings"] == {}
-    shutil.rmtree(home / "runs/cut/final")
+    shutil.rmtree(few / "runs/cut/final")
     shown = " ".join(cli("diff", "runs/whole", "runs/cut").stdout.split())
     assert "Best prompts: nothing to compare, as one has none" in shown
     assert "compared below" not in shown
@@ -571,23 +598,23 @@ def test_guards_are_of_one_validation_set(cli: Any, home: Path) -> None:
     assert (done.exit_code, "[guards] are about validation examples" in done.stderr) == (2, True)
 
 
-def test_examples_that_other_runs_have_tested_on_are_told(cli: Any, home: Path) -> None:
+def test_examples_that_other_runs_have_tested_on_are_told(cli: Any, few: Path) -> None:
     """Who looks three times finds something by luck more often than who looks once: said before it is paid for, too."""
-    first = cli("train", home)
+    first = cli("train", few)
     assert "opened the same test examples" not in first.stdout
-    cli("eval", "runs/" + home.name + "-1")
-    third = cli("train", home, "--optimizer", "PatchSearch")
+    cli("eval", "runs/" + few.name + "-1")
+    third = cli("train", few, "--optimizer", "PatchSearch")
     said = " ".join(third.stdout.split())
     assert "Other runs had opened the same test examples 2 times before. Who looks 3 times at prompts" in said
     assert "By this run the test set was opened once" in said
-    shown = json.loads(cli("show", f"runs/{home.name}-2", "--json").stdout)
+    shown = json.loads(cli("show", f"runs/{few.name}-2", "--json").stdout)
     assert (shown["test_openings"], shown["test_openings_before"]) == (1, 2)
     assert "had opened the same test examples 2 times" in " ".join(third.stderr.split())
-    (home / "test.jsonl").write_text("".join((home / "test.jsonl").read_text().splitlines(keepends=True)[:4]))
-    assert "opened the same test examples 3 times" in " ".join(cli("train", home).stdout.split())
+    (few / "test.jsonl").write_text("".join((few / "test.jsonl").read_text().splitlines(keepends=True)[:4]))
+    assert "opened the same test examples 3 times" in " ".join(cli("train", few).stdout.split())
 
 
-def test_folds_are_one_look_and_count_those_before(cli: Any, home: Path, once: Any, whole: str) -> None:
+def test_folds_are_one_look_and_count_those_before(cli: Any, home: Path, once: Any, whole_of_few: str) -> None:
     """They have tested each example once; who does it again, or takes some of them for a test set, looks again."""
     first = once("a")[1]
     assert "opened the same test examples" not in first.stdout + first.stderr
@@ -657,14 +684,14 @@ def test_a_document_that_is_most_of_the_test_set_is_seen_once(cli: Any, home: Pa
     assert said in " ".join(cli("estimate", home).stdout.split())
 
 
-def test_without_a_validation_set_the_training_examples_validate(cli: Any, home: Path) -> None:
+def test_without_a_validation_set_the_training_examples_validate(cli: Any, few: Path) -> None:
     """Of few examples that finds more; what is tested is apart all the same."""
-    config = home / "config.toml"
+    config = few / "config.toml"
     config.write_text(config.read_text().replace("val = 'val.jsonl'\n", ""))
-    done = cli("train", home, "--run-dir", "runs/a")
+    done = cli("train", few, "--run-dir", "runs/a")
     assert done.exit_code == 0
-    assert "20 examples to train, the same to validate, 15 to test" in done.stderr
+    assert "10 examples to train, the same to validate, 6 to test" in done.stderr
     assert "are in train, too" not in done.stdout + done.stderr
     assert cli("eval", "runs/a").exit_code == 0
     assert cli("shrink", "runs/a").exit_code == 0
-    assert cli("estimate", home).exit_code == 0
+    assert cli("estimate", few).exit_code == 0

@@ -19,8 +19,6 @@ from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import Fault, LoopbackServer
 
-TICKETS = Path(__file__).parents[2] / "examples" / "tickets"
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
 
 
@@ -51,21 +49,44 @@ def wait_for_line(stream: IO[str] | None, beginning: str) -> str:
     raise AssertionError(f"no line {beginning!r} in {seen!r}")
 
 
-def wait_for_a_question(server: LoopbackServer, process: subprocess.Popen[str]) -> None:
-    while not server.in_flight:
+def wait_for_a_question(server: LoopbackServer | Path, process: subprocess.Popen[str]) -> None:
+    """Of a server, or of a model of the folder's own that makes a file of it."""
+    while not (server.exists() if isinstance(server, Path) else server.in_flight):
         with contextlib.suppress(subprocess.TimeoutExpired):  # to look all the time would take the processor from both
             raise AssertionError(f"it ended with code {process.wait(0.005)}")
 
 
-def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None:
+OWN = """
+import asyncio, pathlib
+from textgrad_engine.llm.simulated import TicketsModel
+
+class Waits:
+    name, inner, answers = "waits", TicketsModel(seed=0), {answers}
+    async def complete(self, request):
+        Waits.answers -= 1
+        if Waits.answers < 0:
+            pathlib.Path(__file__).with_name("asked").touch()
+            await asyncio.sleep({seconds})
+        return await self.inner.complete(request)
+
+model = Waits()
+"""
+
+
+def waiting(small: Any, answers: int, seconds: str) -> Path:
+    """A folder with a model of its own that takes so long for all but the first answers, a few calls at once."""
+    config = 'forward = "waits:model"\nmax_in_flight = 4'
+    folder: Path = small(('forward = "simulated/tickets"', config))
+    (folder / "waits.py").write_text(OWN.format(answers=answers, seconds=seconds), encoding="utf-8")
+    return folder
+
+
+def test_before_the_first_score_there_is_still_an_answer(small: Any, tmp_path: Path) -> None:
     """Nothing was measured, and the report says so instead of failing."""
-    run = tmp_path / "run"
-    with (
-        LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
-        start(tmp_path, "train", str(TICKETS), "--base-url", server.base_url, "--run-dir", str(run)) as process,
-    ):
+    folder = waiting(small, 0, "1")
+    with start(tmp_path, "train", str(folder), "--run-dir", str(tmp_path / "run")) as process:
         wait_for_line(process.stderr, "Run folder")
-        wait_for_a_question(server, process)
+        wait_for_a_question(folder / "asked", process)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
@@ -73,18 +94,21 @@ def test_before_the_first_score_there_is_still_an_answer(tmp_path: Path) -> None
     assert stdout.count("not measured") >= 4
 
 
-@pytest.mark.parametrize("optimizer", ["TGD", "PatchSearch"])
-def test_twice_ends_at_once(small: Any, tmp_path: Path, optimizer: str) -> None:
+@pytest.mark.parametrize(("optimizer", "over_http"), [("TGD", True), ("PatchSearch", False)])
+def test_twice_ends_at_once(small: Any, tmp_path: Path, optimizer: str, over_http: bool) -> None:
     """No answer ever comes, and nobody waits for it, in this thread or in another; the message names the folder."""
     run = tmp_path / "run"
     folder = small()
     seed_scores = len((folder / "val.jsonl").read_text(encoding="utf-8").splitlines())
     silence = Fault(delay=math.inf)
     with LoopbackServer(TicketsModel(seed=0), faults=lambda n: silence if n > seed_scores else None) as server:
-        args = ("train", str(folder), "--base-url", server.base_url, "--run-dir", str(run), "--optimizer", optimizer)
+        asked: tuple[str, ...] = ("--base-url", server.base_url)
+        if not over_http:
+            folder, asked = waiting(small, seed_scores, "3600"), ()
+        args = ("train", str(folder), *asked, "--run-dir", str(run), "--optimizer", optimizer)
         with start(tmp_path, *args, program=("-c", NO_END_OF_PATIENCE)) as process:
             wait_for_line(process.stderr, "step")
-            wait_for_a_question(server, process)
+            wait_for_a_question(server if over_http else folder / "asked", process)
             process.send_signal(signal.SIGINT)
             wait_for_line(process.stderr, "stopping: ")
             process.send_signal(signal.SIGINT)
@@ -105,6 +129,9 @@ def test_an_evaluation_that_is_interrupted_scores_what_was_answered(
     """What was paid for is told, with what the rest could make of it, and the look at the test split is counted."""
     run = trained[0].parent / tmp_path.name
     shutil.copytree(trained[0], run)
+    config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    config["config"]["models"]["max_in_flight"] = 4
+    (run / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with (
         LoopbackServer(TicketsModel(seed=0), latency=1.0) as server,
         start(tmp_path, "eval", str(run), "--base-url", server.base_url, "--json") as process,

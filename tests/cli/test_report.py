@@ -129,13 +129,16 @@ def test_a_control_says_that_it_is_one(cli: Any, small: Any, tmp_path: Path) -> 
     assert "seed 5" in page
 
 
-def test_the_settings_in_it_train_again(cli: Any, run: Path, tmp_path: Path) -> None:
+def test_the_settings_in_it_train_again(cli: Any, small: Any, tmp_path: Path) -> None:
     """Saved beside the data as the page says, they lead to the same best prompt."""
+    run = tmp_path / "first"
+    assert cli("train", small(), "--run-dir", run, "-q").exit_code == 0
+    assert (run / "best_prompt.txt").read_bytes() != (run / "seed" / "system.txt").read_bytes()
     cli("report", run)
     page = (run / "report.html").read_text(encoding="utf-8")
     settings = page.split("The settings</summary><pre><bdi>")[1].split("</bdi>")[0]
     folder = tmp_path / "again"
-    shutil.copytree(Path(__file__).parents[2] / "examples" / "tickets", folder)
+    shutil.copytree(tmp_path / "small", folder)
     (folder / "config.toml").write_text(unescape(settings), encoding="utf-8")
     result = cli("train", folder, "--run-dir", tmp_path / "second", "-q")
     assert result.exit_code == 0

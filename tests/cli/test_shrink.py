@@ -176,7 +176,7 @@ def test_help_says_what_there_is_after_an_interruption(cli: Any) -> None:
 def test_json(cli: Any, run: Any) -> None:
     """One document on stdout."""
     path = run()
-    result = cli("shrink", path, "--max-tries", "2", "--allowance", "20", "--json")
+    result = cli("shrink", path, "--max-tries", "1", "--allowance", "10", "--json")
     document = json.loads(result.stdout)
     assert document["file"] == str(path / "shrunk_prompt.txt")
     assert document["val"]["before"]["examples"] == 87

@@ -28,7 +28,7 @@ def run_into_a_closed_pipe(tmp_path: Path, *args: str) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a pipe there breaks otherwise")
-@pytest.mark.parametrize("args", [("--help",), ("train", "--help"), ("--version",), ()])
+@pytest.mark.parametrize("args", [("--help",), ("--version",), ()])
 def test_help_that_nobody_reads_ends_quietly(tmp_path: Path, args: tuple[str, ...]) -> None:
     """As of ls, grep and git, shells say 141 of it: `textgrad-engine --help | head -1` is no error."""
     code, said = run_into_a_closed_pipe(tmp_path, *args)

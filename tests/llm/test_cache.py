@@ -554,17 +554,24 @@ def test_a_stopped_run_does_not_wait_for_another_process(tmp_path, ask, run):
 
 WORKER = """
 import asyncio, sys
-import openai
-from textgrad_engine.llm import Message, Request, caching, innermost, meter, resolve
+from textgrad_engine.llm import Completion, Message, Request, caching, meter, resolve
 
-base_url, folder, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
+asked_of, folder, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+class Model:
+    name = cache_key = "m"
+
+    async def complete(self, request):
+        with open(asked_of, "a") as file:  # one write, which goes to the end whoever else writes
+            file.write(request.messages[0].text + "\\n")
+        await asyncio.sleep(0.05)
+        return Completion(text=request.messages[0].text.upper())
 
 async def main():
-    model = resolve("m", base_url=base_url)
+    model = resolve(Model())
     asked = [Request(messages=(Message(role="user", content=f"question {n % keys}"),)) for n in range(2 * keys)]
     with caching(folder), meter() as m:
         answers = await asyncio.gather(*(model.complete(request) for request in asked))
-        await innermost(model).aclose()
     assert [each.text for each in answers] == [request.messages[0].text.upper() for request in asked]
     print(m.total.calls, m.cached)
 
@@ -578,18 +585,17 @@ def test_two_processes_send_each_request_once(tmp_path):
     """Equal requests in flight are one, across processes too: unique keys = requests sent."""
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
-    folder, keys = tmp_path / "cache", 25
-    with LoopbackServer(FunctionModel(lambda request: request.messages[0].text.upper()), latency=0.05) as server:
-        command = [sys.executable, str(script), server.base_url, str(folder), str(keys)]
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        running = [subprocess.Popen(command, text=True, **pipes) for _ in range(2)]
-        assert [process.stdout.readline() for process in running] == ["loaded\n"] * 2
-        for process in running:  # so that they ask at the same time
-            process.stdin.write("\n")
-            process.stdin.flush()
-        ended = [process.communicate(timeout=60) for process in running]
-        assert [process.returncode for process in running] == [0] * 2, ended
-        assert server.requests == keys
+    folder, asked, keys = tmp_path / "cache", tmp_path / "asked.txt", 25
+    command = [sys.executable, str(script), str(asked), str(folder), str(keys)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    running = [subprocess.Popen(command, text=True, **pipes) for _ in range(2)]
+    assert [process.stdout.readline() for process in running] == ["loaded\n"] * 2
+    for process in running:  # so that they ask at the same time
+        process.stdin.write("\n")
+        process.stdin.flush()
+    ended = [process.communicate(timeout=60) for process in running]
+    assert [process.returncode for process in running] == [0] * 2, ended
+    assert sorted(asked.read_text().splitlines()) == sorted(f"question {n}" for n in range(keys))
     counts = [tuple(map(int, out.split())) for out, _ in ended]
     assert sum(sent for sent, _ in counts) == keys
     assert all(sent + cached == 2 * keys for sent, cached in counts)

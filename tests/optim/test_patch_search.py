@@ -1255,8 +1255,8 @@ def test_closing_drops_what_is_under_way_and_nothing_else() -> None:
 class Parcels:
     """A search on a simulated task, which can be saved and taken up again with a new optimizer."""
 
-    def __init__(self, **settings: Any) -> None:
-        self.task = simulated_task(rules=8, interactions=2, seed=5, train=48, val=48)
+    def __init__(self, rules: int = 8, examples: int = 48, **settings: Any) -> None:
+        self.task = simulated_task(rules=rules, interactions=2, seed=5, train=examples, val=examples)
         self.program = self.task.program()
         self.settings = settings
         self.search = PatchSearch(self.program.parameters(), **settings)
@@ -1291,7 +1291,7 @@ def test_no_edit_is_passed_over_because_its_trial_was_dropped(how: str, settings
 
 def test_a_search_that_is_saved_at_each_step_goes_on_as_if_it_were_not() -> None:
     """While proposals are under way, too; and what they are to try counts as tried in no state."""
-    here, other = Parcels(lanes=4, batch_size=8, ablate_every=2), Parcels(lanes=4, batch_size=8, ablate_every=2)
+    here, other = (Parcels(5, 24, lanes=4, batch_size=4, ablate_every=2) for _ in range(2))
     tried: list[set[str]] = []
 
     def look() -> None:

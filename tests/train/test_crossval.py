@@ -183,7 +183,7 @@ def test_clusters_count_over_all_folds() -> None:
     flat = simulated_task(rules=4, seed=2, train=40, val=1, test=1)
     examples = [{**row, "page": n // 4} for n, row in enumerate(flat.train)]
     with tg.use_models(forward=flat.model):
-        found = cross_validate(start_of(flat), flat.loss, examples, trainer=Trainer(clusters="page"), final=False)
+        found = cross_validate(start_of(flat), flat.loss, examples, trainer=Trainer(1, clusters="page"), final=False)
     assert found.comparison is not None
     assert found.comparison.clusters == 10
 
@@ -230,10 +230,10 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
     def found(most: int, run_dir: Path, **settings: Any) -> Any:
         asked.clear()
         with tg.use_models(forward=model(most)):
-            trainer = Trainer(run_dir=run_dir, **settings)
+            trainer = Trainer(2, run_dir=run_dir, **settings)
             return cross_validate(start_of(task), task.loss, train, folds=3, trainer=trainer)
 
-    train = task.train[:30]
+    train = task.train[:18]
     whole = found(10**9, tmp_path / "whole")
     every = len(asked)
     assert sorted(each.name for each in (tmp_path / "whole").iterdir()) == [
@@ -256,36 +256,36 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
         return program, optim.TGD(program.parameters())
 
     with tg.use_models(forward=model(0)):
-        trainer = Trainer(run_dir=tmp_path / "cut", resume="anyway")
+        trainer = Trainer(2, run_dir=tmp_path / "cut", resume="anyway")
         assert str(cross_validate(changed, task.loss, train, folds=3, trainer=trainer)) == str(whole)
     with pytest.raises(RunError, match="there is something in this folder"):
         found(10**9, tmp_path / "cut")
     trainer = Trainer(run_dir=tmp_path / "cut", resume=True)
-    with pytest.raises(RunError, match="of 3 folds of 30 examples, and this one of 4 folds of 30; put them back"):
+    with pytest.raises(RunError, match="of 3 folds of 18 examples, and this one of 4 folds of 18; put them back"):
         cross_validate(start_of(task), task.loss, train, folds=4, trainer=trainer)
-    with pytest.raises(RunError, match="of 30 examples, and this one of 3 folds of 20; put them back"):
-        cross_validate(start_of(task), task.loss, train[:20], folds=3, trainer=trainer)
-    with pytest.raises(RunError, match="and this one of 3 folds of 30 others, or in another order; put them back"):
+    with pytest.raises(RunError, match="of 18 examples, and this one of 3 folds of 12; put them back"):
+        cross_validate(start_of(task), task.loss, train[:12], folds=3, trainer=trainer)
+    with pytest.raises(RunError, match="and this one of 3 folds of 18 others, or in another order; put them back"):
         cross_validate(start_of(task), task.loss, train[::-1], folds=3, trainer=trainer)
 
 
 def test_between_two_runs_nobody_else_goes_on_with_it(task: SimulatedTask, tmp_path: Path) -> None:
     """Two processes would take turns, and each would end where the other is at work."""
-    refused = []
+    refused, few = [], task.train[:12]
     make = start_of(task)
 
     def start() -> Any:
         if list(tmp_path.glob("fold-*")):
             with pytest.raises(RunError) as error:
-                cross_validate(make, task.loss, task.train, folds=2, trainer=Trainer(run_dir=tmp_path, resume=True))
+                cross_validate(make, task.loss, few, folds=2, trainer=Trainer(run_dir=tmp_path, resume=True))
             refused.append(str(error.value))
         return make()
 
     with tg.use_models(forward=task.model):
-        cross_validate(start, task.loss, task.train, folds=2, trainer=Trainer(run_dir=tmp_path))
+        cross_validate(start, task.loss, few, folds=2, trainer=Trainer(run_dir=tmp_path))
         assert len(refused) == 2
         assert all(said.startswith(f"{tmp_path}: process ") and "is at work" in said for said in refused)
-        cross_validate(make, task.loss, task.train, folds=2, trainer=Trainer(run_dir=tmp_path, resume=True))
+        cross_validate(make, task.loss, few, folds=2, trainer=Trainer(run_dir=tmp_path, resume=True))
 
 
 def test_a_run_that_a_budget_ended_is_given_back_what_it_had(task: SimulatedTask, tmp_path: Path) -> None:

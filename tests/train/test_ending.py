@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -400,11 +402,22 @@ def test_controls_that_a_search_which_ended_by_itself_left_room_for_are_no_probl
     assert (result.status, result.controls.problem) == ("finished", "")
 
 
+@pytest.fixture(scope="module")
+def beside_controls(task: SimulatedTask) -> Callable[[str], tuple[TrainResult, Any]]:
+    """What an optimizer came to with controls and 500 calls, each once, and what was spent."""
+
+    @functools.cache
+    def made(optimizer: str) -> tuple[TrainResult, Any]:
+        with tg.budget(calls=500) as spent:
+            return fit(task, optimizer, max_epochs=50, controls=True), spent
+
+    return made
+
+
 @pytest.mark.parametrize("optimizer", ["ParetoSearch", "OPRO", "TGD"])
-def test_controls_have_their_part_of_a_budget_that_a_search_would_spend(task: SimulatedTask, optimizer: str) -> None:
+def test_controls_have_their_part_of_a_budget_that_a_search_would_spend(beside_controls: Any, optimizer: str) -> None:
     """500 less 24, 40 for the test and 24 + 24 + 20 for each of two controls are 3 x 100; 24 were spent before."""
-    with tg.budget(calls=500) as spent:
-        result = fit(task, optimizer, max_epochs=50, controls=True)
+    result, spent = beside_controls(optimizer)
     assert result.controls is not None
     assert (result.status, result.compared_on) == ("budget", "test")
     assert bool(result.controls.problem) == (not result.steps) == (optimizer == "OPRO")  # whose steps take more
@@ -422,10 +435,9 @@ def test_what_controls_left_of_a_budget_is_not_laid_to_the_longest_answer(task: 
     assert (result.spent_its_part, result.unspent) == (True, "")
 
 
-def test_a_search_whose_part_beside_controls_is_spent_says_so(task: SimulatedTask) -> None:
+def test_a_search_whose_part_beside_controls_is_spent_says_so(beside_controls: Any) -> None:
     """That the budget was spent would have somebody look for what took the rest; it was where controls are cut, too."""
-    with tg.budget(calls=500) as spent:
-        result = fit(task, "ParetoSearch", max_epochs=50, controls=True)
+    result, spent = beside_controls("ParetoSearch")
     assert spent.remaining.calls
     assert result.spent_its_part
     steps = len(result.steps)

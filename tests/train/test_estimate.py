@@ -286,11 +286,11 @@ def test_a_run_that_is_at_its_best_early_on_asks_the_optimizer_less_than_every_m
     ("settings", "options", "edits"),
     [
         *[({}, {}, edits) for edits in (4, 12)],
-        *[({"parameters": 2, "rules": 8}, {}, edits) for edits in (4, 12)],
-        *[({}, {"controls": True}, edits) for edits in (4, 12)],
-        *[({"train": 20, "val": 15, "test": 15}, {}, edits) for edits in (4, 12)],
+        ({"parameters": 2, "rules": 8}, {}, 12),
+        ({}, {"controls": True}, 4),
+        ({"train": 20, "val": 15, "test": 15}, {}, 12),
         ({}, {"batch_size": 8, "patience": 3}, 4),
-        *[({"seed": 8, "rules": 8}, {"feedback_batch_size": 4}, edits) for edits in (4, 12)],
+        ({"seed": 8, "rules": 8}, {"feedback_batch_size": 4}, 12),
     ],
 )
 def test_what_is_usual_of_steps_is_of_the_right_size(settings: Any, options: Any, edits: int) -> None:

@@ -107,8 +107,8 @@ def test_what_is_usual_is_never_more_than_the_most(name: str, steps: int) -> Non
 @pytest.mark.parametrize("name", ["PatchSearch", "ParetoSearch", "BeamSearch"])
 def test_guards_are_in_the_most(name: str) -> None:
     """They run examples for each new text."""
-    task = simulated_task(rules=8, interactions=4, sloppiness=0.4, train=32, val=32, test=8, seed=2)
-    right = tuple(row["id"] for row in task.val[:16])
+    task = simulated_task(rules=8, interactions=4, sloppiness=0.4, train=16, val=16, test=8, seed=2)
+    right = tuple(row["id"] for row in task.val[:8])
     guarded, _ = checked(name, task, 2, Trainer(guards=Guards(right)))
     program = task.program()
     plain = estimate(

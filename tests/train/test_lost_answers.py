@@ -260,8 +260,8 @@ def test_a_search_without_a_critic_goes_on_where_its_optimizer_gives_no_answer_n
 @pytest.mark.parametrize("name", ["TGD", "PatchSearch", "ParetoSearch", "BeamSearch", "OPRO", "BootstrapDemos"])
 def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(name: str, tmp_path: Path) -> None:
     """Were its steps lost one after the other, it would be finished, and nothing would ever ask for them again."""
-    down = 60 if name in ("TGD", "ParetoSearch", "OPRO") else 110
-    task = simulated_task(rules=6, train=48, val=16, seed=3)
+    down = {"BeamSearch": 80, "BootstrapDemos": 80}.get(name, 45)
+    task = simulated_task(rules=6, train=24, val=12, seed=3)
     most = {"BeamSearch": 24, "OPRO": 10}
     short = {  # so that three rounds that are lost are within those steps
         "BeamSearch": {"errors": 1, "gradients": 1, "paraphrases": 1},

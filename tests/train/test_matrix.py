@@ -211,19 +211,28 @@ def reading(prediction: Variable, target: str) -> Variable:
     return nn.ExactMatch()(prediction, target if len(prediction.data) else "")
 
 
+LOSSES = {
+    "exact match": nn.ExactMatch(),
+    "comparing": comparing,
+    "reading": reading,
+    "judge": nn.Judge("Is it loud?"),
+    "metric": nn.Metric(alike, purpose="whether they are alike"),
+}
+PROGRAMS = [Plain, Table, Equal, Typed, Reading, ReadingLate, ReadingTexts, Chain, Agent, chat, chain]
+EACH_LOSS = [(Plain, loss) for loss in LOSSES] + [(chain, loss) for loss in LOSSES]
+EACH_PROGRAM = [(make, loss) for make in PROGRAMS for loss in ("exact match", "judge") if (make, loss) not in EACH_LOSS]
+
+
 @pytest.mark.parametrize(
-    "loss",
-    [nn.ExactMatch(), comparing, reading, nn.Judge("Is it loud?"), nn.Metric(alike, purpose="whether they are alike")],
-    ids=["exact match", "comparing", "reading", "judge", "metric"],
+    ("make", "loss"), EACH_LOSS + EACH_PROGRAM, ids=lambda c: c if isinstance(c, str) else c.__name__
 )
-@pytest.mark.parametrize(
-    "make",
-    [Plain, Table, Equal, Typed, Reading, ReadingLate, ReadingTexts, Chain, Agent, chat, chain],
-    ids=lambda c: c.__name__,
-)
-def test_many_candidates_get_the_scores_that_each_gets_alone(make: Any, loss: Any) -> None:
-    """From the same requests, under the same names of examples; and they are those of `evaluate`."""
-    together, alone = Seen(make(), loss), Seen(make(), loss, together=False)
+def test_many_candidates_get_the_scores_that_each_gets_alone(make: Any, loss: str) -> None:
+    """From the same requests, under the same names of examples; and they are those of `evaluate`.
+
+    Each loss with a program of one call and with one of several, and each program with a loss that asks and one that
+    does not.
+    """
+    together, alone = (Seen(make(), LOSSES[loss], together=both) for both in (True, False))
     assert together.scores == alone.scores
     assert together.calls == alone.calls
     for texts, row in zip(CANDIDATES, together.scores):
@@ -231,7 +240,7 @@ def test_many_candidates_get_the_scores_that_each_gets_alone(make: Any, loss: An
         for parameter in program.parameters():
             parameter.data = texts[0]
         with use_models(forward=FunctionModel(answer)):
-            assert list(evaluate(program, ROWS, loss).scores) == row
+            assert list(evaluate(program, ROWS, LOSSES[loss]).scores) == row
 
 
 @pytest.mark.parametrize("make", [chat, chain, begun_the_same])

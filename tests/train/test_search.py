@@ -86,7 +86,7 @@ class Listener:
 
 
 def test_the_journal_does_not_depend_on_the_order_of_answers(tmp_path: Path) -> None:
-    """Answers overtake each other in three orders, all at once or few at a time: the folders are equal to the byte."""
+    """Answers overtake each other in two orders, all at once or few at a time: the folders are equal to the byte."""
 
     task = simulated_task(rules=5, interactions=2, seed=2, train=20, val=20, test=8)
 
@@ -102,7 +102,7 @@ def test_the_journal_does_not_depend_on_the_order_of_answers(tmp_path: Path) -> 
         return lambda request: wait()
 
     runs = {}
-    for order, concurrency in ((1, None), (5, 7), (11, 1)):
+    for order, concurrency in ((1, None), (5, 7)):
         path = tmp_path / f"{order}"
         result, _, _ = fit(
             task,
@@ -117,7 +117,7 @@ def test_the_journal_does_not_depend_on_the_order_of_answers(tmp_path: Path) -> 
     assert set(kinds) == {"patch", "ablation", "rival", "union", "tidying"}
     assert any("put together" in step.why for step in result.steps)
     assert {"events.jsonl", "completions.jsonl", "result.json", "best_prompt.txt"} <= set(runs[1])
-    assert runs[1] == runs[5] == runs[11]
+    assert runs[1] == runs[5]
 
 
 def test_decisions_are_journalled(task: SimulatedTask) -> None:
