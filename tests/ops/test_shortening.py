@@ -8,7 +8,7 @@ import pytest
 
 from textgrad_engine.fences import fence, mark, quoted
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.shortening import fitted_case, without_middles
+from textgrad_engine.ops.shortening import fitted_case, without_middle, without_middles
 from textgrad_engine.templates import load
 
 
@@ -140,9 +140,34 @@ def test_cases_in_cases_without_end_are_no_structure() -> None:
             assert re.search(r"</(feedback|case)-[0-9a-f]{8}>$", short)
 
 
-def test_tags_around_a_part_of_a_message_stay() -> None:
-    """A case speaks of the text between them."""
-    marked = mark("draft " * 500, "q")
+@pytest.mark.parametrize(
+    "letter",
+    [
+        "e\u0323\u0302",
+        "\u0928\u093f",
+        "\u0e01\u0e49",
+        "\U0001f469\u200d\U0001f469\u200d\U0001f467",
+        "\U0001f1fb\U0001f1f3",
+        "\U0001f44d\U0001f3fd",
+        "\u1112\u1161\u11ab",
+        "\r\n",
+    ],
+    ids=["vietnamese", "hindi", "thai", "family", "flag", "hand", "korean", "line"],
+)
+def test_no_letter_is_cut(letter: str) -> None:
+    """What a reader sees as one sign may be several characters; half of one is another sign, or none."""
+    for most in range(300, 312):
+        short = without_middle("a" + letter * 500, most)
+        head, said, tail = re.split(r"\n(?=\[…)|(?<=…\])\n", short)
+        assert set(re.split(re.escape(letter), head[1:])) | set(re.split(re.escape(letter), tail)) == {""}
+        assert said == f"[… {1 + 500 * len(letter) - len(head) - len(tail):,} more characters …]"
+    assert len(without_middle("a\u0301" + "\u0301" * 5000, 300)) < 500  # signs without end are no letter
+
+
+@pytest.mark.parametrize("name", ["q", "\u5de5\u5355", "\u0938\u0902\u0926\u0947\u0936", "\u0e02\u0e49\u0e2d"])
+def test_tags_around_a_part_of_a_message_stay(name: str) -> None:
+    """A case speaks of the text between them, which is called as a slot is."""
+    marked = mark("draft " * 500, name)
     tag = marked[: marked.index(">") + 1]
     for message in (f"{'a ' * 9000}{marked}{'b ' * 9000}", marked + "b " * 9000, "a " * 9000 + marked):
         short = without_middles(case(message), 1000)

@@ -29,6 +29,8 @@ def test_a_long_answer_is_shortened_and_says_so() -> None:
     item = item_of(feedback(text, output="x" * 1500))
     assert item.text == text.strip()
     assert item.answer == "x" * 400 + " […1,100 more characters]"
+    item = item_of(feedback(text, output="x" * 399 + "e\u0301" + "x" * 600))
+    assert item.answer == "x" * 399 + " […602 more characters]"  # a letter is not cut
 
 
 def test_joined_items_keep_everything_but_the_answers() -> None:

@@ -12,6 +12,7 @@ from textgrad_engine.kinds import as_own
 from textgrad_engine.llm.parsing import DECODER, json_in
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.exact_match import alike, number_of, plain, seen, unseen
+from textgrad_engine.ops.letters import whole_to
 from textgrad_engine.slots import by_composed_name
 
 MOST_TOLD = 10
@@ -317,4 +318,4 @@ def _told(value: Any) -> str:
     if value is _NOTHING:
         return "nothing"
     text = json.dumps(value, ensure_ascii=False, default=written)
-    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+    return text if len(text) <= _LONG else f"{text[: whole_to(text, _LONG)]}…"

@@ -144,4 +144,4 @@ def without_repeated_part(case: str, shown: str, what: str) -> str:
     return "".join(found)
 
 
-_OPENED = re.compile(r"<(\w+-[0-9a-f]{8})\Z")
+_OPENED = re.compile(r"<([^\s<>/]+-[0-9a-f]{8})\Z")

@@ -16,6 +16,7 @@ from functools import lru_cache
 from textgrad_engine import templates
 from textgrad_engine.fences import fence
 from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.letters import LONGEST, whole_to
 
 CASES_AT_LEAST = 4
 """Cases that a budget has room for, however long they are: what to write shows in what several share."""
@@ -41,8 +42,9 @@ _MOST_MARKS = 4
 _CALL = "case"
 """The label of a later call in a case."""
 
-_OPENED = re.compile(r"<(\w+)-([0-9a-f]{8})>\n")
-_TAG = re.compile(r"<(/?)(\w+-[0-9a-f]{8})>")
+# What is around a part is called as a slot is, in which there may be signs that are no letters to `re`.
+_OPENED = re.compile(r"<([^\s<>/-]+)-([0-9a-f]{8})>\n")
+_TAG = re.compile(r"<(/?)([^\s<>/-]+-[0-9a-f]{8})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +293,14 @@ def _middle_out(text: str, most: int) -> str:
     if len(text) - most <= _NOT_WORTH_IT:
         return text
     half = most // 2
-    left_out = len(text) - 2 * half
+    begin, end = whole_to(text, half), whole_to(text, len(text) - half)
+    left_out = end - begin
     for gap in _gap().finditer(text):
-        if gap.start() == len(text) - gap.end():  # its middle was left out before
+        # Its middle was left out before, where no letter was cut.
+        if begin <= gap.start() and gap.end() <= end and abs(gap.start() + gap.end() - len(text)) < LONGEST:
             left_out += int(gap[1].replace(",", "")) - len(gap[0])
     said = templates.load("characters_left_out").render(count=f"{left_out:,}")
-    return f"{text[:half]}\n{said}\n{text[len(text) - half :]}"
+    return f"{text[:begin]}\n{said}\n{text[end:]}"
 
 
 def _gap() -> re.Pattern[str]:

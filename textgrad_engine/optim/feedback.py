@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.fences import unfenced
+from textgrad_engine.ops.letters import whole_to
 from textgrad_engine.ops.parts import said_of_in_words
 from textgrad_engine.ops.shortening import without_middle
 from textgrad_engine.optim.cells import Evidence
@@ -63,7 +64,8 @@ def item_of(feedback: Variable) -> FeedbackItem:
     about = said_of_in_words(feedback) if said else ""
     answer = "" if source.case else source.output
     if len(answer) > ANSWER_LENGTH:
-        answer = f"{answer[:ANSWER_LENGTH]} […{len(answer) - ANSWER_LENGTH:,} more characters]"
+        end = whole_to(answer, ANSWER_LENGTH)
+        answer = f"{answer[:end]} […{len(answer) - end:,} more characters]"
     examples = (source.example,) if source.example else ()
     on_answer = unfenced("\n".join(_said_of_answer(source))) if source.case else ""
     scores = () if source.score is None else (source.score,)
