@@ -123,6 +123,15 @@ PROBLEMS = {
         change('"Sort the ticket."', '"Sort the ticket.'),
         r":4: .*not TOML: Illegal character.*; the text has no \" at its end",
     ),
+    "a space that is none": (
+        change("seed = 7", "seed\u00a0= 7"),
+        r":1: column 5: not TOML: .*; here stands U\+00A0, and outside of quotes TOML takes ASCII alone",
+    ),
+    "quotes of a word processor": (
+        change('"TGD"', "\u201cTGD\u201d"),
+        r":23: column 8: not TOML: .*; here stands \u201c \(U\+201C\), and outside of quotes .*: \"text\", =",
+    ),
+    "a wide sign": (change("seed = 7", "seed \uff1d 7"), r":1: column 6: not TOML: .*; here stands \uff1d \(U\+FF1D\)"),
     "YAML": (
         "program:\n  user: x\n",
         r":1: .*not TOML: .*how YAML writes it: TOML wants key = value, below the \[table",
@@ -807,9 +816,10 @@ def test_a_system_prompt_can_be_a_file(tmp_path: Path) -> None:
     """Its text counts, without the line break at the end of the file."""
     text = change('system = "Sort the ticket."', 'system_file = "süd.txt"')
     folder = project(tmp_path, text)
-    (folder / "süd.txt").write_bytes("\ufeffSort.\r\nWell.\r\n".encode())
-    config = load_config(folder)
-    assert config.system_text() == "Sort.\nWell."
+    for end in ("\r\n", "\r"):
+        (folder / "süd.txt").write_bytes(f"\ufeffSort.{end}Well.{end}".encode())
+        (folder / "config.toml").write_bytes(text.replace("\n", end).encode())
+        assert load_config(folder).system_text() == "Sort.\nWell."
     (folder / "süd.txt").write_bytes(b"caf\xe9")
     with pytest.raises(ConfigError, match=r"config\.toml:4: \[program\] system_file: .*süd\.txt:1: byte 4 .*UTF-8"):
         load_config(folder)

@@ -41,7 +41,7 @@ def load_config(path: str | Path) -> Config:
         made = f"textgrad-engine init FOLDER --data {typed(path)} --target COLUMN"
         raise ConfigError(f"{path}: {_CONFIG}; of a table of examples `{made}` makes one")
     try:
-        text = read_text(path).replace("\r\n", "\n")
+        text = read_text(path)
     except DataError as error:
         raise ConfigError(str(error)) from None
     try:

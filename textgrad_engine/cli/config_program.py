@@ -91,7 +91,7 @@ class OfProgram(Section):
         if not file.is_file():
             self.fail(f"[program] system_file: {missing_file(file)}", "program", "system_file")
         try:
-            return read_text(file).replace("\r\n", "\n")
+            return read_text(file)
         except DataError as error:
             self.fail(f"[program] system_file: {error}", "program", "system_file")
 

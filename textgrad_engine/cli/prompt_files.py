@@ -67,7 +67,7 @@ def texts_in(files: Sequence[str], texts: Mapping[str, str], config: Config, pat
         if not file.is_file():
             raise RunError(f"--prompt {given}: {missing_file(file, lambda each: each.suffix in ('.txt', '.md'))}")
         try:
-            found[name] = read_text(file).replace("\r\n", "\n").removesuffix("\n")
+            found[name] = read_text(file).removesuffix("\n")
         except DataError as error:
             raise RunError(f"--prompt {given}: {error}") from None
         if config.program.class_ is None:  # one of yours may train code

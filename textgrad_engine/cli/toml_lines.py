@@ -130,7 +130,17 @@ def syntax_error(path: Path, text: str, message: str) -> str:
     last = text.rstrip("\n").count("\n") + 1
     where = f"{path}:{found[1]}: column {found[2]}" if found else f"{path}:{last}: end of the file"
     line = text.split("\n")[int(found[1]) - 1] if found else ""
-    return f"{where}: not TOML: {what or message}{_repair(what, line, text, int(found[1]) if found else last)}"
+    odd = _no_ascii(line[int(found[2]) - 1 :][:1]) if found else ""
+    return f"{where}: not TOML: {what or message}{odd or _repair(what, line, text, int(found[1]) if found else last)}"
+
+
+def _no_ascii(character: str) -> str:
+    """What to do about a character that was refused and looks much as the right one does; "" for others."""
+    if character.isascii():
+        return ""
+    name = f"U+{ord(character):04X}"
+    shown = f"{character} ({name})" if character.isprintable() else name
+    return f'; here stands {shown}, and outside of quotes TOML takes ASCII alone: "text", = and plain spaces'
 
 
 def _repair(what: str, line: str, text: str, number: int) -> str:

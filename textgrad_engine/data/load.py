@@ -101,12 +101,12 @@ def _unknown_ending(path: Path) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file without its byte order mark.
+    """The text of a UTF-8 file without its byte order mark, its lines ended by newlines, whatever ends them there.
 
     Raises:
         DataError: the file cannot be read, is empty, or is not UTF-8 text; the message names the line.
     """
-    return _read(path).decode("utf-8")
+    return _read(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read(path: Path) -> bytes:
