@@ -144,6 +144,23 @@ def test_short_answers_are_compared_to_the_letter(init: Init) -> None:
     ]
 
 
+def test_sentences_of_scripts_with_few_letters_are_judged(init: Init) -> None:
+    """A reply in Chinese has a third of the letters of one in English."""
+    assert (
+        init(
+            [
+                chat(
+                    n,
+                    f"\u60a8\u597d\uff0c\u60a8\u7684\u8ba2\u5355{n}\u5df2\u7ecf\u53d1\u8d27\uff0c\u9884\u8ba1\u4e09\u5929\u5185\u9001\u8fbe\uff0c\u8bf7\u8010\u5fc3\u7b49\u5f85\u3002",
+                )
+                for n in range(12)
+            ]
+        ).exit_code
+        == 0
+    )
+    assert config()["metric"]["name"] == "judge"
+
+
 def test_a_column_with_the_right_answer_leaves_the_chat_as_it_is(init: Init) -> None:
     """The other columns are not shown, as a chat stands for whole messages."""
     rows = [{**chat(n), "queue": ("billing", "returns")[n % 2], "who": f"user {n}"} for n in range(12)]

@@ -75,6 +75,17 @@ def test_an_entry_that_moved_up_is_told_from_one_that_is_gone() -> None:
     assert list(pairs_in(old, new)) == [("delete", 0, 1, 0, 0), ("replace", 1, 2, 0, 1), ("insert", 2, 2, 1, 2)]
 
 
+def test_letters_of_scripts_without_spaces_are_no_words_in_common() -> None:
+    """Any two lines of Thai share most of their letters, so that each was the heir of a line about something else."""
+    name, gifts = "ตอบชื่อแผนกเท่านั้น และห้ามอธิบายเพิ่มเติม", "ถ้าลูกค้าพูดถึงบัตรของขวัญ ให้เลือกบัญชี"
+    new = ["ใช้ภาษาสุภาพกับลูกค้าเสมอ และขึ้นต้นด้วยคำทักทาย", "ให้ตอบชื่อแผนกเท่านั้น"]
+    assert list(pairs_in([name, gifts], new)) == [
+        ("insert", 0, 0, 0, 1),
+        ("replace", 0, 1, 1, 2),
+        ("delete", 1, 2, 2, 2),
+    ]
+
+
 def test_lines_without_words_in_common_go_by_their_place() -> None:
     """Of three lines that became two the last is gone; of one that became three all stand in its place."""
     assert list(pairs_in(["a", "b", "c"], ["x", "y"])) == [

@@ -13,6 +13,7 @@ from typing import Any
 
 from textgrad_engine.cli.config_data import not_compared
 from textgrad_engine.data import Dataset
+from textgrad_engine.data.overlap import letters_in
 from textgrad_engine.errors import DataError
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.extract import last_match
@@ -23,7 +24,7 @@ LABELS = 20
 """An answer with no more values than this, each twice at least, is taken for a choice among them."""
 
 LONG = 60
-"""Characters above which answers are seldom the same to the letter."""
+"""Characters above which answers are seldom the same to the letter, as `letters_in` counts them."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -112,7 +113,7 @@ class Answer:
     @property
     def is_long(self) -> bool:
         """Whether it is seldom the same to the letter."""
-        lengths = sorted(len(str(value)) for value in self.values)
+        lengths = sorted(letters_in(str(value)) for value in self.values)
         return lengths[len(lengths) // 2] > LONG
 
     def schema(self, *, texts_alone: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from textgrad_engine.optim.words import words_of
+from textgrad_engine.optim.words import terms_of
 
 MOST_PAIRS = 50_000
 """So many pairs of equal lines are looked at: those of 220 blank lines in either text.
@@ -157,7 +157,7 @@ def _by_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, in
     """Pairs of lines, in order, that have as many words in common as can be: half of the shorter one's at least."""
     if len(before) * len(after) > MOST_COMPARED:
         return []
-    old, new = ([Counter(words_of(line)) for line in lines] for lines in (before, after))
+    old, new = ([Counter(terms_of(line)) for line in lines] for lines in (before, after))
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     alike = [[_alike(one, other) for other in new] for one in old]
     for i in range(len(old) - 1, -1, -1):
