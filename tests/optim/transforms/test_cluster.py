@@ -158,3 +158,14 @@ def test_cases_are_like_their_equals_alone() -> None:
     left = cluster(0.5, 1).apply(cases).items
     assert [each.times for each in left] == [2, 1]
     assert ["a cup" in each.text for each in left] == [True, False]
+
+
+def test_what_is_said_of_different_things_in_thai_stays_apart() -> None:
+    """Its letters are in all sentences, so by single ones two of three lessons were lost."""
+    texts = [
+        "บอกให้เลือกบัญชีเมื่อลูกค้าพูดถึงบัตรของขวัญหรือคูปองส่วนลด",
+        "เพิ่มกฎว่าพัสดุที่เสียหายต้องส่งไปยังแผนกคืนสินค้าเสมอ",
+        "ระบุว่าการเรียกเก็บเงินซ้ำเป็นเรื่องของฝ่ายการเงิน",
+    ]
+    said = tuple(FeedbackItem(text, 1, "", ()) for text in [*texts, texts[0] + "เสมอ"])
+    assert [item.times for item in cluster(0.5, 1).apply(Gathered(said)).items] == [2, 1, 1]

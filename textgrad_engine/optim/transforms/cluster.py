@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.optim.feedback import FeedbackItem, joined
 from textgrad_engine.optim.transforms.base import Gathered, Stateless
-from textgrad_engine.optim.words import grams, words_of
+from textgrad_engine.optim.words import grams, terms_of
 
 Likeness = dict[int, float]
 """How like an item each other one is that is like enough, by its position; the item itself is 1."""
@@ -55,7 +55,7 @@ class Cluster(Stateless):
         """
         runs = []
         for item in items:
-            words = [] if item.case else words_of(item.text.removeprefix(item.about))
+            words = [] if item.case else terms_of(item.text.removeprefix(item.about))
             # A text without a word, such as "?!", is like its equals only.
             runs.append({(item.about, *run) for run in grams(words, self.n)} or {("", item.text)})
         # Two texts that are like enough share one of the rarest runs of both, of as many as a text may have of its own
@@ -97,7 +97,8 @@ def cluster(threshold: float = 0.8, n: int = 2) -> Cluster:
     Args:
         threshold: how like two texts must be, above 0 and at most 1: the share of their runs that both have (Jaccard).
             Low values join what differs in the one word that matters.
-        n: words in a run; with 1 the order of words does not count.
+        n: words in a run; with 1 the order of words does not count. In scripts without spaces two letters of Chinese or
+            Japanese are a word, and four of Thai and its like.
 
     Raises:
         ValueError: a number is out of its range.
