@@ -521,20 +521,39 @@ def test_a_changed_program_is_told_before_it_pays(
     assert read_run(path).usage().calls == read_run(path).result.total.calls + bought  # type: ignore[union-attr]
 
 
-def test_changed_prompts_are_told_where_they_first_matter(cli: Any, small: Any, tmp_path: Path, dying: Any) -> None:
-    """The critic's are not used in the first validation: what differs is asked anew, and the end says so."""
+@pytest.mark.parametrize(
+    ("optimizer", "prompt", "who"),
+    [
+        ("TGD", "feedback", "the critic is asked"),
+        ("TGD", "optimizer_patch", "the optimizer is asked"),
+        ("PatchSearch", "feedback", "the critic is asked"),
+        ("PatchSearch", "optimizer_patch", "the optimizer is asked"),
+        ("ParetoSearch", "feedback", "the critic is asked"),
+        ("ParetoSearch", "optimizer_rewrite", "the optimizer is asked"),
+    ],
+)
+def test_changed_prompts_of_critic_and_optimizer_are_told_before_they_are_paid_for(
+    cli: Any, small: Any, tmp_path: Path, dying: Any, optimizer: str, prompt: str, who: str
+) -> None:
+    """They are not used in the first validation; as those of another version, of which nothing else tells."""
     folder, path = small(), tmp_path / "run"
     dying(110)
-    assert killed(cli, "train", folder, "--run-dir", path)
+    assert killed(cli, "train", folder, "--optimizer", optimizer, "--run-dir", path)
     dying(0)
-    assert any(paid.entry["purpose"] == "backward" for paid in paid_for(path))
+    assert {"backward", "optimizer"} <= {paid.entry["purpose"] for paid in paid_for(path)}
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    text = (TICKETS.parents[1] / "prompts" / "feedback.md").read_text(encoding="utf-8")
+    text = (TICKETS.parents[1] / "prompts" / f"{prompt}.md").read_text(encoding="utf-8")
     (folder / "own").mkdir()
-    (folder / "own" / "feedback.md").write_text(text.rstrip() + "\nBe kind.\n", encoding="utf-8")
+    (folder / "own" / f"{prompt}.md").write_text(text.rstrip() + "\nBe kind.\n", encoding="utf-8")
     config["config"]["prompts"] = "own"
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    result = cli("resume", path, "--json")
+    before = timeless(path)
+    result = cli("resume", path)
+    assert result.exit_code == 2
+    assert f"{who} for something else than was recorded" in " ".join(result.stderr.split())
+    assert "+Be kind." in result.stderr
+    assert timeless(path) == before
+    result = cli("resume", path, "--anyway", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["resumed"]["not_asked_again"]["calls"] > 0
 

@@ -65,8 +65,9 @@ def resume(
 
     The run begins anew, with the config in its folder, and what it paid for is played back: it is not asked for again,
     and counts in the budget as it did, which is one for the whole run. So the result is that of a run which nothing had
-    ended. The data must be as it was. Where the seed prompt's validation asks for other things than are on record, or
-    calls that were paid for are no longer on record, nothing is asked, unless with `--anyway`.
+    ended. The data must be as it was. Where the seed prompt's validation, or a critic or optimizer at first, asks for
+    other things than are on record, or calls that were paid for are no longer on record, nothing is asked, unless with
+    `--anyway`.
     """
     with checking():
         limited = any(each is not None for each in (budget, budget_calls, budget_tokens))

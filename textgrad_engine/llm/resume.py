@@ -25,7 +25,11 @@ NOTE [Paying twice]
     The first that a run does is to validate its seed texts. Where that asks for something that was not recorded
     although it had been done, or asks of an example something else than was recorded of it, the run is refused before
     it pays. A program may ask several things of an example at once, of which some were answered when the run was cut:
-    where the validation had not been done, what is not on record waits a moment for the others. What differs only later
+    where the validation had not been done, what is not on record waits a moment for the others.
+    Critics and optimizers are asked later. As long as all was on record, the run goes the way that it went, whatever
+    its budgets are now: so it is refused, too, where one of them is asked for something that was not recorded in a
+    phase of which all is on record, and which has answers that would be of no use. Which other texts are looked at on
+    which examples depends on what is left of budgets and time. What differs only there, or after something was asked,
     is asked anew, and the run says in the end how much that was. A tool that is run again, as it was under way when the
     run was cut, may ask for what it likes. So may an example of which something had failed that is asked or run anew:
     now there may be an answer, and the program goes on with that.
@@ -38,7 +42,7 @@ import contextlib
 import functools
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -63,6 +67,8 @@ _PATIENCE = 0.5
 """So many seconds what is not on record waits for what else is asked at once; see NOTE [Paying twice]."""
 _TURN = 0.02
 """The seconds after which it looks again."""
+_WHO = {"backward": "critic", "optimizer": "optimizer"}
+"""Who is asked after the first validation, by the purpose of what is asked."""
 
 
 class Resumption:
@@ -75,6 +81,7 @@ class Resumption:
         phase: gives the number of the phase that code belongs to.
         validated: whether the run had validated its seed texts, so that all that this asks for is on record; None lets
             it ask for anything.
+        whole: the phases of which all is on record, as far as the run has come to the same ones so far.
         ends: what belongs to the end of the run, by number of the file and line.
         tested: the last test in the end of the run.
 
@@ -90,6 +97,7 @@ class Resumption:
         *,
         phase: Callable[[], int],
         validated: bool | None = None,
+        whole: Container[int] = (),
         ends: Mapping[tuple[int, int], Part] = MappingProxyType({}),
         tested: LastTest = UNTESTED,
     ) -> None:
@@ -98,6 +106,7 @@ class Resumption:
         self.tools = ToolsOnRecord(tools)
         self.ids = self.tools.ids | {each.id for each in every if each.id and is_answer(each)}
         self._phase, self._validated, self._watching = phase, validated, validated is not None
+        self._whole = whole
         self._lock = threading.Lock()
         self._reserve: Waiting | None = None
         self._others = Counter((each.example, each.purpose) for each in every if is_answer(each) and not each.tool)
@@ -107,6 +116,7 @@ class Resumption:
         self.outer: Player | None = None
         self.asked = 0
         self.problem = ""
+        self._asks = "validating the seed texts asks"
 
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
@@ -228,7 +238,10 @@ class Resumption:
         Raises:
             RunError: that is so.
         """
-        if not self._watching or call_tool.get() or entry["example"] in self._anew:
+        if not self._watching:
+            self._check_later(entry, equal)
+            return
+        if call_tool.get() or entry["example"] in self._anew:
             return
         others = (entry["example"], entry["request"]["purpose"])
         if not self._validated:
@@ -246,9 +259,27 @@ class Resumption:
         if self.problem:
             raise self._refusal()
 
+    def _check_later(self, entry: dict[str, Any], equal: Equal | None) -> None:
+        """The same of critics and optimizers, when the seed texts are validated.
+
+        Raises:
+            RunError: one is asked for something else than was recorded, before anything else was asked.
+        """
+        of, purpose = self._phase(), entry["request"]["purpose"]
+        with self._lock:
+            as_before = not (self.problem or self.asked or self._anew or call_tool.get())
+            if as_before and purpose in _WHO and of in self._whole:
+                waiting = self._answers.waiting()
+                left = [each for each in waiting if is_answer(each) and (each.phase, each.purpose) == (of, purpose)]
+                if left:
+                    self._asks = f"the {_WHO[purpose]} is asked"
+                    self.problem = unlike(entry, equal, [each for each in left if each.request is not None])
+        if self.problem:
+            raise self._refusal()
+
     def _refusal(self) -> RunError:
         return RunError(
-            "validating the seed texts asks for something else than was recorded, so what was paid for would be "
+            f"{self._asks} for something else than was recorded, so what was paid for would be "
             f"paid for again: {self.problem}\nPut back what was changed since: the models, the program, the "
             "metric, the prompts, or the version of textgrad_engine; what the program looks up by itself, outside of "
             "tools=, has to give what it gave"

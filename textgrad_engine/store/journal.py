@@ -263,6 +263,8 @@ class RunFolder:
                 self.earlier.player.validation_ended()  # the first one is that of the seed texts
         elif isinstance(event, PhaseStarted):
             self._places[event.number] = Place(event.number, event.phase, event.step)
+            if self.earlier is not None:
+                self.earlier.phase_started(event)
         elif isinstance(event, StepEnded):
             if event.kept:
                 self._best |= {change.name: change.after for change in event.changes if change.after != change.before}

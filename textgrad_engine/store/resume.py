@@ -26,8 +26,11 @@ from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomi
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
-from textgrad_engine.train.events import RunStarted, TimeIsUp, current_phase
+from textgrad_engine.train.events import PhaseStarted, RunStarted, TimeIsUp, current_phase
 from textgrad_engine.train.settings import Setting, differing
+
+_OF_STEPS = ("backward", "optimize", "search", "score")
+"""The phases in which critics and optimizers are asked."""
 
 
 class Earlier:
@@ -55,6 +58,7 @@ class Earlier:
         self._looks: list[set[bytes]] = []
         self._ends: dict[Where, Part] = {}
         self._tested = UNTESTED
+        self._whole: dict[int, tuple[str, int]] = {}
         run = read_run(folder)
         self.reach = run.reach
         begun = _begun(run)
@@ -70,6 +74,7 @@ class Earlier:
             self._read_tools(run, anyway),
             phase=current_phase.get,
             validated=validated,
+            whole=self._whole,
             ends=self._ends,
             tested=self._tested,
         )
@@ -101,14 +106,20 @@ class Earlier:
                 'Trainer(resume="anyway") or --anyway'
             )
 
+    def phase_started(self, event: PhaseStarted) -> None:
+        """A phase begins; where another one was on record, the run goes another way from there on."""
+        if self._whole.get(event.number, (event.phase, event.step)) != (event.phase, event.step):
+            self._whole.clear()
+
     def _read(self, run: Run, anyway: bool) -> list[Answer]:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[When, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
         tests, last = _Tests(), None
-        on_record = OnRecord()
+        on_record, newest = OnRecord(), 0
         for paid in paid_for(self.folder, or_none=True):
             answer = answer_of(self.folder, paid, source=paid.source or self._number)
+            newest = newest if paid.again else answer.source
             where, phase = (answer.source, paid.line), paid.entry.get("phase_name")
             if phase == "control":
                 self._ends[where] = "controls"
@@ -126,6 +137,8 @@ class Earlier:
         if not anyway:
             again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
+            for source in range(newest, self._number + 1):  # those behind it were cut before they asked for anything
+                self._whole |= _whole(self._events(source))
         self._ends |= tests.parts(last, lambda source: any(each.get("kept") for each in self._events(source)))
         if last is not None:
             self._tested = LastTest(_drawn(self._events(last)), run.best)
@@ -210,6 +223,25 @@ class Earlier:
         """
         names = [self._names.get((answer.source, answer.line)) for answer in self.player.played]
         return sum(look.isdisjoint(names) for look in self._looks)
+
+
+def _whole(events: Iterable[Mapping[str, Any]]) -> dict[int, tuple[str, int]]:
+    """The phases of one sitting that asked critics and optimizers all that they had to ask, and what they were of.
+
+    Those of a step that came to its end; that a phase lacks calls was not told at first.
+    """
+    begun: dict[int, tuple[str, int]] = {}
+    ended: dict[int, tuple[str, int]] = {}
+    found: dict[int, tuple[str, int]] = {}
+    for event in events:
+        kind, number = event.get("event"), int(event.get("number", 0))
+        if kind == "PhaseStarted" and event.get("phase") in _OF_STEPS:
+            begun[number] = event["phase"], event["step"]
+        elif kind == "PhaseEnded" and number in begun and not event.get("lacking"):
+            ended[number] = begun[number]
+        elif kind == "StepEnded":
+            found |= {number: of for number, of in ended.items() if of[1] == event.get("step")}
+    return found
 
 
 def time_is_up(events: Iterable[Mapping[str, Any]]) -> TimeIsUp | None:
