@@ -586,6 +586,23 @@ def test_a_damaged_record_is_named_and_nothing_is_moved(tmp_path: Path, fit: Any
         assert timeless(path) == before
 
 
+@pytest.mark.parametrize("forged", [{"calls": -5}, {"output_tokens": -1}, {"dollars": -0.5}, {"dollars": float("nan")}])
+def test_a_record_of_a_use_that_nothing_can_have_had_is_refused(tmp_path: Path, fit: Any, forged: Any) -> None:
+    """Counted in a budget, it would let a run spend beyond that, whoever wrote it into a folder that was sent."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    first, *others = (path / "completions.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    entry = json.loads(first)
+    entry["usage"] |= forged
+    (path / "completions.jsonl").write_text(json.dumps(entry) + "\n" + "".join(others), encoding="utf-8")
+    before = timeless(path)
+    with pytest.raises(RunError, match=r"completions\.jsonl:1: .* nothing can have used (-|nan)"):
+        RunFolder(path, resume=True)
+    with pytest.raises(RunError, match=r"completions\.jsonl:1: the usage was damaged"):
+        read_run(path).usage_by_purpose()
+    assert timeless(path) == before
+
+
 def test_a_run_that_goes_on_is_not_resumed(tmp_path: Path, fit: Any) -> None:
     """Two that write into one folder would pay twice; when the first has ended, however, the second may."""
     path = tmp_path / "run"

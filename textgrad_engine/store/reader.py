@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.reasons import content_of, reason_of
+from textgrad_engine.store.calls import usage_from_json
 from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
@@ -181,8 +180,8 @@ class Run:
         for number, entry in enumerate(self.completions(), 1):
             purpose = str(entry.get("purpose"))
             try:
-                found[purpose] = found.get(purpose, Usage()) + Usage.model_validate(entry.get("usage", {}))
-            except (TypeError, ValidationError):
+                found[purpose] = found.get(purpose, Usage()) + usage_from_json(entry.get("usage", {}))
+            except (TypeError, ValueError):
                 place = f"{self.path / 'completions.jsonl'}:{number}"
                 raise RunError(f"{place}: the usage was damaged; restore the file") from None
         return dict(sorted(found.items()))
