@@ -108,6 +108,19 @@ def test_a_question_asked_five_times_makes_nobody_better() -> None:
     assert found[True] <= 6 < 25 < found[False]
 
 
+def test_one_question_that_is_a_tenth_of_the_examples_shows_no_more_than_one_does() -> None:
+    """Ten of a hundred are one question, and it alone got better: one change of 91, and p = 0.002 if taken for ten."""
+    program, questions = nn.ChatCompletion("{word}"), [*range(91), *[0] * 9]
+    groups = clusters_of_equals(program, [{"word": f"number {n}"} for n in questions])
+    names, old, new = tuple(map(str, range(100))), (0.0,) * 100, tuple(float(n == 0) for n in questions)
+    verdicts = [
+        compare(*(Evaluation(names, scores, scores, {}, clusters=clusters) for scores in (old, new))).verdict
+        for clusters in ((), groups)
+    ]
+    assert verdicts == ["better", "not shown"]
+    assert clusters_of_equals(program, [{"word": f"number {n}"} for n in [*range(90), *range(10)]]) == ()  # pairs
+
+
 def test_an_evaluation_and_a_run_take_equal_examples_for_one(world: Any, rows: Any) -> None:
     """The interval is that of the questions there are, and is told with their number."""
     here = world("SHOUT")

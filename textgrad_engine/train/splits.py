@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,8 @@ from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.data.overlap import check_splits, describe, repeated
 from textgrad_engine.train.fields import inputs_of
 
-_MOST_DISTINCT = 0.9
-"""Where fewer of the examples than this are different ones, equal ones are taken for a cluster."""
+_MOST_COPIED = 1.2
+"""Where examples are copies of more others than this in the mean, themselves included, equal ones are a cluster."""
 
 _log = logging.getLogger("textgrad_engine.train.splits")
 
@@ -65,8 +66,11 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
 def clusters_of_equals(program: Callable[..., Any], rows: Rows) -> tuple[str, ...]:
     """The cluster of each example, where many have the same inputs: copies of a question show no more than one does.
 
-    Of few copies the error is small, and clusters would cost an exact test: where at least nine in ten examples are
-    different ones, or all are the same, there are no clusters.
+    Of few copies the error is small, and clusters would cost an exact test. Where all copies score alike, the variance
+    of a mean is as many times larger as an example has copies in the mean, itself included: there are more examples
+    than Kish's effective number by that factor (`train.clusters`). Up to 1.2, as with ten pairs in a hundred examples,
+    there are no clusters; one question that is asked ten times among a hundred comes to 1.9. Where all are the same,
+    there are none either.
 
     Args:
         program: whose inputs are compared.
@@ -81,7 +85,8 @@ def clusters_of_equals(program: Callable[..., Any], rows: Rows) -> tuple[str, ..
         ()
     """
     firsts = equals(program, rows) if _fields_of(program) else ()
-    return firsts if 1 < len(set(firsts)) < _MOST_DISTINCT * len(rows) else ()
+    sizes = Counter(firsts).values()
+    return firsts if len(sizes) > 1 and sum(size * size for size in sizes) > _MOST_COPIED * len(rows) else ()
 
 
 def equals(program: Callable[..., Any], rows: Rows) -> tuple[str, ...]:
