@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from textgrad_engine.train.distributions import incomplete_beta, normal_cdf, normal_quantile, t_quantile
 from textgrad_engine.train.intervals import mcnemar
+from textgrad_engine.train.pseudo import WHOLE, added_share, weighed, weight
 
 _EXACT = 500
 """Up to so many changed examples the power is added up term by term; beyond, the normal approximation is as good."""
@@ -163,7 +164,7 @@ def needed_alike(
     Example:
         >>> few_gain_a_little = [0.1] * 3 + [0.0] * 7
         >>> needed_alike(few_gain_a_little), needed_alike(few_gain_a_little, largest=1.0)
-        (23, 119)
+        (23, 115)
     """
     n = len(differences)
     gain = math.fsum(differences) / n
@@ -178,8 +179,8 @@ def needed_alike(
     if largest is None:
         return least
     falls, rises = (
-        (sum(map(bool, part)) / n, math.fsum(each * each for each in part) / n)
-        for part in ([min(each, 0.0) for each in differences], [max(each, 0.0) for each in differences])
+        (math.fsum(map(weight, part)) / n, math.fsum(map(weighed, part)) / n)
+        for part in ([max(sign * each / largest, 0.0) for each in differences] for sign in (-1, 1))
     )
 
     def found(count: int) -> bool:
@@ -279,12 +280,27 @@ def _is_found(n: int, sd: float, largest: float, falls_short: float, width: floa
         width: half of the interval, in standard errors.
         effect: the mean of all differences that there could be.
     """
-    mean = effect - falls_short
-    at = effect / sd
-    falls = normal_cdf(-at)  # the share of differences below 0, and what these add to the squares of all
-    below = sd * sd * ((at * at + 1) * falls - at * math.exp(-at * at / 2) / math.sqrt(2 * math.pi))
-    above = mean * mean + sd * sd - below
-    return _leaves_out_0(n, mean, sd, largest, (falls, below), (1 - falls, above), width)
+    falls, rises = (_weighed_normal(sign * effect / largest, sd / largest) for sign in (-1, 1))
+    return _leaves_out_0(n, effect - falls_short, sd, largest, falls, rises, width)
+
+
+def _weighed_normal(mean: float, sd: float) -> tuple[float, float]:
+    """The means of `weight` and of `weighed` over normal differences, where those below 0 count nothing."""
+    small, large = _moments(mean, sd, 0.0, WHOLE), _moments(mean, sd, WHOLE, math.inf)
+    return small[2] / WHOLE**2 + large[0], small[4] / WHOLE**2 + large[2]
+
+
+def _moments(mean: float, sd: float, low: float, high: float) -> list[float]:
+    """The mean of x**k, for k from 0 to 4, of what is normal and lies between the two, 0 elsewhere; by parts."""
+
+    def at(edge: float, k: int) -> float:
+        return edge**k * math.exp(-(((edge - mean) / sd) ** 2) / 2) / math.sqrt(2 * math.pi) if edge < math.inf else 0.0
+
+    found = [normal_cdf((high - mean) / sd) - normal_cdf((low - mean) / sd)]
+    for k in range(1, 5):
+        before = (k - 1) * sd * sd * found[k - 2] if k > 1 else 0.0
+        found.append(mean * found[k - 1] + before + sd * (at(low, k - 1) - at(high, k - 1)))
+    return [max(0.0, each) for each in found]
 
 
 def _leaves_out_0(
@@ -303,11 +319,11 @@ def _leaves_out_0(
         mean: of them.
         sd: their standard deviation.
         largest: the largest that there can be.
-        falls: the share of those below 0, and what they add to the mean square of all.
+        falls: the means over all of them of `weight` and of `weighed` of those below 0, as shares of the largest.
         rises: the same of those above.
         width: half of the interval, in standard errors.
     """
-    down, up = (math.sqrt((largest * largest + n * square) / (1 + n * share)) for share, square in (falls, rises))
+    down, up = (largest * added_share(n * weights, n * squares) for weights, squares in (falls, rises))
     centre = (n * mean + up - down) / (n + 2)
     squares = (n - 1) * sd * sd + n * mean * mean + up * up + down * down - (n + 2) * centre * centre
     return centre >= width * math.sqrt(max(0.0, squares) / (n + 1) / (n + 2))

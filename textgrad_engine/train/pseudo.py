@@ -7,7 +7,12 @@ and Coull, The American Statistician 52 (1998), two successes and two failures; 
 kinds that differ. Here the same is done for scores between two known limits. For differences the observation that is
 added has the size of those that were seen of its sign, begun with one of the largest size there is: where all changes
 are of that size, as with scores of 0 and 1, it is theirs exactly, and where many smaller ones were seen, it costs
-little.
+little. Those below a quarter of the largest, which is one step of a judge from 1 to 5, count less the smaller they are:
+tiny falls do not tell that there are no large ones. A judge that is off by a hundredth of its scale shows falls in half
+of the examples, and of 100 answers that break once in 100 none is broken one time in three; where all falls counted
+alike, up to 37% of texts that are as good as others and break so were called better with 100 examples, and up to 58%
+with 200. Where each counts by the square of its part of a quarter, up to 6% were. (The worst of 315 kinds of such
+falls, 2,000 comparisons each. Weights that are the size itself gave up to 7%, and missed more of what a t-test finds.)
 """
 
 from __future__ import annotations
@@ -16,6 +21,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 Limits = tuple[float, float]
+
+WHOLE = 0.25
+"""A share of the largest difference there can be; from it on a difference tells as much of large ones as any other."""
 
 
 def known_limits(limits: Limits | None, *rows: Sequence[float]) -> Limits | None:
@@ -65,7 +73,8 @@ def pseudo_scores(limits: Limits) -> list[float]:
 def pseudo_differences(differences: Sequence[float], largest: float) -> list[float]:
     """What is added to the differences of two programs' scores: one fall and one rise.
 
-    Its size is the root mean square of those of its sign that were seen and of one of the largest size.
+    Its size is the root mean square of those of its sign that were seen and of one of the largest size. Those that are
+    smaller than a quarter of that weigh less, by the square of their part of it.
 
     Args:
         differences: of each example, or of each cluster's means.
@@ -76,9 +85,31 @@ def pseudo_differences(differences: Sequence[float], largest: float) -> list[flo
         [-1.0, 1.0]
         >>> [round(each, 3) for each in pseudo_differences([0.5] * 8, largest=1.0)]
         [-1.0, 0.577]
+        >>> [round(each, 3) for each in pseudo_differences([0.01] * 8, largest=1.0)]
+        [-1.0, 0.994]
     """
-    least = 1e-12 * largest  # what is nearer to 0 differs by rounding
-    falls = [each * each for each in differences if each < -least]
-    rises = [each * each for each in differences if each > least]
-    down, up = (math.sqrt((largest * largest + math.fsum(each)) / (1 + len(each))) for each in (falls, rises))
-    return [-down, up]
+    shares = [each / largest for each in differences]
+    least = 1e-12  # what is nearer to 0 differs by rounding
+    falls, rises = ([abs(each) for each in shares if sign * each > least] for sign in (-1, 1))
+    down, up = (added_share(math.fsum(map(weight, some)), math.fsum(map(weighed, some))) for some in (falls, rises))
+    return [-down * largest, up * largest]
+
+
+def weight(share: float) -> float:
+    """What a difference of such a share of the largest one counts, from 0 to 1."""
+    return min(1.0, (share / WHOLE) ** 2)
+
+
+def weighed(share: float) -> float:
+    """The square of a difference, times its weight."""
+    return weight(share) * share * share
+
+
+def added_share(weights: float, squares: float) -> float:
+    """The size of what is added, as a share of the largest one.
+
+    Args:
+        weights: the sum of the `weight` of those that were seen.
+        squares: the sum of their `weighed` squares.
+    """
+    return math.sqrt((1 + squares) / (1 + weights))
