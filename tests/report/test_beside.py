@@ -135,6 +135,21 @@ def test_without_a_test_score_validation_speaks_and_is_doubted(run_of: Any, chan
     assert "Each prompt was chosen on validation, which flatters both" in said
 
 
+def test_a_verdict_by_scores_without_a_scale_says_so(run_of: Any, result: TrainResult) -> None:
+    """Nobody knows how far a score can fall there, so rare large falls are not allowed for."""
+    assert result.best_test is not None
+    points = [
+        replace(result.best_test, scores=tuple(50.0 + n % 7 + more for n in range(len(result.best_test))), samples=())
+        for more in (0, 3)
+    ]
+    points[1] = replace(points[1], scores=tuple(score + (n % 2) for n, score in enumerate(points[1].answered)))
+    first, second = (run_of(replace(result, best_test=each)) for each in points)
+    said = " ".join(shown(first, second).split())
+    assert "B against A: better: +3.5" in said
+    assert "How far apart scores can be is not known, so rare large changes" in said
+    assert "How far apart" not in " ".join(shown(run_of(result), run_of(result)).split())
+
+
 def test_settings_that_differ(run_of: Any, result: TrainResult) -> None:
     """By their names; other data, too, and long texts in short."""
     one = {

@@ -141,6 +141,16 @@ def test_a_budget_of_which_the_final_run_left_some_was_not_spent(made: Any, tmp_
     assert f"The run on all examples: {why}." in notes_of(replace(folds, runs={**folds.runs, "final": run}))
 
 
+def test_a_verdict_by_scores_without_a_scale_says_so(made: Callable[..., Folds], tmp_path: Path) -> None:
+    """Nobody knows how far a score can fall there, so rare large falls are not allowed for."""
+    folds = made(tmp_path / "run")
+    assert folds.found.comparison is not None
+    assert folds.found.comparison.verdict == "better"
+    assert not any("How far apart" in note for note in notes_of(folds))
+    vars(folds)["found"] = replace(folds.found, comparison=replace(folds.found.comparison, bounded=False))
+    assert notes_of(folds)[0].startswith("How far apart scores can be is not known, so rare")
+
+
 def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(made: Any, tmp_path: Path) -> None:
     """It is no reason to keep the seed prompt, where the folds are better."""
     folds = made(tmp_path / "run")

@@ -169,6 +169,17 @@ def test_differences_that_are_all_equal_say_how_little_that_is() -> None:
     assert free.remark == "with n = 9 all alike and no scale of the scores, nobody knows what would be seen"
 
 
+def test_a_verdict_without_a_known_scale_says_what_it_cannot_allow_for() -> None:
+    """Rare large falls are allowed for where it is known how large one can be; elsewhere that they are not is said."""
+    before, after = [3.0, 2.0] * 10, [3.3, 2.1, 3.2, 2.2] * 5
+    free, named = (compare(scored(*before, scale=scale), scored(*after, scale=scale)) for scale in (None, (1.0, 5.0)))
+    assert (free.verdict, free.bounded, named.bounded) == ("better", False, True)
+    assert free.caveat.startswith("how far apart scores can be is not known, so rare large changes")
+    assert free.caveat in str(free)
+    assert named.caveat == "" == compare(scored(0.0, 3.0), scored(0.1, 2.9)).caveat  # nothing is said there to doubt
+    assert compare(scored(*[0.0] * 9), scored(*[1.0] * 9)).bounded  # noughts and ones have one
+
+
 def test_more_candidates_can_see_less() -> None:
     """What is detectable goes by the level that is left for each."""
     before, after = scored(*[0.0, 1.0] * 20), scored(*[0.0, 1.0] * 19, 1.0, 1.0)

@@ -17,7 +17,7 @@ from textgrad_engine.report.notes import lost, opened_before
 from textgrad_engine.report.printing import harmless, printed, wrapped
 from textgrad_engine.report.slices import slices_as_json, slices_table
 from textgrad_engine.report.view import size
-from textgrad_engine.report.words import count, duration, interval, plural, score
+from textgrad_engine.report.words import capital, count, duration, interval, plural, score
 from textgrad_engine.train import Comparison, Evaluation
 from textgrad_engine.train.scores import ALIKE, apart
 
@@ -173,6 +173,8 @@ def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[s
     if said := [each.comparison for each in done.earlier if each.comparison and each.comparison.remark]:
         least = max(said, key=lambda found: math.inf if found.detectable is None else found.detectable)
         remarks.append(f"Not shown is not the same as equal: {least.remark}.")
+    if caveats := [each.comparison.caveat for each in done.earlier if each.comparison and each.comparison.caveat]:
+        remarks.append(f"{capital(caveats[0])}.")
     if evaluation.unanswered:
         rest = " The same command with --missing asks for what is lost alone." if done.lacking else ""
         remarks.append(lost(evaluation) + rest)

@@ -110,8 +110,8 @@ def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:
         on = {"test": "on test", "val": "on validation only, which chose both"}[pairing.on]
         style = {"better": "bold green", "worse": "bold red"}.get(compared.verdict, "bold")
         yield hanging("  ", "  ", f"B against A: {said(compared)} {on}, {plural(compared.n, 'example')}.", style)
-        if compared.remark:
-            yield indented(f"{capital(compared.remark)}.", 2, "dim")
+        if remark := compared.remark or compared.caveat:
+            yield indented(f"{capital(remark)}.", 2, "dim")
     yield from (indented(remark, 2) for remark in pairing.remarks)
     if pairing is last:
         yield ""

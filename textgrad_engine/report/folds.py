@@ -185,8 +185,8 @@ def against_controls(found: CrossValidation) -> Iterator[str]:
 def notes_of(folds: Folds) -> list[str]:
     """What is to be known when reading the verdict, in sentences."""
     found, notes = folds.found, []
-    if found.comparison is not None and found.comparison.remark:
-        notes.append(f"{capital(found.comparison.remark)}.")
+    if found.comparison is not None and (remark := found.comparison.remark or found.comparison.caveat):
+        notes.append(f"{capital(remark)}.")
     tested = 0 if found.seed is None else len(found.seed)
     if tested:
         notes.append(

@@ -58,6 +58,7 @@ class Comparison:
             that end.
         lost: on how many examples answers, with repeats samples, are lost that were there before, where these are more
             than chance loses; the verdict is not ``"better"`` then, whatever those say that are left. 0 elsewhere.
+        bounded: whether it is known how far scores can be apart: the loss names its scale, or they are from 0 to 1.
     """
 
     difference: float
@@ -71,6 +72,22 @@ class Comparison:
     clusters: int | None = None
     bounds: tuple[float, float] | None = None
     lost: int = 0
+    bounded: bool = True
+
+    @property
+    def caveat(self) -> str:
+        """What a verdict of "better" or "worse" cannot know where the scores have no known ends; "" elsewhere.
+
+        Example:
+            >>> Comparison(9.0, (1.0, 17.0), 0.03, "better", 60, bounded=False).caveat[:50]
+            'how far apart scores can be is not known, so rare '
+        """
+        if self.bounded or self.verdict == "not shown":
+            return ""
+        return (
+            "how far apart scores can be is not known, so rare large changes that these examples do not show are not "
+            "allowed for, and the verdict may be luck more often than p says; a scale in the loss tells it"
+        )
 
     @property
     def remark(self) -> str:
@@ -104,7 +121,7 @@ class Comparison:
         if self.adjusted is not None:
             chance += f" (of {self.candidates} candidates: {_rounded(self.adjusted)})"
         said = f"{self.verdict}: {unless_alike(self.difference):+.3f} [{low:+.3f}, {high:+.3f}], {chance}, n = {self.n}"
-        return f"{said}; {self.remark}" if self.remark else said
+        return "; ".join(filter(None, (said, self.remark or self.caveat)))
 
     def __repr__(self) -> str:  # short, as it is what a notebook shows of a cell's last line
         return f"Comparison({self})"
@@ -167,6 +184,7 @@ def compare(
     bounds = _limits(before, after)
     seed = operator.index(seed)  # `random` takes no other
     found = _difference(old, new, clusters, confidence, bounds, seed)
+    limits = known_limits(bounds, old, new)
     count = len(tried) + all(each.scores != after.scores for each in tried)
     adjusted = None
     if count > 1:
@@ -183,10 +201,11 @@ def compare(
         n=len(kept),
         adjusted=adjusted,
         candidates=count,
-        detectable=_detectable(old, new, clusters, known_limits(bounds, old, new), (1 - confidence) / count),
+        detectable=_detectable(old, new, clusters, limits, (1 - confidence) / count),
         clusters=None if clusters is None else len(set(clusters)),
         bounds=_bounds(before, after),
         lost=lost,
+        bounded=limits is not None,
     )
 
 
