@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgrad_engine import errors
-from textgrad_engine.llm import Message, Request
+from textgrad_engine.llm import Message, Request, wire
 from textgrad_engine.llm.outputs import body_of, completion_of
 
 REQUEST = Request(messages=(Message(role="user", content="a" * 40),))
@@ -160,6 +160,18 @@ def test_thoughts_and_calls_count_where_nothing_is_said_of_tokens():
     called = {"type": "function_call", "name": "f", "arguments": json.dumps({"at": "sky " * 100}), "call_id": "1"}
     for item in (thoughts, called):
         assert read(body(item, said("x"), usage=None)).usage.output_tokens > 100
+
+
+@pytest.mark.parametrize("thoughts", ["", "I wonder."])
+def test_what_nobody_counted_is_the_same_by_either_api(thoughts):
+    """It is the same text; escaped, arguments in Chinese would be half as much again."""
+    called = {"name": "f", "arguments": json.dumps({"q": "\u67e5\u8be2\u8ba2\u5355" * 50}, ensure_ascii=False)}
+    reasoned = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": thoughts}]}] if thoughts else []
+    response = read(body(*reasoned, said("x"), {"type": "function_call", "call_id": "1", **called}, usage=None))
+    message = {"content": "x", "reasoning": thoughts, "tool_calls": [{"id": "1", "function": called}]}
+    choices = [{"message": message, "finish_reason": "tool_calls"}]
+    chat = wire.completion_of(json.dumps({"choices": choices}).encode(), REQUEST, "m", 0.5)
+    assert response.usage.output_tokens == chat.usage.output_tokens
 
 
 def test_a_stream_ends_with_the_whole_response():

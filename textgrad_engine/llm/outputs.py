@@ -17,7 +17,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, FinishReason
 from textgrad_engine.llm.statuses import reported
 from textgrad_engine.llm.stream import broken_off, events_of
-from textgrad_engine.llm.used import paid_for, usage_in
+from textgrad_engine.llm.used import paid_for, usage_in, written
 from textgrad_engine.llm.wire import malformed, parsed_body
 
 _KIND = "response"
@@ -78,7 +78,7 @@ def _completion(
         reason = "tool_calls"
     if refused and not text:
         reason = "content_filter"
-    wrote = "\n".join(filter(None, [_reasoned(output), text, *map(json.dumps, calls)]))
+    wrote = written(text, _reasoned(output), calls)
     usage, estimated = usage_in(_usage_in(parsed), request, wrote, counted_as)
     others = [item for item in output if item.get("type") not in (*_CALLS, "message", "reasoning")]
     raw: dict[str, Any] = {

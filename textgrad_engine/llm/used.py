@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.errors import ModelError
@@ -34,7 +35,7 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
     Args:
         found: the object with ``prompt_tokens``, ``completion_tokens`` and their details.
         request: what was asked.
-        text: all that the model wrote, its thoughts and calls of tools too as far as they are told.
+        text: all that the model wrote (`written`).
         counted_as: the model whose vocabulary counts; None for the estimate.
     """
     found = found if isinstance(found, dict) else {}
@@ -67,6 +68,21 @@ def usage_in(found: Any, request: Request, text: str, counted_as: str | None) ->
         ),
         uncounted or not read,
     )
+
+
+def written(text: str, thoughts: str, calls: Sequence[Mapping[str, Any]]) -> str:
+    """All that a model wrote, which is what it is paid for: thoughts and calls of tools stand beside its answer.
+
+    Args:
+        text: the answer.
+        thoughts: as far as they are told.
+        calls: those of tools; their ids are made by the endpoint.
+    """
+    if not thoughts and not calls:
+        return text
+    called = [call.get("function") or call.get("custom") for call in calls]
+    parts = [thoughts, text, *[json.dumps(each, ensure_ascii=False) for each in called]]
+    return "\n".join([part for part in parts if part])
 
 
 def paid_for(error: ModelError, found: Any, request: Request, counted_as: str | None) -> None:

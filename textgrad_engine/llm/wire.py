@@ -16,7 +16,7 @@ from textgrad_engine.llm.request import GenerateConfig, Message, Request, Respon
 from textgrad_engine.llm.response import Completion, FinishReason
 from textgrad_engine.llm.statuses import bare_failure_in, failure_in, reported
 from textgrad_engine.llm.tool_images import moved_behind
-from textgrad_engine.llm.used import paid_for, usage_in
+from textgrad_engine.llm.used import paid_for, usage_in, written
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -234,7 +234,8 @@ def completion_of(
     reason = _REASONS[_plain(choice["finish_reason"])]
     if not text and refusal_in(message):
         reason = "content_filter"
-    usage, estimated = usage_in(parsed.get("usage"), request, _written(message, text), counted_as)
+    wrote = written(text, thoughts_in(message)[1], message.get("tool_calls") or ())
+    usage, estimated = usage_in(parsed.get("usage"), request, wrote, counted_as)
     raw = {key: value for key, value in parsed.items() if key not in ("choices", "usage", "model", "object")}
     raw |= {key: value for key, value in message.items() if key not in ("role", "content", "tool_calls") and value}
     if estimated:
@@ -249,16 +250,6 @@ def completion_of(
         latency=latency,
         raw=raw or None,
     )
-
-
-def _written(message: Mapping[str, Any], text: str) -> str:
-    """All that a model wrote: thoughts that are told beside its answer, and calls of tools, are paid for, too."""
-    _, thoughts = thoughts_in(message)
-    calls = message.get("tool_calls")
-    if not thoughts and not calls:
-        return text
-    functions = [call.get("function") for call in calls or ()]
-    return "\n".join([thoughts, text, *(json.dumps(function, ensure_ascii=False) for function in functions)])
 
 
 def _plain(reason: str) -> str:
