@@ -622,6 +622,7 @@ def test_folds_are_one_look_and_count_those_before(cli: Any, home: Path, once: A
     assert "had opened the same test examples 1 time before" in " ".join(again.stderr.split())
     assert "had opened the same test examples 1 time before" in " ".join(cli("show", "runs/b").stdout.split())
     assert json.loads(cli("show", "runs/b", "--json").stdout)["test_openings_before"] == 1
+    assert cli("resume", "runs/b", "--quiet").stdout.endswith("; test opened 1 time before\n")
     assert "had opened the same test examples 2 times" in " ".join(cli("train", home).stdout.split())
 
 

@@ -18,18 +18,18 @@ from textgrad_engine import report
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.folds_shown import folds_as_json, goes_on, write_report
+from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line, goes_on, write_report
 from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import SPLITS, check_there, digest_of, digests_of, looks_at, row_digests
-from textgrad_engine.cli.running import CODES, Job, quiet_line, refusing_changes
+from textgrad_engine.cli.running import CODES, Job, refusing_changes
 from textgrad_engine.data import Dataset, Subset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
-from textgrad_engine.report.notes import looked_at_before, opened_before
+from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import (
@@ -286,8 +286,7 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
     if as_json:
         write_json({"run": str(path), **folds_as_json(folds)})
     elif quiet:
-        looked = f"test {opened_before(folds.looks_before)}" if folds.looks_before and found.comparison else ""
-        write(quiet_line(path, report.folds_in_a_line(found), found.total, looked))
+        write(folds_in_a_line(folds))
     else:
         write_report(folds)
         complain(report.folds_in_a_line(found))

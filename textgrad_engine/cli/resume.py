@@ -8,10 +8,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from textgrad_engine import report
 from textgrad_engine.cli import run_data, runs, way_on
 from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, parts_for
-from textgrad_engine.cli.folds_shown import folds_as_json
+from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
@@ -24,11 +23,11 @@ from textgrad_engine.cli.options import (
     TokensLimit,
 )
 from textgrad_engine.cli.output import OK, checking, command, say, write, write_json
-from textgrad_engine.cli.running import carry_out, checked, end, quiet_line, refusing_changes, saying_what_is_left
+from textgrad_engine.cli.run_shown import run_as_json, run_in_a_line
+from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
-from textgrad_engine.report.notes import looks_in_a_line
 from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
 
@@ -124,8 +123,7 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
     """
     folds = read_folds(run) if is_folds(run) else None
     if folds is not None and folds.finished:
-        line = quiet_line(run, report.folds_in_a_line(folds.found), folds.found.total)
-        _leave(run, _shown_by(run), line, lambda: folds_as_json(folds), quiet=quiet, as_json=as_json)
+        _leave(run, _shown_by(run), folds_in_a_line(folds), lambda: folds_as_json(folds), quiet=quiet, as_json=as_json)
     found = read_run(run) if folds is None else first_of(folds)
     if (
         folds is None
@@ -133,9 +131,8 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
         and (found.finished or (result.kept_short and not limited))
     ):
         how = _shown_by(run) if found.finished else way_on.goes_on(found)
-        looked = looks_in_a_line(result, run_data.openings(found), found.looks_before)
-        line = quiet_line(run, report.one_line(result), result.total, looked)
-        _leave(run, how, line, lambda: _document(found), quiet=quiet, as_json=as_json)
+        line = run_in_a_line(found, result)
+        _leave(run, how, line, lambda: run_as_json(found, result), quiet=quiet, as_json=as_json)
     if (whole_run := whole_of(run)) is not None:
         raise RunError(
             f"{run}: this is one of the runs of a cross-validation; go on with all of them: textgrad-engine resume "
@@ -158,11 +155,3 @@ def _leave(
     elif quiet:
         write(line)
     raise typer.Exit(OK)
-
-
-def _document(run: Run) -> dict[str, Any]:
-    """A finished run as `show --json` has it."""
-    assert run.result is not None
-    tools = report.tools_of(run.tools())
-    found = report.as_json(run.result, run_data.openings(run), before=run.looks_before, tools=tools)
-    return found | way_on.as_json(run)

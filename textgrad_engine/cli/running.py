@@ -33,19 +33,16 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.resumed import Resumed
+from textgrad_engine.cli.run_shown import run_as_json, run_in_a_line
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Model
 from textgrad_engine.llm.cache import Cache
-from textgrad_engine.llm.money import cost
-from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
-from textgrad_engine.report.notes import looked_at_before, looks_in_a_line
-from textgrad_engine.report.printing import harmless
+from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import remark_on
-from textgrad_engine.report.words import plural
 from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
 
@@ -144,19 +141,6 @@ def carry_out(
         return trainer.fit(job.program, job.metric, job.optimizer, job.train, job.val, job.test)
 
 
-def quiet_line(path: Path, found: str, used: Usage, looked: str = "") -> str:
-    """What ``--quiet`` prints of a run.
-
-    Args:
-        path: its folder.
-        found: what it found, in a line.
-        used: by all of its calls.
-        looked: how often its test set had been opened before, if it had.
-    """
-    said = f"{path}: {found}; {plural(used.calls, 'call')}, {cost(used.dollars)}{looked and f'; {looked}'}"
-    return harmless(said)
-
-
 def end(
     result: TrainResult,
     folder: RunFolder,
@@ -179,23 +163,19 @@ def end(
     """
     path, resumed = folder.path, None if folder.earlier is None else Resumed.of(folder.earlier)
     run = read_run(path)
-    openings = run_data.openings(run)  # evaluations of a run that went on included
-    tools = report.tools_of(run.tools()) if (path / "tools.jsonl").is_file() else []
     if as_json:
         also: dict[str, Any] = {} if resumed is None else {"resumed": resumed.as_json()}
-        also |= way_on.as_json(run)
-        write_json({"run": str(path), **report.as_json(result, openings, before=before, tools=tools), **also})
+        write_json({"run": str(path), **run_as_json(run, result), **also})
     elif quiet:
-        looked = looks_in_a_line(result, openings, before)
-        write(quiet_line(path, report.one_line(result), result.total, looked))
+        write(run_in_a_line(run, result))
     else:
         table = report.render(
             result,
             title=str(path),
             remark=remark_on(run.config),
-            openings=openings,
+            openings=run_data.openings(run),  # evaluations of a run that went on included
             before=before,
-            tools=tools,
+            tools=report.tools_of(run.tools()),
             width=width(),
             color=colors(),
         )
