@@ -20,7 +20,6 @@ from textgrad_engine.cli.output import FAILED
 from textgrad_engine.errors import RunError, TextgradError
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.terminal import complain
-from textgrad_engine.store.files import FOLDS
 
 _INSTALL = "--install-completion"
 
@@ -55,6 +54,8 @@ def _reason(error: Exception) -> str:
 
 def run_folders(incomplete: str) -> list[str]:
     """The run folders whose path begins so, where that leads to or one folder below."""
+    from textgrad_engine.store.files import FOLDS  # every command loads this module
+
     return _below(incomplete, lambda path: (path / "events.jsonl").is_file() or (path / FOLDS).is_file())
 
 

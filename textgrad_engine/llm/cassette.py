@@ -15,7 +15,8 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import tool_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.reasons import content_of, reason_of
+from textgrad_engine.reasons import reason_of
+from textgrad_engine.sent import content_of
 
 FORMAT = {"cassette": 1}
 """The first line."""

@@ -29,7 +29,8 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.room import Room
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_key, call_tool, call_under_way
-from textgrad_engine.reasons import check_plain, reason_of
+from textgrad_engine.reasons import reason_of
+from textgrad_engine.sent import check_plain
 
 
 class Begun(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.money import money
-from textgrad_engine.reasons import check_plain, reason_of
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.figures import scatter
 from textgrad_engine.report.front import front_within
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
@@ -32,6 +32,7 @@ from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import View, headline, view_of
 from textgrad_engine.report.words import capital, count, duration, plural, score
+from textgrad_engine.sent import check_plain
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.result import TrainResult
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 import tempfile
@@ -17,11 +16,9 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.record import record
 from textgrad_engine.llm.recording import Recording, is_recorded
-from textgrad_engine.reasons import UNLINKED
-from textgrad_engine.store.files import file_name, inner_folder, unwritable, write_atomically
+from textgrad_engine.sent import check_unlinked
+from textgrad_engine.store.files import file_name, inner_folder, open_lines, unwritable, write_atomically
 from textgrad_engine.store.records import FORMAT, dumps, timestamp
-
-_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
@@ -35,7 +32,7 @@ def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:
         RunError: it cannot be written.
     """
     try:
-        fd = os.open(folder / "evals.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY | UNLINKED, 0o666)
+        fd = open_lines(folder / "evals.jsonl")
         try:
             append_line(fd, dumps({**entry, "time": timestamp(time.time())}))
         finally:
@@ -145,9 +142,11 @@ def kept_calls(folder: Path, what: str, about: Mapping[str, Any], *, missing: bo
         kept = [file for file in sorted((folder / UNFINISHED).glob(f"{name}-*.jsonl")) if not is_recorded(file)]
         free = (folder / UNFINISHED / f"{name}-{number}.jsonl" for number in itertools.count(1))
         file = kept[0] if kept else next(file for file in free if not file.exists())
-    for place in (file.parent, file):
-        if place.is_symlink():
-            raise unwritable(OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place)), folder)
+    try:
+        for place in (file.parent, file):
+            check_unlinked(place)
+    except OSError as error:
+        raise unwritable(error, folder) from None
     with record(file, resume=True) as recording:
         try:
             yield recording

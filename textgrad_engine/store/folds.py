@@ -15,7 +15,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.account import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.reasons import content_of
+from textgrad_engine.sent import content_of
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import Lock, is_locked
 from textgrad_engine.store.reader import Run, others_beside, read_run

@@ -23,9 +23,9 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.room import Room
-from textgrad_engine.reasons import UNLINKED, reason_of
+from textgrad_engine.reasons import reason_of
 from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
-from textgrad_engine.store.files import file_name, inner_folder, typed, unwritable, write_atomically
+from textgrad_engine.store.files import file_name, inner_folder, open_lines, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import FORMAT, dumps, event_to_json, result_to_json
@@ -347,8 +347,7 @@ class _Lines:
         self._open(os.O_EXCL if new else 0)
 
     def _open(self, flags: int) -> None:
-        for_lines = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        self._fd = os.open(self.path, for_lines | UNLINKED | flags, 0o666)
+        self._fd = open_lines(self.path, flags)
         self.close = weakref.finalize(self, os.close, self._fd)
 
     def append(self, line: bytes) -> None:

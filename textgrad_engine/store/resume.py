@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -20,7 +18,8 @@ from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.reasons import content_of, reason_of
+from textgrad_engine.reasons import reason_of
+from textgrad_engine.sent import check_unlinked, content_of
 from textgrad_engine.store.calls import answer_from_json, identity_of, tool_from_json
 from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
 from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
@@ -226,9 +225,9 @@ class Earlier:
 
 
 def _whole(events: Iterable[Mapping[str, Any]]) -> dict[int, tuple[str, int]]:
-    """The phases of one sitting that asked critics and optimizers all that they had to ask, and what they were of.
+    """The phases of one sitting that asked critics and optimizers all that they had to ask: their names and steps.
 
-    Those of a step that came to its end; that a phase lacks calls was not told at first.
+    Only those of a step that came to its end, as events of an older version do not say that a phase lacks calls.
     """
     begun: dict[int, tuple[str, int]] = {}
     ended: dict[int, tuple[str, int]] = {}
@@ -360,8 +359,7 @@ def _attached(folder: Path, name: str) -> bytes:
     """
     file = folder / name
     try:
-        if file.is_symlink():  # else the file that somebody's link names would be sent to a model
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(file))
+        check_unlinked(file)  # else the file that somebody's link names would be sent to a model
         return content_of(file)
     except OSError as error:
         why = reason_of(error)
