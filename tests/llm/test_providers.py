@@ -856,6 +856,16 @@ def test_each_call_of_a_tool_has_an_id_of_its_own(replies, ask, provider, ids, e
     assert {call["type"] for call in calls} == {"function"}
 
 
+def test_a_conversation_that_is_cut_to_its_last_messages_has_no_id_twice(replies, ask, send):
+    """An agent that shows the last messages alone asks with as many of them each time."""
+    earlier = called(id="call00200", type="function")
+    model, _ = replies("gemini", answer("", "tool_calls", tool_calls=[called(id=""), called(id="call00201")]))
+    asked = Request(messages=(*ask().messages, Message(role="assistant", content="", tool_calls=(earlier,))))
+    ids = [call["id"] for call in send(model, asked).tool_calls]
+    assert len({"call00200", *ids}) == 3
+    assert all(len(each) == 9 and each.isalnum() for each in ids)
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"), [({"city": "Rome"}, '{"city": "Rome"}'), ("", "{}"), (None, "{}"), ("{", "{")]
 )

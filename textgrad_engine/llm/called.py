@@ -6,6 +6,7 @@ text, and JSON.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -41,7 +42,8 @@ def calls_in(message: Mapping[str, Any], asked: Iterable[Message]) -> tuple[dict
     for place, call in enumerate(message["tool_calls"]):
         own = call.get("id")
         if not isinstance(own, str) or not own or own in taken:
-            own = f"call{len(before) % 1000:03d}{place % 100:02d}"
+            numbers = itertools.count(100 * len(before) + place)
+            own = next(made_up for number in numbers if (made_up := f"call{number % 100_000:05d}") not in taken)
         taken.add(own)
         function = call.get("function")
         if isinstance(function, Mapping):
