@@ -312,6 +312,15 @@ def test_source_that_holds_the_prompt_is_not_taken_for_it(init: Init, tmp_path: 
     assert init(tickets(9), "--target", "queue", "--prompt", "prompt.txt", *MODEL).exit_code == 0
 
 
+def test_the_command_that_is_named_holds_any_name(init: Init) -> None:
+    """Beyond the first 65,536 characters, too, which JSON would write as two halves."""
+    Path("\U0001f39f.py").write_text('\u0926\u092f\u093e = "Sort."\n', encoding="utf-8")
+    done = init(tickets(9), "--target", "queue", "--prompt", "\U0001f39f.py", *MODEL)
+    named = done.stderr.partition("such as `")[2].partition("`")[0]
+    subprocess.run(named.replace("python", shlex.quote(sys.executable), 1), shell=True, check=True)
+    assert Path("prompt.txt").read_text(encoding="utf-8") == "Sort."
+
+
 def test_source_without_a_text_that_can_be_named_is_refused_too(init: Init) -> None:
     """It may be made in a function, or be no Python at all."""
     for text in ("def prompt():\n    return 'Sort.'\n", "Sort the ticket."):

@@ -34,7 +34,8 @@ def check_no_source(file: Path, text: str) -> None:
             f"--prompt {file}: this is Python source, and all of it would be the prompt; write the text that it makes "
             "to a file, and name that"
         )
-    code = f'import runpy; print(runpy.run_path({json.dumps(str(file))})[{json.dumps(names[0])}], end="")'
+    path, name = (json.dumps(each, ensure_ascii=False) for each in (str(file), names[0]))
+    code = f'import runpy; print(runpy.run_path({path})[{name}], end="")'
     raise RunError(
         f"--prompt {file}: this is Python source, and all of it would be the prompt; write the text that is meant, "
         f"{' or '.join(names[:3])}, to a file and name that, such as `python -c {shlex.quote(code)} > prompt.txt`"
