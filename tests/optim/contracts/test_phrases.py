@@ -46,6 +46,7 @@ def test_phrases_that_mean_nothing_are_refused(contract: Any, phrases: Any, erro
         ("d\u2019accord", "d'accord", True),
         ("opt-in", "opt\u2011in", True),
         ('say "yes"', "say \u201cyes\u201d", True),
+        ("sag 'ja'", "sag \u201aja\u2018", True),
         ("can't", "cant", False),
         ("कर", "यहाँ कर नहीं", True),
         ("कर", "यह काम करना", False),

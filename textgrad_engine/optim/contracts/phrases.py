@@ -104,7 +104,7 @@ def _checked(phrases: Iterable[str], contract: str) -> tuple[str, ...]:
     return checked
 
 
-_AS_TYPED = str.maketrans("\u2018\u2019\u201b\u02bc\u201c\u201d\u201e\u201f\u2010\u2011", "''''\"\"\"\"--")
+_AS_TYPED = str.maketrans("\u2018\u2019\u201a\u201b\u02bc\u201c\u201d\u201e\u201f\u2010\u2011", "'''''\"\"\"\"--")
 """Quotation marks, apostrophes and hyphens as models set them, and as they are typed."""
 
 
