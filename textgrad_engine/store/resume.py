@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.answers import COMPARED, Answer
+from textgrad_engine.llm.answers import Answer
 from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import check_unlinked, content_of
-from textgrad_engine.store.calls import answer_from_json, identity_of, tool_from_json
+from textgrad_engine.store.calls import identity_of
+from textgrad_engine.store.cut import (
+    begun_with,
+    drawn,
+    has_event,
+    has_validated,
+    time_is_up,
+    validated_in,
+    whole_phases,
+)
 from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
-from textgrad_engine.store.paid import ASIDE, OnRecord, Paid, aside, numbers_aside, paid_for
+from textgrad_engine.store.looks import Tests, merged
+from textgrad_engine.store.paid import ASIDE, OnRecord, aside, numbers_aside, paid_for
+from textgrad_engine.store.played import When, Where, answer_of, in_order, tools_of, when
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
-from textgrad_engine.train.events import PhaseStarted, RunStarted, TimeIsUp, current_phase
+from textgrad_engine.train.events import PhaseStarted, RunStarted, current_phase
 from textgrad_engine.train.settings import Setting, differing
-
-_OF_STEPS = ("backward", "optimize", "search", "score")
-"""The phases in which critics and optimizers are asked."""
 
 
 class Earlier:
@@ -60,13 +62,13 @@ class Earlier:
         self._whole: dict[int, tuple[str, int]] = {}
         run = read_run(folder)
         self.reach = run.reach
-        begun = _begun(run)
+        begun = begun_with(run)
         self.settings: Mapping[str, Setting] | None = begun.get("settings", {}) if begun else None
         self._begun = {} if anyway else begun
         self._other_settings = ""
         self._time_is_up = time_is_up((*run.earlier, *run.events))
-        self.validated_in = _validated_in((*run.earlier, *run.events))
-        validated = None if anyway else _has_validated(run)
+        self.validated_in = validated_in((*run.earlier, *run.events))
+        validated = None if anyway else has_validated(run)
         every = self._read(run, anyway)
         self.player = Resumption(
             every,
@@ -114,7 +116,7 @@ class Earlier:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[When, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
-        tests, last = _Tests(), None
+        tests, last = Tests(), None
         on_record, newest = OnRecord(), 0
         for paid in paid_for(self.folder, or_none=True):
             answer = answer_of(self.folder, paid, source=paid.source or self._number)
@@ -137,13 +139,13 @@ class Earlier:
             again = f", or have them bought again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
             for source in range(newest, self._number + 1):  # those behind it were cut before they asked for anything
-                self._whole |= _whole(self._events(source))
+                self._whole |= whole_phases(self._events(source))
         self._ends |= tests.parts(last, lambda source: any(each.get("kept") for each in self._events(source)))
         if last is not None:
-            self._tested = LastTest(_drawn(self._events(last)), run.best)
-        self._looks = _merged([phases[min(phases)] for phases in looks.values()])
-        if not self._looks and _has(run, "Evaluated", "test"):  # what it was answered is gone: nobody knows which look
-            self._looks = [set()]
+            self._tested = LastTest(drawn(self._events(last)), run.best)
+        self._looks = merged([phases[min(phases)] for phases in looks.values()])
+        if not self._looks and has_event(run, "Evaluated", "test"):
+            self._looks = [set()]  # what it was answered is gone: nobody knows which look
         return in_order(found)
 
     def _events(self, source: int) -> list[dict[str, Any]]:
@@ -224,238 +226,9 @@ class Earlier:
         return sum(look.isdisjoint(names) for look in self._looks)
 
 
-def _whole(events: Iterable[Mapping[str, Any]]) -> dict[int, tuple[str, int]]:
-    """The phases of one sitting that asked critics and optimizers all that they had to ask: their names and steps.
-
-    Only those of a step that came to its end, as events of an older version do not say that a phase lacks calls.
-    """
-    begun: dict[int, tuple[str, int]] = {}
-    ended: dict[int, tuple[str, int]] = {}
-    found: dict[int, tuple[str, int]] = {}
-    for event in events:
-        kind, number = event.get("event"), int(event.get("number", 0))
-        if kind == "PhaseStarted" and event.get("phase") in _OF_STEPS:
-            begun[number] = event["phase"], event["step"]
-        elif kind == "PhaseEnded" and number in begun and not event.get("lacking"):
-            ended[number] = begun[number]
-        elif kind == "StepEnded":
-            found |= {number: of for number, of in ended.items() if of[1] == event.get("step")}
-    return found
-
-
-def time_is_up(events: Iterable[Mapping[str, Any]]) -> TimeIsUp | None:
-    """The last event of a run that says that its time is up; None where there is none, or the search went on behind it.
-
-    Example:
-        >>> time_is_up([{"event": "TimeIsUp", "steps": 3, "minutes": 5.0}, {"event": "RunEnded"}])
-        TimeIsUp(steps=3, minutes=5.0)
-    """
-    found = None
-    for event in events:
-        if event.get("event") == "TimeIsUp":
-            found = TimeIsUp(int(event["steps"]), event["minutes"])
-        elif event.get("event") == "StepEnded" and found is not None and event.get("step", 0) > found.steps:
-            found = None
-    return found
-
-
-def _validated_in(events: Iterable[Mapping[str, Any]]) -> float:
-    """How many seconds the first validation took, in the sitting that took longest: to play it back takes none."""
-    longest, number, begun = 0.0, None, ""
-    for event in events:
-        kind = event.get("event")
-        if kind == "RunStarted":
-            number = None
-        elif (kind, event.get("phase"), event.get("step")) == ("PhaseStarted", "validate", 0) and number is None:
-            number, begun = event.get("number"), event.get("time", "")
-        elif kind == "PhaseEnded" and number is not None and event.get("number") == number:
-            with contextlib.suppress(TypeError, ValueError):  # no time, or none that anybody can read
-                taken = datetime.fromisoformat(event.get("time", "")) - datetime.fromisoformat(begun)
-                longest = max(longest, taken.total_seconds())
-    return longest
-
-
 def _typed(run: Run) -> str:
     """The folder that `resume` takes, as a shell wants it: of a fold that of all of them."""
     return typed(whole_of(run.path) or run.path)
-
-
-def _has(run: Run, *what: object) -> bool:
-    """Whether there was an event of a kind and a phase, and maybe of a step."""
-    events = ((event.get("event"), event.get("phase"), event.get("step")) for event in (*run.earlier, *run.events))
-    return any(event[: len(what)] == what for event in events)
-
-
-def _begun(run: Run) -> Mapping[str, Any]:
-    """What the last event says with which the run was begun; nothing where there is none."""
-    begun = [event for event in (*run.earlier, *run.events) if event.get("event") == "RunStarted"]
-    return begun[-1] if begun else {}
-
-
-def _has_validated(run: Run) -> bool:
-    """Whether all is on record that the validation of the seed texts asks for; see NOTE [A phase ends with its calls]
-    in `train.phases`.
-    """
-    seed: object = None
-    lacking: set[object] = set()
-    for event in (*run.earlier, *run.events):
-        number = event.get("number")
-        if event.get("event") == "PhaseEnded":
-            (lacking.add if event.get("lacking") else lacking.discard)(number)
-        elif (event.get("event"), event.get("phase"), event.get("step")) == ("Evaluated", "validate", 0):
-            seed = number if seed is None else seed  # another one is of the end of a search that came to no step
-            if number == seed and number not in lacking:
-                return True
-    return False
-
-
-def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:
-    """What a line on record tells; only the first ones of a file keep their requests, as these are most of it.
-
-    So does what was asked inside of a tool, as nobody else may know that request again.
-
-    Args:
-        folder: the run folder.
-        paid: the line.
-        source: what its file is numbered as.
-
-    Raises:
-        RunError: it was damaged.
-    """
-    try:
-        answer = answer_from_json(paid.entry, nth=0, line=paid.line, source=source)
-    except RunError as error:
-        path = aside(folder, "completions.jsonl", paid.source) if paid.source else folder / "completions.jsonl"
-        raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
-    return answer if paid.line <= COMPARED or answer.tool else replace(answer, request=None)
-
-
-def tools_of(folder: Path, lines: Iterable[Paid], *, source: int) -> list[ToolOnRecord]:
-    """The calls of tools that lines on record tell, numbered by when they began.
-
-    Args:
-        folder: the run folder.
-        lines: the lines.
-        source: what the file is numbered as that was not put aside.
-
-    Raises:
-        RunError: one was damaged.
-    """
-    found, read = [], functools.partial(_attached, folder)
-    for nth, paid in enumerate(sorted(lines, key=lambda each: when(each, source))):
-        try:
-            found.append(tool_from_json(paid.entry, nth=nth, source=paid.source or source, read=read))
-        except RunError as error:
-            path = aside(folder, "tools.jsonl", paid.source) if paid.source else folder / "tools.jsonl"
-            raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
-    return found
-
-
-def _attached(folder: Path, name: str) -> bytes:
-    """The bytes that a tool gave, of which a record has the name.
-
-    Raises:
-        RunError: they cannot be read.
-    """
-    file = folder / name
-    try:
-        check_unlinked(file)  # else the file that somebody's link names would be sent to a model
-        return content_of(file)
-    except OSError as error:
-        why = reason_of(error)
-        raise RunError(f"{file}: an image that a tool gave cannot be read: {why}; restore the file") from None
-
-
-Where = tuple[int, int]
-"""What a file is numbered as, and the number of the line."""
-
-When = tuple[int, str]
-"""The sitting in which something was asked for, and the time."""
-
-
-def when(paid: Paid, last: int) -> When:
-    """When something was asked for; a clock may be set back between two sittings, so that the time alone misleads.
-
-    Args:
-        paid: the line.
-        last: what the file is numbered as that was not put aside.
-    """
-    return paid.source or last, str(paid.entry.get("time", ""))
-
-
-def in_order(found: list[tuple[When, Answer]]) -> list[Answer]:
-    """Answers in the order in which they were asked for, and numbered by it.
-
-    Args:
-        found: when each was asked for, and the answer.
-    """
-    return [replace(answer, nth=nth) for nth, (_, answer) in enumerate(sorted(found, key=lambda each: each[0]))]
-
-
-class _Tests:
-    """What is on record of the tests of a run, to tell which part of its end an answer belongs to.
-
-    In each sitting the best texts are tested first (`Run.evaluate_test`). What is played back is written down again, so
-    the file of a later sitting tells of which texts the answers of an earlier one are.
-    """
-
-    def __init__(self) -> None:
-        self._phases: dict[int, dict[int, Counter[bytes]]] = {}
-        self._new: dict[Where, bytes] = {}
-
-    def add(self, where: Where, phase: int, name: bytes, *, again: bool) -> None:
-        """Count an answer in.
-
-        Args:
-            where: it stands.
-            phase: the number of the phase that it was asked in.
-            name: of the answer (`identity_of`).
-            again: whether it stands in a file before, too.
-        """
-        self._phases.setdefault(where[0], {}).setdefault(phase, Counter())[name] += 1
-        if not again:
-            self._new[where] = name
-
-    def parts(self, last: int | None, kept: Callable[[int], bool]) -> dict[Where, Part]:
-        """The parts that answers belong to; those of texts that are no longer the best ones to none.
-
-        Args:
-            last: the number of the file that tells of the texts which are the best ones; None where none does.
-            kept: whether other texts than the seed texts were kept in the sitting of a file.
-        """
-        seed, best = Counter[bytes](), Counter[bytes]()
-        for source, phases in self._phases.items():
-            for number, names in phases.items():
-                if number > min(phases) or not kept(source):
-                    seed |= names
-                elif source == last:
-                    best = names.copy()
-        found: dict[Where, Part] = {}
-        for where, name in self._new.items():
-            if seed[name]:
-                found[where], seed[name] = "seed", seed[name] - 1
-            elif best[name]:
-                found[where], best[name] = "best", best[name] - 1
-        return found
-
-
-def _drawn(events: Iterable[Mapping[str, Any]]) -> int:
-    """How many test examples a sitting has drawn."""
-    begun = (event for event in events if (event.get("event"), event.get("phase")) == ("PhaseStarted", "test"))
-    return int(next((event["total"] for event in begun), 0))
-
-
-def _merged(looks: list[set[bytes]]) -> list[set[bytes]]:
-    """The looks at the test set that have nothing in common.
-
-    One is known by what the best texts were answered. Of a run that was cut while it looked, and was taken up again, it
-    is in two files, and in the second there is some of the first.
-    """
-    merged: list[set[bytes]] = []
-    for found in looks:
-        same = [look for look in merged if not look.isdisjoint(found)]
-        merged = [look for look in merged if look not in same] + [found.union(*same)]
-    return merged
 
 
 def _replaced_in(folder: Path) -> list[Path]:
