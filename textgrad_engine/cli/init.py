@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,21 +15,14 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
-from textgrad_engine.cli.init_answers import answers_of, in_one_column, objects_read
-from textgrad_engine.cli.init_chats import answers_read, chats_in, chats_read
-from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
-from textgrad_engine.cli.init_files import TOOLS_FILE, Task, config_of, lines_of, made, parts_of, prompt_of
-from textgrad_engine.cli.init_images import image_columns, looks_like_images
-from textgrad_engine.cli.leaks import leaking, leaks_in_words
-from textgrad_engine.cli.output import OK, checking, command, width, write
-from textgrad_engine.cli.prompt_source import braces_in_words
-from textgrad_engine.data import Dataset, load
-from textgrad_engine.data.dataset import listed
+from textgrad_engine.cli.init_files import TOOLS_FILE, config_of, lines_of, made, parts_of, prompt_of
+from textgrad_engine.cli.init_task import task_of
+from textgrad_engine.cli.init_words import in_words, remarks_on
+from textgrad_engine.cli.output import OK, checking, command, write
+from textgrad_engine.data import Dataset
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.nn import Module
-from textgrad_engine.report.printing import harmless, wrapped
-from textgrad_engine.report.words import plural
-from textgrad_engine.slots import composed
+from textgrad_engine.report.printing import harmless
 from textgrad_engine.store.files import typed
 
 FOLDS = 5
@@ -118,29 +111,21 @@ def init(
     A column of chats, as in files for fine-tuning (messages with role and content), is shown as these messages. Where
     no column holds the right answer, it is the last one of each chat. Their system message is the prompt.
     """
-    inputs = [composed(name) for name in inputs or ()]
-    targets = [composed(name) for name in target or ["target"]]
-    clusters = None if clusters is None else composed(clusters)
-    notes = None if notes is None else composed(notes)
     with checking():
         if data is None:
             raise ConfigError(_no_data(folder, *context.args[:1]))
         if context.args:
             raise ConfigError(f"{typed(Path(context.args[0]))}: one folder is made, and the table is that of --data")
-        table = answers_read(chats_read(load(data)), targets)
-        if (chats := chats_in(table, targets, inputs, has_prompt=prompt is not None)) is not None:
-            table, inputs = chats.table, inputs or [chats.column]
-        check_named(table, data, targets, inputs, clusters, notes)
-        table = objects_read(table, targets)
-        answers = answers_of(table, targets, calls=chats is not None and chats.calls == "all")
-        table, answers = in_one_column(table, answers, clusters)
-        leaks = leaking(table, answers, (clusters, notes))
-        shown = shown_columns(table, data, answers, inputs, (clusters, notes), leaks)
-        images = image_columns(table, data.parent, shown)
-        seen = table if chats is not None else load(data, images=images)
-        check_values(seen, shown, clusters)
-        task = Task(table, data, shown, images, answers, clusters, notes, seed, chats, prompt is None)
-        parts = parts_of(task, seen)
+        task = task_of(
+            data,
+            target or ["target"],
+            inputs or (),
+            clusters=clusters,
+            notes=notes,
+            seed=seed,
+            has_prompt=prompt is not None,
+        )
+        parts = parts_of(task)
         files = {"prompt.txt": prompt_of(task, prompt)}
         files |= {f"{name}.jsonl": lines_of(task, positions, folder) for name, positions in parts.items()}
         if task.tools:
@@ -153,16 +138,9 @@ def init(
             folds = None
             if len(parts) == 1:
                 folds, shows = _folds_of(config, program, splits)
-    of_answers = () if task.is_judged else answers.remarks()
-    remarks = [
-        *leaks_in_words(leaks, shown),
-        *_of_images(task),
-        *_of_chats(task),
-        *([] if prompt is None else braces_in_words(files["prompt.txt"], task.shown)),
-        *([shows] if shows else []),
-        *of_answers,
-    ]
-    write(harmless(_told(folder, data, {name: len(own) for name, own in parts.items()}, folds, remarks)))
+    remarks = [*remarks_on(task, "" if prompt is None else files["prompt.txt"]), *([shows] if shows else [])]
+    remarks += () if task.is_judged else task.answers.remarks()
+    write(harmless(in_words(folder, data, {name: len(own) for name, own in parts.items()}, folds, remarks)))
     raise typer.Exit(OK)
 
 
@@ -172,41 +150,6 @@ def _no_data(folder: Path, second: str = "") -> str:
     made, table = (folder.with_suffix(""), typed(folder)) if folder.is_file() else (folder, table)
     wanted = f"textgrad-engine init {typed(made)} --data {table} --target COLUMN"
     return f"--data is missing: the table of examples, as in `{wanted}`"
-
-
-def _of_images(task: Task) -> Sequence[str]:
-    """What is said of columns with images, and of those that read as if they had some."""
-    others = [name for name in task.shown if name not in task.images and looks_like_images(task.table, name)]
-    return [
-        *(f"The column {name!r} has images, which the model is shown: it has to read them." for name in task.images),
-        *(
-            f"The column {name!r} reads as if it named images, and no such file is there, seen from "
-            f"{task.data.parent}: it is shown as text."
-            for name in others
-        ),
-    ]
-
-
-def _of_chats(task: Task) -> Sequence[str]:
-    """What was made of chats."""
-    if (chats := task.chats) is None:
-        return []
-    said = [f"The column {chats.column!r} has chats, of which the model is shown the messages."]
-    if chats.answers:
-        judged = ", by which a judge scores: see [metric] in config.toml" if task.is_judged else ""
-        said.append(f"The last answer of each is the right one{judged}.")
-    if chats.calls == "all":
-        said.append(f"It calls tools, which {TOOLS_FILE} describes, and is right where its calls are (json_match).")
-    elif chats.calls:
-        said.append(f"Some of these call tools, which {TOOLS_FILE} describes; the judge is shown such calls as JSON.")
-    elif chats.tools:
-        said.append(f"The model is given the tools that the chats call, which {TOOLS_FILE} describes; nothing is run.")
-    if chats.prompt is not None and task.is_plain:
-        said.append("Their system message is the prompt.")
-    aside = (*task.shown, *task.answers.columns, task.clusters, task.notes, "id")
-    if others := [name for name in task.table.columns if name not in aside]:
-        said.append(f"Not shown: {listed(others)}, as a chat stands for whole messages.")
-    return [" ".join(said)]
 
 
 def _folds_of(config: Config, program: Module, splits: Sequence[Dataset | None]) -> tuple[int, str]:
@@ -220,36 +163,3 @@ def _folds_of(config: Config, program: Module, splits: Sequence[Dataset | None])
         else:
             return folds, why
     return 0, why
-
-
-def _told(folder: Path, data: Path, parts: Mapping[str, int], folds: int | None, remarks: Sequence[str]) -> str:
-    """What was made, what it can show, and what to do next.
-
-    Args:
-        folder: was made.
-        data: the table.
-        parts: how many of its examples are in which.
-        folds: how many a table that is not cut can be dealt to; None for one that is.
-        remarks: on both.
-    """
-    made = f"{folder} has a config, a prompt, and the {plural(sum(parts.values()), 'example')} of {data}"
-    if folds is None:
-        said = [f"{made}: {', '.join([f'{number} in {name}' for name, number in parts.items()])}."]
-    else:
-        said = [f"{made}, uncut, as they are few: --folds tests all of them in turn."]
-    said += remarks
-    dealt = f" --folds {folds}" if folds else ""
-    place = typed(folder)
-    steps = [(f"textgrad-engine eval {place}", "# how good the prompt is now")]
-    if folds != 0:  # else nothing is left to train on
-        steps += [
-            (f"textgrad-engine estimate {place}{dealt}", "# what it would cost"),
-            (f"textgrad-engine train {place}{dealt}", "# a better prompt, if there is one"),
-        ]
-    longest = max(len(line) for line, _ in steps)
-    lines = [line for each in said for line in wrapped(each, min(width(), 80))]
-    lines += ["", *wrapped("Look at prompt.txt and config.toml, then:", width()), ""]
-    beside = [f"  {line:{longest}}  {what}" for line, what in steps]
-    if max(map(len, beside)) > width():
-        beside = [each for line, what in steps for each in (f"  {what}", f"  {line}")]
-    return "\n".join([*lines, *beside])

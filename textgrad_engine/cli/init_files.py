@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from textgrad_engine import templates
 from textgrad_engine.cli.init_answers import Answers
-from textgrad_engine.cli.init_chats import Chats
 from textgrad_engine.cli.init_images import moved
+from textgrad_engine.cli.init_task import Task
 from textgrad_engine.cli.prompt_source import check_no_source
-from textgrad_engine.data import Dataset, random_split
+from textgrad_engine.data import random_split
 from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
@@ -34,49 +33,6 @@ PARTS = {"train": 0.3, "val": 0.3, "test": 0.4}
 TOOLS_FILE = "tools.json"
 
 Rows: TypeAlias = Sequence[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a folder is made of.
-
-    Attributes:
-        table: the examples as the file has them.
-        data: the file.
-        shown: the columns that the model is shown.
-        images: those of them that name images.
-        answers: the right answers.
-        clusters: the column that says which examples belong together, if any do.
-        notes: the column of what people noted, if there is one.
-        seed: draws the parts.
-        chats: what was made of a column of chats; None where the table has none.
-        is_plain: whether the user has no prompt to begin with.
-    """
-
-    table: Dataset
-    data: Path
-    shown: tuple[str, ...]
-    images: tuple[str, ...]
-    answers: Answers
-    clusters: str | None
-    notes: str | None
-    seed: int
-    chats: Chats | None = None
-    is_plain: bool = True
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether a judge scores: answers of chats are seldom the same to the letter."""
-        answer = self.answers.each[0]
-        texts = not self.answers.fields and answer.metric["name"] == "exact_match"
-        if self.chats is None or not texts:
-            return False
-        return self.chats.calls == "some" or (answer.is_long and answer.final is None)
-
-    @property
-    def tools(self) -> tuple[Mapping[str, Any], ...]:
-        """The descriptions of the tools that chats call."""
-        return () if self.chats is None else self.chats.tools
 
 
 def prompt_of(task: Task, given: Path | None) -> str:
@@ -117,16 +73,13 @@ def prompt_of(task: Task, given: Path | None) -> str:
     return f"{rendered}\n"
 
 
-def parts_of(task: Task, seen: Dataset) -> dict[str, tuple[int, ...]]:
+def parts_of(task: Task) -> dict[str, tuple[int, ...]]:
     """The positions of the examples of each file.
-
-    Args:
-        task: the task.
-        seen: the examples as the model is shown them: images that are equal are one, whatever their files are called.
 
     Raises:
         ConfigError: nearly all of them belong together.
     """
+    seen = task.seen  # images that are equal are one, whatever their files are called
     if len(seen) < ENOUGH:
         return {"train": tuple(range(len(seen)))}
     try:
