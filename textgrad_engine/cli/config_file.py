@@ -8,8 +8,8 @@ from pathlib import Path
 from textgrad_engine.cli.completion import is_config
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.toml_lines import key_lines, syntax_error
-from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
+from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.homes import expanded
 from textgrad_engine.store import typed

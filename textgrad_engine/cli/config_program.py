@@ -16,8 +16,8 @@ from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.model_tables import Models
 from textgrad_engine.cli.settings import Program, Section
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
-from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
+from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.request import GenerateConfig, ResponseFormat

@@ -15,8 +15,8 @@ from textgrad_engine.cli.init_task import Task
 from textgrad_engine.cli.prompt_source import check_no_source
 from textgrad_engine.data import random_split
 from textgrad_engine.data.dataset import ids_of
-from textgrad_engine.data.load import read_text
 from textgrad_engine.data.paths import missing_file
+from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage

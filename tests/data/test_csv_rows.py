@@ -1,0 +1,93 @@
+"""Rows of tables: each that cannot be used is named with its line and the repair."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from textgrad_engine.data.load import load
+from textgrad_engine.errors import DataError
+
+from .conftest import Put
+
+BROKEN = {
+    "csv wide row": ("a.csv", "a,b\n1,2\n\n1,2,3\n", ":4: the row has 3 fields, the header has 2; put fields"),
+    "csv narrow row": ("a.csv", "a,b\n1\n", ":2: the row has 1 field, the header has 2; write a comma for each"),
+    "csv wide row after a long one": ("a.csv", 'a,b\n"x\ny",2\n1,2,3\n', ":4: the row has 3 fields"),
+    "csv open quote": ("a.csv", 'a,b\n1,2\n"x,2\n', ":3: not CSV"),
+    "csv quote inside": ("a.csv", 'a,b\n"x"y,2\n', ":2: not CSV"),
+    "csv column twice": ("a.csv", "\na,b, a\n1,2,3\n", ":2: the header names 'a' twice, as columns 1 and 3"),
+    "csv column without a name": ("a.csv", "a,,c\n1,2,3\n", ":1: column 2 of the header has no name"),
+    "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* write a semicolon for each that"),
+    "csv with bars, narrow row": ("a.csv", "a|b\n1,5\n", ":2: .* write a bar for each that"),
+    "csv behind its separator": ("a.csv", "sep=;\na;b\n1;2\n1;2;3\n", ":4: the row has 3 fields"),
+    "tabs, narrow row": ("a.tsv", "a\tb\n1,5\n", ":2: .* write a tab for each that"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, put: Put) -> None:
+    """No unreadable row reaches a paid call, and the message is enough to repair it."""
+    name, content, message = BROKEN[case]
+    path = put(name, content)
+    with pytest.raises(DataError, match=message) as caught:
+        load(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_csv_values_are_strings_and_lines_are_those_where_rows_begin(put: Put) -> None:
+    """Quoted line breaks, blank lines and spreadsheet leftovers do not shift the line numbers."""
+    path = put("a.csv", '\ufeffid, t\r\n7,"one\r\ntwo"\r\n\r\n8,"say ""hi"", now"\r\n,\r\n')
+    dataset = load(path)
+    assert list(dataset) == [{"id": "7", "t": "one\r\ntwo"}, {"id": "8", "t": 'say "hi", now'}]
+    assert [dataset.where(i) for i in range(2)] == [f"{path}:2", f"{path}:5"]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("a,b\n1;5,x\n", 2),
+        ('a;b\r\n"1;5";x\r\n', 2),
+        ('\ufeff"a";"b"\r\n"1;5";x\r\n', 2),
+        ('"a";b\n"1;5";x\n', 2),
+        ("a\tb\n1;5\tx\n", 2),
+        ("a|b\n1;5|x\n", 2),
+        ('sep=;\r\na;b\r\n"1;5";x\r\n', 3),
+        ("\n\na\tb\n1;5\tx\n", 4),
+        ('sep=;\ra;b\r"1;5";x\r', 3),
+        ('a;b\r"1;5";x\r1,5;y\r', 2),
+    ],
+)
+def test_columns_may_stand_between_what_spreadsheets_write(content: str, line: int, put: Put) -> None:
+    """In countries with decimal commas a spreadsheet has no other way to save a table as .csv."""
+    dataset = load(put("a.csv", content))
+    assert (dataset[0], dataset.ids[0]) == ({"a": "1;5", "b": "x"}, f"a:{line}")
+
+
+def test_a_name_in_quotes_separates_nothing(put: Put) -> None:
+    """It may hold commas, and a table of one column has no separator."""
+    assert list(load(put("a.csv", '"x, y";b\n1,2;3\n'))) == [{"x, y": "1,2", "b": "3"}]
+    assert list(load(put("b.csv", '"x; y"\n"1;2"\n'))) == [{"x; y": "1;2"}]
+    assert list(load(put("c.csv", '"x\ny, z";b\n1,2;3\n'))) == [{"x\ny, z": "1,2", "b": "3"}]
+
+
+@pytest.mark.timeout(30)
+def test_a_header_of_many_columns_is_read_at_once(tmp_path: Path) -> None:
+    """A table of counts by word, say."""
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"c{number}" for number in range(100_000)) + "\n" + ",".join("1" * 100_000) + "\n")
+    assert len(load(path)[0]) == 100_000
+
+
+def test_a_field_of_a_table_may_be_as_long_as_a_contract(tmp_path: Path) -> None:
+    """The reader of Python stops at 131,072 characters; its limit, which is the whole process's, stays as it was."""
+    before = csv.field_size_limit()
+    file = tmp_path / "contracts.csv"
+    file.write_text(f'contract,kind\n"{"clause, " * 30_000}",lease\nshort,loan\n', encoding="utf-8")
+    assert [(len(row["contract"]), row["kind"]) for row in load(file)] == [(240_000, "lease"), (5, "loan")]
+    file.write_text(f'contract,kind\n"{"clause, " * 30_000},lease\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"contracts\.csv:2: not CSV: unexpected end of data"):
+        load(file)
+    assert csv.field_size_limit() == before
