@@ -34,6 +34,7 @@ from typing import Any
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import needs_by_argument
+from textgrad_engine.autograd.backward_rules import Backward, InOrder, RuleCall, run_together
 from textgrad_engine.autograd.blame import Blame
 from textgrad_engine.autograd.context import FREED, Context, any_context
 from textgrad_engine.autograd.forgiving import FORGIVING
@@ -43,7 +44,7 @@ from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNo
 from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.reach import reach_of
-from textgrad_engine.autograd.rules import Backward, InOrder, RuleCall, run_rule, run_together
+from textgrad_engine.autograd.rules import run_rule
 from textgrad_engine.autograd.waiting import BEGIN, Waiting
 from textgrad_engine.autograd.walk import SETTLED, Contribution, Roots, Visit, place_of, plan
 from textgrad_engine.autograd.write import write

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, FunctionNode, Variable
 from textgrad_engine.autograd.arguments import layout_of
+from textgrad_engine.autograd.backward_rules import Backward, RuleCall, Sorted
 from textgrad_engine.autograd.gradient import Items, as_items, without_zeros
-from textgrad_engine.autograd.rules import Backward, RuleCall, SetUp, Sorted
+from textgrad_engine.autograd.rules import SetUp
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import unbound
 from textgrad_engine.func.jvp import run_jvp, without_zero_edits
