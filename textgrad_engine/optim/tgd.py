@@ -30,7 +30,7 @@ from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.gather import collect, shown, usual
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, Several, Unaided, propose_many
-from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.proposers.asking import LateModel
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.showing import numbered

@@ -9,7 +9,8 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
-from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, second_parent, shared_slots
+from textgrad_engine.optim.proposers.asking import ask, shared_slots
+from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, patched, second_parent
 from textgrad_engine.optim.rebase import fold
 from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import marked, numbered, shown_lines

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
-from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, ask, patched, shared_slots
+from textgrad_engine.optim.proposers.asking import ask, shared_slots
+from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, patched
 from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import numbered
 

@@ -9,7 +9,8 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED, ModelError
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.proposers.base import Brief, Proposal, Proposer, propose
+from textgrad_engine.optim.proposers.base import Brief, Proposal, Proposer
+from textgrad_engine.optim.proposers.proposing import propose
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.proposers.base import Brief, Proposal, ask_for_text, shared_slots
+from textgrad_engine.optim.proposers.asking import ask_for_text, shared_slots
+from textgrad_engine.optim.proposers.base import Brief, Proposal
 
 MOST_SHOWN = 4
 """So many of the texts that were tried before are shown."""

@@ -10,7 +10,7 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers import Brief, Proposal
-from textgrad_engine.optim.proposers.base import ask_for_text, shared_slots
+from textgrad_engine.optim.proposers.asking import ask_for_text, shared_slots
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from textgrad_engine.optim.contracts import Contract, broken, contracts_for
 from textgrad_engine.optim.gather import Heard
 from textgrad_engine.optim.optimizer import Optimizer
 from textgrad_engine.optim.proposers import Brief, Proposal, Proposer, propose
-from textgrad_engine.optim.proposers.base import LateModel
+from textgrad_engine.optim.proposers.asking import LateModel
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.written import Written

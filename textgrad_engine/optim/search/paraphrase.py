@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers import Brief, Proposal
-from textgrad_engine.optim.proposers.base import ask_for_text, shared_slots
+from textgrad_engine.optim.proposers.asking import ask_for_text, shared_slots
 
 
 @dataclass(frozen=True)
