@@ -254,6 +254,21 @@ def test_a_file_that_others_have_written_costs_an_answer_at_most(tmp_path, ask, 
     cache.close()
 
 
+@pytest.mark.parametrize("forged", [{"dollars": -1000.0}, {"dollars": float("nan")}, {"calls": -5}])
+def test_a_kept_answer_that_used_what_nothing_can_have_used_is_asked_for_anew(tmp_path, ask, forged):
+    """A cache that others have written would say that it has saved less than nothing, or end the run."""
+    cache = Cache(tmp_path)
+    asyncio.run(Cached(counted(), cache).complete(ask()))
+    cache.close()
+    (path,) = tmp_path.glob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        body = json.loads(file.execute("SELECT body FROM answers").fetchone()[0])
+        file.execute("UPDATE answers SET body = ?", (json.dumps({**body, "usage": {**body["usage"], **forged}}),))
+    with use_models(forward=resolve(counted(), cache=tmp_path)), meter() as used:
+        assert nn.ChatCompletion("{text}")(text="hello").data == "answer 0"
+    assert (used.total.calls, used.cached) == (1, 0)
+
+
 def test_models_that_nothing_tells_apart_are_refused_when_asked_for_and_passed_over_else(tmp_path, ask):
     """Two functions of one name would answer for each other."""
     with pytest.raises(TypeError, match="cache_key"):

@@ -205,6 +205,44 @@ def test_a_damaged_cassette_says_where(tmp_path, text, said):
         pass
 
 
+_NOTHING_CAN_HAVE_USED = [
+    {"dollars": -1000.0},
+    {"dollars": float("nan")},
+    {"calls": -5},
+    {"output_tokens": -1},
+]
+
+
+@pytest.mark.parametrize("forged", _NOTHING_CAN_HAVE_USED)
+@pytest.mark.parametrize("told_in", ["answer", "saved", "failure"])
+def test_a_cassette_with_a_use_that_nothing_can_have_had_is_refused(run, ask, tmp_path, forged, told_in):
+    """What is played back counts in a budget, so one that somebody forged would let a program spend beyond it."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named("o", lambda request: "x"), path, ask("a"))
+    first, line = path.read_text().splitlines()
+    entry = json.loads(line)
+    if told_in == "answer":
+        entry["completion"]["usage"] |= forged
+    elif told_in == "saved":
+        entry["completion"] |= {"cached": True, "saved": forged}
+    else:
+        entry["completion"], entry["error"] = None, {"type": "ServerFailed", "message": "down", "usage": forged}
+    path.write_text(f"{first}\n{json.dumps(entry)}\n")
+    with pytest.raises(RunError, match=r"c\.jsonl:2: .*nothing can have used (-|nan)"), replay(path):
+        pass
+
+
+def test_a_failure_whose_fields_are_no_failures_is_refused(tmp_path):
+    """It would be raised amid a run, as another error, where nobody knows the file that it came from."""
+    for at, (field, value) in enumerate({"status": "bad", "retry_after": "soon", "message": {"a": 1}}.items()):
+        path = tmp_path / f"{at}.jsonl"
+        entry = {"model": "o", "example": "", "nth": 0, "request": {"purpose": "forward", "messages": []}}
+        entry["error"] = {"type": "RateLimited", "message": "slow down", field: value}
+        path.write_text(f'{{"cassette": 1}}\n{json.dumps(entry)}\n')
+        with pytest.raises(RunError, match=rf":2: the line is damaged: .*{field}"), replay(path):
+            pass
+
+
 def test_two_cassettes_in_one_file_are_one(run, ask, tmp_path):
     """As two people's are that git merged with `merge=union`; of equal requests, the first line answers first."""
     for name, first in (("a", 1), ("b", 2)):

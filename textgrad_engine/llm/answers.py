@@ -21,7 +21,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.places import same_place
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.response import Completion, usage_from_json
 from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, note_sample
 
 COMPARED = 200
@@ -340,7 +340,14 @@ def error_to_json(error: ModelError) -> dict[str, Any]:
 
 
 def error_from_json(found: Mapping[str, Any]) -> ModelError:
-    """A failure that `error_to_json` wrote. A class that is no `ModelError` of this library becomes one by its name."""
+    """A failure that `error_to_json` wrote. A class that is no `ModelError` of this library becomes one by its name.
+
+    Raises:
+        ValueError: a field of it is of another kind, or it used what nothing can have used.
+    """
+    for key, kinds in _FIELDS.items():
+        if not isinstance(found.get(key), kinds):
+            raise ValueError(f"the {key} of a failure cannot be {found[key]!r:.80}")
     name = str(found["type"])
     kind: type[ModelError] = _kinds(ModelError).get(name) or type(name, (ModelError,), {})
     error: ModelError
@@ -353,10 +360,14 @@ def error_from_json(found: Mapping[str, Any]) -> ModelError:
     usage = found.get("usage")
     return mark(
         error,
-        usage=None if usage is None else Usage.model_validate(usage),
+        usage=None if usage is None else usage_from_json(usage),
         sent=found.get("sent"),
         estimated=bool(found.get("estimated")),
     )
+
+
+_FIELDS = {"message": str, "status": int | None, "retry_after": float | int | None, "sent": bool | None}
+"""What the fields of a failure are."""
 
 
 def _kinds(base: type[ModelError]) -> dict[str, type[ModelError]]:

@@ -26,7 +26,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
 from textgrad_engine.llm.charged import own_copy
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.response import Completion, Usage, completion_from_json
 from textgrad_engine.llm.stop import unless_stopped
 from textgrad_engine.llm.worker import Closed, Worker
 from textgrad_engine.signed import unsigned
@@ -145,7 +145,7 @@ class Cache:
                     wait = min(2 * wait, 0.25)
                     continue
                 try:
-                    found = Completion.model_validate(json.loads(body))
+                    found = completion_from_json(json.loads(body))
                 except (ValueError, RecursionError):  # written by something else; it is no answer
                     await worker.run(worker.file.drop, key)
                     continue
@@ -177,7 +177,7 @@ class Cache:
         for key in keys:
             if (body := await worker.run(worker.file.find, key)) is not None:
                 with contextlib.suppress(ValueError, RecursionError):  # written by something else
-                    if fits(found := Completion.model_validate(json.loads(body))):
+                    if fits(found := completion_from_json(json.loads(body))):
                         return found
         return None
 

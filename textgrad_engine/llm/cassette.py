@@ -12,7 +12,7 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import Answer, error_from_json
 from textgrad_engine.llm.attachments import as_recorded
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response import completion_from_json
 from textgrad_engine.llm.toolcalls import tool_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.reasons import reason_of
@@ -71,7 +71,7 @@ def read_cassette(path: Path) -> Cassette:
                 tools.append(ToolOnRecord(tool_from_json(entry), nth, source=sitting))
                 continue
             completion = entry.get("completion")
-            outcome = error_from_json(entry["error"]) if completion is None else Completion.model_validate(completion)
+            outcome = error_from_json(entry["error"]) if completion is None else completion_from_json(completion)
             request = as_recorded(entry["request"])  # those of before have the bytes
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
             within: dict[str, Any] = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -210,6 +211,35 @@ class Completion(Record):
         return Message(
             role="assistant", content=self.text, tool_calls=self.tool_calls or None, items=self.items or None
         )
+
+
+def usage_from_json(found: Any) -> Usage:
+    """What was used, as a record tells it; budgets count it, so nothing may have used less than nothing.
+
+    Raises:
+        ValueError: it has not the fields of a usage, or a number that nothing can have used.
+    """
+    return _possible(Usage.model_validate(found))
+
+
+def completion_from_json(found: Any) -> Completion:
+    """An answer, as a record tells it.
+
+    Raises:
+        ValueError: it has not the fields of an answer, or it used what nothing can have used (`usage_from_json`).
+    """
+    completion = Completion.model_validate(found)
+    _possible(completion.usage)
+    if completion.saved is not None:
+        _possible(completion.saved)
+    return completion
+
+
+def _possible(used: Usage) -> Usage:
+    for name, value in used:
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"nothing can have used {value} {name.replace('_', ' ')}")
+    return used
 
 
 def _called(call: Mapping[str, Any]) -> dict[str, Any]:

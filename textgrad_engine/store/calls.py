@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from textgrad_engine.llm.attachments import as_recorded, in_names
 from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.response import Completion, usage_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.signed import unsigned
 from textgrad_engine.store.records import timestamp
@@ -179,22 +178,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None
 
 
-def usage_from_json(found: Any) -> Usage:
-    """What a call used, as a line tells it; a budget counts it, so none may have used less than nothing.
-
-    Raises:
-        ValueError: it has not the fields of a usage, or a number that nothing can have used.
-    """
-    used = Usage.model_validate(found)
-    for name, value in used.model_dump().items():
-        if value is not None and not 0 <= value < math.inf:
-            raise ValueError(f"nothing can have used {value} {name.replace('_', ' ')}")
-    return used
-
-
 def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
-    if entry.get("usage") is not None:
-        usage_from_json(entry["usage"])
     if "error" in entry:
         name, _, message = str(entry["error"]).partition(": ")
         told = {key: entry[key] for key in ("usage", "estimated", "notes") if key in entry}
@@ -204,7 +188,7 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
     return Completion(
         text=entry["text"],
         finish_reason=entry["finish_reason"],
-        usage=entry["usage"],
+        usage=usage_from_json(entry["usage"]),
         model=entry.get("answered_by", ""),
         tool_calls=tuple(entry.get("tool_calls", ())),
         items=tuple(entry.get("items", ())),

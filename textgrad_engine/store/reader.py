@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
-from textgrad_engine.llm.response import Usage
+from textgrad_engine.llm.response import Usage, usage_from_json
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.sent import content_of
-from textgrad_engine.store.calls import usage_from_json
 from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
