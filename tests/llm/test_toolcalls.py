@@ -228,3 +228,12 @@ def test_what_was_called_inside_of_a_tool_on_record_is_given_with_that_alone(ask
     with inside("first"):
         assert ToolsOnRecord([inner, whole]).take(call) is inner
     assert ToolsOnRecord([inner, whole]).take_inside(whole) == [inner]
+
+
+def test_calls_whose_arguments_are_nested_as_deeply_as_can_be_read_are_shown() -> None:
+    """They may be read and yet be too deep to be written again; what compares or shows them would end the run."""
+    for depth in range(900, 1010):
+        arguments = '{"a":' * depth + "1" + "}" * depth
+        call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": arguments}}
+        shown = Completion("", "tool_calls", tool_calls=(call,)).calls_as_text()
+        assert shown.startswith('[{"name": "look", "arguments": ')

@@ -158,6 +158,13 @@ def test_a_target_that_is_in_a_field_of_a_json_answer_is_told(caplog: pytest.Log
     assert told.endswith("have the program return that field, answer['label']")
 
 
+def test_a_wrong_answer_that_is_json_nested_without_end_is_a_wrong_answer() -> None:
+    """One answer of three kilobytes would end a run, and each time that it is resumed."""
+    for depth in (100, 700, 980, 20_000):
+        got = '{"a":' * depth + "1" + "}" * depth
+        assert ops.exact_match_evaluator(Variable(got), "billing")[0].data == 0
+
+
 def test_exact_match_without_a_target_is_an_error() -> None:
     """A missing label is no label 'None' that every answer gets wrong."""
     with pytest.raises(TypeError, match="needs a target"):

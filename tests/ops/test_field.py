@@ -34,6 +34,13 @@ def test_a_field_that_is_not_there_is_named_with_what_is(text: str, path: tuple[
         ops.field(answer(text), *path)
 
 
+def test_a_field_that_is_nested_too_deeply_to_be_written_is_none() -> None:
+    """What can be read may be too deep for all that is done with it; an error of Python's would end the run."""
+    for depth in (400, 700, 980, 985, 990, 995):
+        value = ops.field(answer('{"a":' * depth + "1" + "}" * depth), "a", default="none")
+        assert value.data == "none" or str(value.data).startswith('{"a": ')
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

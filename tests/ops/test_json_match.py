@@ -278,6 +278,15 @@ def test_what_is_nested_deeply_is_compared_in_any_order() -> None:
     assert json_match(deep.format(1), deep.format(2), any_order=True)[0] == 0.0
 
 
+def test_what_is_nested_as_deeply_as_can_be_read_has_a_score() -> None:
+    """It may be read and yet be too deep to be written again; an error would end the run, also when it is resumed."""
+    for depth in range(900, 1010):
+        deep = '{"a":' * depth + "1" + "}" * depth
+        score, remark = json_match(deep, '{"a": [1]}')
+        assert score == 0.0
+        assert remark
+
+
 def test_a_target_that_python_alone_would_read_as_a_number_is_a_text() -> None:
     """NaN is not even itself."""
     assert json_match("NaN", "NaN") == json_match("Infinity", "Infinity") == (1.0, "")

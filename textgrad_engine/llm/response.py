@@ -197,7 +197,12 @@ class Completion(Record):
             >>> Completion(text="", finish_reason="tool_calls", tool_calls=(call,)).calls_as_text()
             '[{"name": "look_up", "arguments": {"city": "Rome"}}]'
         """
-        return json.dumps(list(map(_called, self.tool_calls)), ensure_ascii=False) if self.tool_calls else ""
+        if not self.tool_calls:
+            return ""
+        try:
+            return json.dumps(list(map(_called, self.tool_calls)), ensure_ascii=False)
+        except RecursionError:  # what can be read may be nested too deeply to be written
+            return json.dumps([_called(call, as_text=True) for call in self.tool_calls], ensure_ascii=False)
 
     def as_message(self) -> Message:
         """The answer as a message of the conversation, for a request that goes on from it.
@@ -242,10 +247,10 @@ def _possible(used: Usage) -> Usage:
     return used
 
 
-def _called(call: Mapping[str, Any]) -> dict[str, Any]:
+def _called(call: Mapping[str, Any], *, as_text: bool = False) -> dict[str, Any]:
     """The name and the arguments of a tool call; what is no JSON, such as the input of a custom tool, is a text."""
     said = call.get("function") or call.get("custom") or {}
     arguments = said.get("arguments", said.get("input", ""))
     with contextlib.suppress(TypeError, ValueError, RecursionError):
-        arguments = json.loads(arguments)
+        arguments = arguments if as_text else json.loads(arguments)
     return {"name": said.get("name", ""), "arguments": arguments}

@@ -67,10 +67,10 @@ def _field_with(got: str, wanted: str) -> str:
     """The field of a JSON object that holds what is wanted of the whole; "" where none does."""
     try:
         value = json.loads(got)
-    except (ValueError, RecursionError):
+        fields = value.items() if isinstance(value, dict) else ()
+        return next((name for name, part in fields if written(part).strip() == wanted.strip()), "")
+    except (ValueError, RecursionError):  # what can be read may be nested too deeply to be written
         return ""
-    fields = value.items() if isinstance(value, dict) else ()
-    return next((name for name, part in fields if written(part).strip() == wanted.strip()), "")
 
 
 @functools.lru_cache(maxsize=64)  # once, as it is so for all answers of a program

@@ -111,7 +111,10 @@ def _read(text: str, path: _Path) -> tuple[str | int | float, str]:
             where = f"at {_name_of(path[:number])} " if number else ""
             return "", f"has no field {name}; it has {where}{_what_is_there(value)}"
     plain = type(value) in (str, int) or (type(value) is float and math.isfinite(value))
-    value = value if plain else written(value)
+    try:
+        value = value if plain else written(value)
+    except RecursionError:
+        return "", f"has something in the field {name} that is nested too deeply to be written"
     if isinstance(value, str) and _no_text(value):
         return "", f"has half of a surrogate pair in the field {name}, which is no text"
     return value, ""

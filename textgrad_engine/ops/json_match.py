@@ -317,5 +317,8 @@ def _told_apart(each: _Difference) -> tuple[str, str]:
 def _told(value: Any) -> str:
     if value is _NOTHING:
         return "nothing"
-    text = json.dumps(value, ensure_ascii=False, default=written)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=written)
+    except RecursionError:  # it could be read, from fewer calls below
+        return "what is nested too deeply to be told"
     return text if len(text) <= _LONG else f"{text[: whole_to(text, _LONG)]}…"
