@@ -162,7 +162,20 @@ def a_class(cls: type) -> str:
         >>> a_class(list), a_class(int)
         ('a list', 'an int')
     """
-    return f"{'an' if cls.__name__[0] in 'AEIOUaeiou' else 'a'} {cls.__name__}"
+    return with_article(cls.__name__)
+
+
+def with_article(word: str) -> str:
+    """A word behind its article.
+
+    Example:
+        >>> with_article("optimizer"), with_article("judge")
+        ('an optimizer', 'a judge')
+    """
+    return f"{'an' if word.startswith(_VOWELS) else 'a'} {word}"
+
+
+_VOWELS = tuple("AEIOUaeiou")
 
 
 def nearest(word: Any, known: Iterable[Any], cutoff: float = 0.6) -> str:

@@ -31,7 +31,7 @@ def test_modules_of_different_kinds_are_refused() -> None:
         func.stack_module_state([])
     with pytest.raises(TypeError, match=r"(?s)a sequence of Module objects, .*\[1\] of it is 'b'"):
         func.stack_module_state([Greeter("a"), "b"])
-    with pytest.raises(AutogradError, match="module 1 is a Other, and the first a Greeter"):
+    with pytest.raises(AutogradError, match="module 1 is an Other, and the first a Greeter"):
         func.stack_module_state([Greeter("a"), Other("b")])
     more = Greeter("b")
     more.second = nn.Parameter("c")

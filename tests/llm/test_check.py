@@ -344,3 +344,17 @@ def test_text_that_is_text_goes_through_as_it_is(text):
         assert not surrogate
         assert completion.text == f"<{text}>"
         assert seen[0] is request
+
+
+def test_an_answer_that_is_none_is_told_with_the_article_of_its_purpose(run, ask):
+    """Sentences are made of purposes, one of which begins with a vowel."""
+    told = []
+    for bad in (
+        Completion(text="half", finish_reason="length"),
+        Completion(text="", finish_reason="content_filter"),
+        Completion(text="", finish_reason="stop"),
+    ):
+        with pytest.raises((TruncatedResponse, ContentFiltered, EmptyResponse)) as caught:
+            run(Check(ScriptedModel([bad])).complete(ask(purpose="optimizer")))
+        told.append(str(caught.value))
+    assert all(" an optimizer call" in each for each in told), told

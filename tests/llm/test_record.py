@@ -706,3 +706,12 @@ def test_an_answer_of_the_cache_costs_a_replay_nothing_either(run, ask, tmp_path
 
     run(taping())
     assert run(playing()).cached
+
+
+@pytest.mark.parametrize("purpose", ["an optimizer", "a judge"])
+def test_a_request_that_was_not_recorded_is_told_with_the_article_of_its_purpose(run, ask, tmp_path, purpose):
+    """Sentences are made of purposes, one of which begins with a vowel."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named("o", lambda request: "x"), path, ask("one"))
+    (error,), _ = played(run, path, ask("another", purpose=purpose.split()[1]), model=model_named("o", str))
+    assert f"{purpose} request to 'o' was not recorded" in str(error)

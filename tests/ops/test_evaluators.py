@@ -8,6 +8,7 @@ import operator
 import re
 import sys
 import threading
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from textgrad_engine.fences import fence
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.ops import exact_match
+from textgrad_engine.ops.evaluators import outputs_in_words
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 MESSAGES = [{"role": "user", "content": "Judge {prediction}."}]
@@ -933,3 +935,9 @@ def test_what_was_said_of_a_text_is_not_said_of_the_one_that_came_after_it(evalu
     with pytest.raises(AutogradError, match="'queue' was changed after it was used"):
         loss.backward()
     assert not text.grad
+
+
+def test_what_a_program_gave_is_told_with_its_article() -> None:
+    """Names of classes begin with vowels, too."""
+    given = OrderedDict(answer=1), 3, (1, 2)
+    assert [outputs_in_words(each) for each in given] == ["an OrderedDict of answer", "an int", "a tuple of 2"]

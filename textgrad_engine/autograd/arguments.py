@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textgrad_engine import pytree
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import a_class
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.graph import FunctionNode
@@ -92,9 +93,9 @@ def hidden_in(value: Any) -> str:
     if inside is None:
         return ""
     if inside is _unseen:
-        return f"a {kind.__name__}, where feedback cannot find the Variables that it may give"
+        return f"{a_class(kind)}, where feedback cannot find the Variables that it may give"
     if any(isinstance(part, Variable) for part in inside(value)):
-        return f"a Variable inside a {kind.__name__}, where feedback cannot find it"
+        return f"a Variable inside {a_class(kind)}, where feedback cannot find it"
     return ""
 
 

@@ -18,7 +18,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import told
+from textgrad_engine.kinds import a_class, told
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function
@@ -207,7 +207,7 @@ def _refuse_output(cls: type[Function], out: Any) -> None:
         )
     for leaf in pytree.leaves(out):
         if isinstance(leaf, Variable):
-            hidden = f"a Variable inside a {type(out).__name__}, where feedback cannot find it"
+            hidden = f"a Variable inside {a_class(type(out))}, where feedback cannot find it"
         else:
             hidden = hidden_in(leaf)
         if hidden:

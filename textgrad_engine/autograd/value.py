@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from textgrad_engine.autograd.elsewhere import NAMES, NotHere
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import as_python, is_flag, of_member
+from textgrad_engine.kinds import a_class, as_python, is_flag, of_member
 from textgrad_engine.tracebacks import hide
 
 Scalar: TypeAlias = str | int | float
@@ -268,7 +268,7 @@ def label_of(value: Value) -> str:
         ("Variable 'system prompt'", 'a Variable without a role')
     """
     role = value._role
-    return f"{type(value).__name__} {role!r}" if role else f"a {type(value).__name__} without a role"
+    return f"{type(value).__name__} {role!r}" if role else f"{a_class(type(value))} without a role"
 
 
 def as_role(role: Any) -> Any:

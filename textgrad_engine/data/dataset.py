@@ -319,7 +319,7 @@ def as_no_rows(dataset: Any) -> str:
         return f"the path {path}; data.load({path}) reads them"
     if hasattr(dataset, "dataset") and hasattr(dataset, "batch_size"):  # PyTorch's, too
         return (
-            f"a {type(dataset).__name__}, which gives minibatches; give the dataset that it was made with, its .dataset"
+            f"{a_class(type(dataset))}, which gives minibatches; give the dataset that it was made with, its .dataset"
         )
     if isinstance(dataset, Mapping) and 0 in dataset:
         return "a dict of examples by their numbers; give them in a list: list(examples.values())"

@@ -13,7 +13,7 @@ from typing import Any
 
 from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import is_flag, is_whole
+from textgrad_engine.kinds import a_class, is_flag, is_whole, with_article
 
 
 class Sampler(ABC):
@@ -59,7 +59,7 @@ class Sampler(ABC):
             ValueError: it is the state of another kind of sampler.
         """
         if state.get("kind") != type(self).__name__:
-            raise ValueError(f"the state is of a {state.get('kind')}, this is a {type(self).__name__}")
+            raise ValueError(f"the state is of {with_article(str(state.get('kind')))}, this is {a_class(type(self))}")
 
 
 class SequentialSampler(Sampler):

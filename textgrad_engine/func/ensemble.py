@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.kinds import a_class
 
 
 class Module(Protocol):
@@ -59,8 +60,8 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, list[Variabl
     for number, model in enumerate(given):
         if type(model) is not type(given[0]):
             raise AutogradError(
-                f"stack_module_state: module {number} is a {type(model).__name__}, and the first a "
-                f"{type(given[0]).__name__}; one forward runs them all, so they must be of one class"
+                f"stack_module_state: module {number} is {a_class(type(model))}, and the first "
+                f"{a_class(type(given[0]))}; one forward runs them all, so they must be of one class"
             )
     parameters = _stacked("parameters", [dict(model.named_parameters()) for model in given])
     return parameters, _stacked("buffers", [dict(model.named_buffers()) for model in given])

@@ -35,7 +35,7 @@ from textgrad_engine.func.levels import (
     with_aux,
     wrapped,
 )
-from textgrad_engine.kinds import is_whole, told
+from textgrad_engine.kinds import a_class, is_whole, told
 
 
 class GradLayer(Layer):
@@ -311,7 +311,7 @@ def _on_outputs(outputs: Any, given: Any, call: str, name: str) -> Iterator[tupl
     if not same or (set(keys_of(given)) != set(keys)):
         what = f" with {', '.join(map(repr, keys)):.60}" if isinstance(outputs, dict) else f" of {len(keys)}"
         raise AutogradError(
-            f"{call}: {name} is a {type(outputs).__name__}{what}, so the feedback on it is one too (None for a loss); "
+            f"{call}: {name} is {a_class(type(outputs))}{what}, so the feedback on it is one too (None for a loss); "
             f"got {told(given)}"
         )
     for key in keys:

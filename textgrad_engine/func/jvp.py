@@ -36,6 +36,7 @@ from textgrad_engine.func.levels import (
     with_aux,
     wrapped,
 )
+from textgrad_engine.kinds import a_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ def _container(layer: JvpLayer, primal: Any, tangent: Any, where: str) -> Any:
     keys = keys_of(primal)
     if type(tangent) is not type(primal) or set(keys_of(tangent)) != set(keys):
         raise AutogradError(
-            f"{where}: it is a {type(primal).__name__} of {len(keys)}, so its edits are one too (None for what stays); "
+            f"{where}: it is {a_class(type(primal))} of {len(keys)}, so its edits are one too (None for what stays); "
             f"got {tangent!r:.60}"
         )
     return made_of(primal, [_argument(layer, primal[key], tangent[key], f"{where}[{key!r}]") for key in keys])

@@ -16,6 +16,7 @@ from textgrad_engine.errors import (
     TruncatedResponse,
     UnsendableRequest,
 )
+from textgrad_engine.kinds import with_article
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.content import thoughts_in
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
@@ -117,17 +118,20 @@ class Check(Wrapper):
             error = UnsendableRequest(no_text_at(where))
             raise mark(error, sent=False)
 
+    def _answer_to(self, request: Request) -> str:
+        return f"the answer of {self.name!r} to {with_article(request.purpose)} call"
+
     def _checked(self, request: Request, completion: Completion) -> Completion:
         wanted = request.config.response_format or self._defaults.response_format
         if completion.finish_reason == "length":
             limit = request.config.max_tokens or self._defaults.max_tokens
             raise TruncatedResponse(
-                f"the answer of {self.name!r} to a {request.purpose} call was cut off at its length limit"
+                f"{self._answer_to(request)} was cut off at its length limit"
                 f"{f' (max_tokens={limit})' if limit else ''} after {completion.usage.output_tokens} tokens; "
                 "allow more max_tokens, or ask for less"
             )
         if completion.finish_reason == "content_filter":
-            raise ContentFiltered(f"the endpoint withheld the answer of {self.name!r} to a {request.purpose} call")
+            raise ContentFiltered(f"the endpoint withheld {self._answer_to(request)}")
         if completion.tool_calls:
             self._reject_surrogates(completion.calls_as_text())
             return completion
@@ -138,12 +142,13 @@ class Check(Wrapper):
                 "that does not fit its model, or the model was told not to think"
             )
             raise EmptyResponse(
-                f"{self.name!r} answered a {request.purpose} call with no text and no tool call{why if field else ''}"
+                f"{self.name!r} answered {with_article(request.purpose)} call with no text and no tool call"
+                f"{why if field else ''}"
             )
         if len(completion.text) > self.max_text:
             raise MalformedResponse(
-                f"the answer of {self.name!r} to a {request.purpose} call has {len(completion.text):,} characters, and "
-                f"the limit is {self.max_text:,}"
+                f"{self._answer_to(request)} has {len(completion.text):,} characters, and the limit is "
+                f"{self.max_text:,}"
             )
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
@@ -154,7 +159,7 @@ class Check(Wrapper):
             without = without_thoughts(completion, request)
             if not without.text:
                 raise EmptyResponse(
-                    f"{self.name!r} answered a {request.purpose} call with thoughts and nothing behind them"
+                    f"{self.name!r} answered {with_article(request.purpose)} call with thoughts and nothing behind them"
                 )
             return without
         who = self._who.get(request.purpose)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import SecretStr
 
+from textgrad_engine.kinds import a_class
 from textgrad_engine.llm.redact import redacted
 
 Headers = Mapping[str, str | SecretStr]
@@ -43,7 +44,7 @@ def concealed_headers(headers: Headers | None) -> dict[str, str | SecretStr]:
     """
     given: object = {} if headers is None else headers
     if not isinstance(given, Mapping):  # whatever it is, it may be a secret
-        raise TypeError(f'headers are values by name, such as {{"x-team": "search"}}, got a {type(given).__name__}')
+        raise TypeError(f'headers are values by name, such as {{"x-team": "search"}}, got {a_class(type(given))}')
     return {
         name: SecretStr(value) if isinstance(value, str) and is_secret_header(str(name), value) else value
         for name, value in given.items()

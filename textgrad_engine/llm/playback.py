@@ -17,6 +17,7 @@ from typing import Any
 
 from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import BudgetExceeded, ModelError, RequestRefused, RunError
+from textgrad_engine.kinds import with_article
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import mark, usage_of
@@ -192,7 +193,7 @@ def unlike(entry: dict[str, Any], equal: Equal | None, first: Sequence[Answer]) 
         first: recorded answers with their requests, which may be near.
     """
     purpose = entry["request"]["purpose"]
-    what = f"{'an' if purpose[0] in 'aeiou' else 'a'} {purpose} request for example {entry['example']!r}"
+    what = f"{with_article(purpose)} request for example {entry['example']!r}"
     if equal is None:
         near = [each for each in first if each.purpose == purpose]
         own = [each for each in near if each.example == entry["example"]]

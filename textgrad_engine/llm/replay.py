@@ -12,6 +12,7 @@ from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.homes import expanded
+from textgrad_engine.kinds import with_article
 from textgrad_engine.llm.answers import (
     Answer,
     Answers,
@@ -108,7 +109,7 @@ class Replay:
         return names[0] if names else "replayed"
 
     def _refusal(self, entry: dict[str, Any], equal: Equal | None, name: str | None) -> str:
-        what = f"a {entry['request']['purpose']} request to {entry['model']!r}"
+        what = f"{with_article(entry['request']['purpose'])} request to {entry['model']!r}"
         if equal is not None:
             if name is not None and name not in equal.models:
                 models = ", ".join(map(repr, sorted(equal.models)))

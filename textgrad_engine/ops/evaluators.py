@@ -17,7 +17,7 @@ from textgrad_engine import dispatch, fences, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
-from textgrad_engine.kinds import as_own, as_python, told
+from textgrad_engine.kinds import a_class, as_own, as_python, told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
@@ -159,12 +159,12 @@ def outputs_in_words(value: Any) -> str:
         >>> outputs_in_words({"answer": 1, "rationale": 2}), outputs_in_words((1, 2))
         ('a dict of answer, rationale', 'a tuple of 2')
     """
-    kind = type(value).__name__
+    kind = a_class(type(value))
     if dataclasses.is_dataclass(value):
-        return f"a {kind} of {', '.join(field.name for field in dataclasses.fields(value))}"
+        return f"{kind} of {', '.join(field.name for field in dataclasses.fields(value))}"
     if isinstance(value, Mapping):
-        return f"a {kind} of {', '.join(map(str, value))}"
-    return f"a {kind} of {len(value)}" if isinstance(value, tuple) else f"a {kind}"
+        return f"{kind} of {', '.join(map(str, value))}"
+    return f"{kind} of {len(value)}" if isinstance(value, tuple) else f"{kind}"
 
 
 def written(value: Any) -> str:

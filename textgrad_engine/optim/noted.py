@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.kinds import told
+from textgrad_engine.kinds import a_class, told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.gather import collect
@@ -66,8 +66,8 @@ def check_written(who: str, variables: Sequence[Variable], before: Sequence[Any]
         if type(variable.data) is type(data) and variable.data == data:
             continue
         if isinstance(data, str) and not isinstance(variable.data, str):
-            kind = type(variable.data).__name__
-            wrong = TypeError(f"has made a {kind} of {label_of(variable)}; a parameter is a text")
+            kind = a_class(type(variable.data))
+            wrong = TypeError(f"has made {kind} of {label_of(variable)}; a parameter is a text")
         elif isinstance(variable.data, str) and not isinstance(data, str):
             wrong = TypeError(
                 f"has made a text of {label_of(variable)}, which holds {told(data)}; leave it out of the optimizer, or "

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.kinds import a_class
 from textgrad_engine.signed import unsigned
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import (
@@ -44,7 +45,7 @@ def _plain(value: Any) -> int | float:
     """A number of another library, such as numpy's, as JSON has numbers."""
     if isinstance(value, numbers.Real):
         return operator.index(value) if isinstance(value, numbers.Integral) else float(value)
-    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+    raise TypeError(f"{a_class(type(value))} cannot be written as JSON")
 
 
 def timestamp(seconds: float, precision: str = "milliseconds") -> str:

@@ -20,7 +20,7 @@ from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.homes import expanded
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import is_coroutine_function, told
+from textgrad_engine.kinds import a_class, is_coroutine_function, told
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.nn.trained import trained
@@ -411,7 +411,7 @@ def sets_of(
     if len(loader) == 0:
         why = f"of {len(loader.dataset)} examples with batch_size={loader.batch_size} and drop_last={loader.drop_last}"
         if isinstance(loader.sampler, Sized) and len(loader.sampler) == 0:
-            why = f"as its sampler, a {type(loader.sampler).__name__}, has a length of 0"
+            why = f"as its sampler, {a_class(type(loader.sampler))}, has a length of 0"
         raise DataError(f"the train loader gives no minibatch, {why}")
     return loader, sets["val"], sets.get("test")
 
