@@ -27,7 +27,10 @@ _ABOUT_FORMAT = re.compile(
 _NO_PROVIDER_FOR_ALL = "can handle the requested parameters"
 """What OpenRouter says, with 404, where each provider of a model lacks something that `require_parameters` wants."""
 
-_NEW_NAME = re.compile(r"max_completion_tokens.{0,20}instead|'?max_tokens'? is not supported")
+_MARK = "['\"`]?"
+"""Around names that an endpoint quotes, or does not."""
+
+_NEW_NAME = re.compile(rf"max_completion_tokens.{{0,20}}instead|max_tokens{_MARK} is not supported")
 _ONLY_STREAMS = re.compile(
     r"only supports? (?:the )?stream|stream['\"`]? (?:must|should|needs to|has to) be (?:set to )?['\"`]?true"
     r"|(?:requires?|set|enable) (?:the )?['\"`]?stream|streaming is (?:strongly )?(?:required|recommended)"
@@ -35,12 +38,13 @@ _ONLY_STREAMS = re.compile(
 )
 _NO_USAGE = re.compile(r"stream_options|include_usage")
 _NO_SYSTEM = re.compile(
-    r"system (?:role|message|instruction|prompt)s? (?:is |are )?not (?:supported|enabled|allowed)"
-    r"|(?:does|do)(?: not|n't) support (?:the )?['\"]?system"
+    rf"system{_MARK} (?:role|message|instruction|prompt)s? (?:is |are )?not (?:supported|enabled|allowed)"
+    rf"|role {_MARK}system{_MARK} (?:is )?not (?:supported|enabled|allowed)"
+    rf"|(?:does|do)(?: not|n't) support (?:the )?{_MARK}system"
     r"|developer instruction is not enabled"  # Gemini's endpoint, of Gemma
     r"|roles must alternate|only user and assistant roles"  # templates of Gemma and Mistral
 )
-_NO_USER_AFTER_TOOL = re.compile(r"role '?user'? after role '?tool\b")  # Mistral
+_NO_USER_AFTER_TOOL = re.compile(rf"role {_MARK}user{_MARK} after role {_MARK}tool\b")  # Mistral
 _NO_SUCH_MODEL = re.compile(
     r"model\W.{0,300}(?:not found|not exist|invalid|unknown)|(?:not a valid|invalid|unknown|no such) model"
 )
