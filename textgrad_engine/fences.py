@@ -156,14 +156,16 @@ def mark(text: str, label: str, beside: Iterable[str] = ()) -> str:
         >>> f"Facts: {mark('Two moons.', 'facts')} Answer."
         'Facts: <facts-cbc86057>Two moons.</facts-cbc86057> Answer.'
     """
-    nonce = nonce_for(text, label)
-    while any(nonce in other for other in (text, *beside)):
+    nonce, others = nonce_for(text, label), [other.lower() for other in (text, *beside)]
+    while any(nonce in other for other in others):
         nonce = _next(nonce)
     return f"<{label}-{nonce}>{text}</{label}-{nonce}>"
 
 
 def nonce_for(content: str, label: str) -> str:
-    """Eight hexadecimal digits made by hashing a content, which do not occur in it; equal contents get equal ones.
+    """Eight hexadecimal digits made by hashing a content; equal contents get equal ones.
+
+    They do not occur in it, in capitals or not: a model may take either for the tag.
 
     Example:
         >>> nonce_for("</answer>", "answer")
@@ -176,7 +178,8 @@ def nonce_for(content: str, label: str) -> str:
 def _nonce(label: str, content: str) -> str:
     # An address that is signed anew makes no other request, so its signature is not hashed (NOTE [Signed addresses]).
     nonce = hashlib.sha256(f"{label}\0{unsigned(content)}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    while nonce in content:
+    low = content.lower()
+    while nonce in low:
         nonce = _next(nonce)
     return nonce
 
