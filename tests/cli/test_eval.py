@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import textgrad_engine
 from textgrad_engine import llm
 from textgrad_engine.cli import evaluate, evaluation_words
 from textgrad_engine.errors import ContentFiltered, ModelError, RunError, ServerFailed
@@ -126,6 +127,38 @@ def test_a_damaged_config_is_named(cli: Any, run: Path) -> None:
     result = cli("eval", run)
     assert result.exit_code == 2
     assert "config.json: was damaged" in result.stderr
+
+
+KEYS_OF_NOW = "[train] has no key 'warmup'"
+
+
+@pytest.mark.parametrize("command", ["eval", "resume", "shrink"])
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("99.0.0", "textgrad_engine 99.0.0 wrote it, and this is {here}: {wrong}; use the version that wrote it"),
+        ("{here}", "is not as textgrad_engine {here} writes it: {wrong}; restore it, or use the version that wrote it"),
+    ],
+)
+def test_a_run_with_a_setting_of_a_newer_version_is_not_called_damaged(
+    cli: Any, run: Path, command: str, version: str, said: str
+) -> None:
+    """Whoever restored the file would find it as it was; what helps is the other version."""
+    here = textgrad_engine.__version__
+    if command == "resume":
+        (run / "result.json").unlink()  # else there is nothing to resume
+    body = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    body["version"] = version.format(here=here)
+    body["config"]["train"]["warmup"] = 3
+    (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
+    result = cli(command, run)
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert f"config.json: {said.format(here=here, wrong=KEYS_OF_NOW)}" in re.sub(
+        r"'warmup'; it knows [^;]*", "'warmup'", told
+    )
+    assert "damaged" not in told
+    assert "pydantic" not in told
 
 
 def test_a_run_without_a_test_split_needs_data(cli: Any, run: Path) -> None:

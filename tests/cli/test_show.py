@@ -144,3 +144,21 @@ def test_several_texts_of_the_front_stand_below_their_names(
     assert cli("show", path, "--front", "1").stdout == "== first\nSay\x1b[2J it.\n\n== second.part\nBe brief.\n"
     monkeypatch.setattr(show, "at_terminal", lambda: True)
     assert "Say\ufffd[2J it." in cli("show", path, "--front", "1").stdout
+
+
+@pytest.mark.parametrize("command", ["show", "resume", "eval", "shrink", "diff", "report"])
+@pytest.mark.parametrize("key", ["folder", "digests", "rows", "looks_before", "config", "program", "budget", "data"])
+def test_whatever_was_written_into_a_config_json_by_hand_ends_no_command_with_a_traceback(
+    cli: Any, run: Callable[[], Path], command: str, key: str
+) -> None:
+    """The file is there to be read, so somebody edits it; whoever needs what was there is told."""
+    path = run()
+    body = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    (body if key in body else body["config"])[key] = ["x"]
+    (path / "config.json").write_text(json.dumps(body), encoding="utf-8")
+    result = (path / "result.json").read_text(encoding="utf-8").replace('"finished"', '"budget"', 1)
+    (path / "result.json").write_text(result, encoding="utf-8")
+    result = cli(command, path)  # raises what is no exit
+    assert result.exit_code in (0, 1, 2)
+    if result.exit_code == 2:
+        assert key in result.stderr

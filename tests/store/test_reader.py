@@ -66,6 +66,17 @@ def test_a_damaged_event_is_named(written: tuple[Path, Any]) -> None:
         ("result.json", '{"format": 99}', r"result\.json: cannot be used: it has format 99"),
         ("result.json", '{"format": 1, "status": "lost"}', r"result\.json: cannot be used: status"),
         ("config.json", '{"format": 99}', r"config\.json: has format 99.*use the version that wrote it"),
+        ("config.json", '{"format": 99, "version": "9.0"}', r"has format 99.*use the version that wrote it, 9\.0$"),
+        (
+            "config.json",
+            '{"format": 1, "folder": 3}',
+            r"config\.json: was damaged: folder is 3, and should be a text; r",
+        ),
+        ("config.json", '{"format": 1, "looks_before": null}', r"looks_before is None, and should be a whole number"),
+        ("config.json", '{"format": 1, "digests": ["x"]}', r"digests is the list \['x'\], and should be a table"),
+        ("config.json", '{"format": 1, "rows": {"test": 3}}', r"rows\.test is 3, and should be a text"),
+        ("config.json", '{"format": 1, "cache": "no"}', r"cache is 'no', and should be True or False"),
+        ("config.json", '{"format": 1, "config": "x"}', r"was damaged, as it holds no config"),
     ],
 )
 def test_a_damaged_file_is_named(written: tuple[Path, Any], name: str, content: str, message: str) -> None:

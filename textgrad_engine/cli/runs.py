@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_checks import idle_keys
+from textgrad_engine.cli.config_errors import problems_of
 from textgrad_engine.cli.model_tables import ModelPrice
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
@@ -23,6 +24,7 @@ from textgrad_engine.nn import Module
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.words import count, plural
 from textgrad_engine.store import Run
+from textgrad_engine.store.records import use_that_version
 
 
 @dataclass(frozen=True)
@@ -166,13 +168,26 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
         )
     try:
         values, folder = dict(kept["config"]), kept["folder"]
-        if values["program"].get("class") is None and texts:
-            values["program"] = {**values["program"], "system_file": None, "system": texts["system"]}
+        program = values.get("program")
+        if isinstance(program, dict) and program.get("class") is None and texts:
+            values["program"] = {**program, "system_file": None, "system": texts["system"]}
         config = Config.model_validate(values)
-    except (KeyError, TypeError, ValidationError) as error:
-        raise RunError(f"{run.path / 'config.json'}: was damaged ({error}); restore it") from None
+    except ValidationError as error:
+        raise RunError(f"{run.path / 'config.json'}: {_unreadable(kept, error)}") from None
+    except KeyError as error:
+        raise RunError(f"{run.path / 'config.json'}: was damaged, as it has no {error}; restore it") from None
     config._path = _shown(run.path.resolve() / folder) / "config.toml"
     return config
+
+
+def _unreadable(kept: Mapping[str, Any], error: ValidationError) -> str:
+    """Why a config cannot be used, and what to do: it was damaged, or is of a version that knows other settings."""
+    wrong = "; ".join(said for _, said in problems_of(error, Config))
+    if kept.get("version") not in (None, version()):
+        return f"textgrad_engine {kept['version']} wrote it, and this is {version()}: {wrong}; {use_that_version({})}"
+    if all(each["type"] == "extra_forbidden" for each in error.errors()):
+        return f"is not as textgrad_engine {version()} writes it: {wrong}; restore it, or {use_that_version({})}"
+    return f"was damaged: {wrong}; restore it"
 
 
 def changed(

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.kinds import is_number
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.store.files import typed, whole_of
 from textgrad_engine.store.folds import way_on_with
 from textgrad_engine.store.reader import Run, read_run
@@ -52,8 +54,8 @@ def left_in(path: Path) -> str:
 def goes_on(run: Run) -> str:
     """What goes on with a run that has not come to its end, in a sentence."""
     raising: list[str] = []
-    if run.config is not None and run.result is not None and (run.result.status == "budget" or run.result.kept_short):
-        raising = _raising(run.config["config"]["budget"], run.result.total)
+    if run.result is not None and (run.result.status == "budget" or run.result.kept_short):
+        raising = _raising(setting_in(run.config, "config", "budget"), run.result.total)
     if not raising:
         return f"{_way_on(run)}."
     nearest, *others = raising
@@ -78,10 +80,10 @@ def _way_on(run: Run) -> str:
     return f"`textgrad-engine resume {typed(run.path)}` {what}"
 
 
-def _raising(limits: Mapping[str, float | None], used: Usage) -> list[str]:
-    """The options for the limits that a run had, that of which most was used first."""
+def _raising(limits: Any, used: Usage) -> list[str]:
+    """The options for the limits that a run had, that of which most was used first; none where it keeps none."""
     spent = {"dollars": used.dollars or 0.0, "calls": used.calls, "tokens": used.total_tokens}
-    own = {name: limit for name in LIMITS if (limit := limits.get(name)) is not None}
+    own = {name: limit for name in LIMITS if is_number(limit := setting_in(limits, name))}
     shares = {name: spent[name] / limit if limit else math.inf for name, limit in own.items()}
     return [LIMITS[name] for name in sorted(shares, key=lambda name: -shares[name])]
 

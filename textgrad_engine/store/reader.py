@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
+from textgrad_engine.kinds import Kind, kind_of, told
 from textgrad_engine.llm.response import Usage, usage_from_json
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.sent import content_of
 from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.store.paid import aside, numbers_aside, paid_for
-from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json
+from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json, use_that_version
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.result import TrainResult
@@ -354,9 +355,44 @@ def _config(path: Path) -> dict[str, Any] | None:
     if body is not None and body.get("format") != FORMAT:
         raise RunError(
             f"{path}: has format {body.get('format')!r}, and this version of textgrad_engine reads {FORMAT}; "
-            "use the version that wrote it"
+            f"{use_that_version(body)}"
         )
+    if body is not None and (wrong := _damaged(body)):
+        raise RunError(f"{path}: was damaged{wrong}; restore it")
     return body
+
+
+_HELD: dict[str, Any] = {
+    **dict.fromkeys(("name", "version", "folder"), str),
+    **dict.fromkeys(("ends_line", "feedback", "controls", "cache"), bool),
+    "looks_before": int,
+}
+"""What a ``config.json`` of the command line holds beside tables."""
+
+
+def _damaged(body: Mapping[str, Any]) -> str:
+    """What in a ``config.json`` is of another kind than is written there; "" where nothing is, or it is not there.
+
+    The config in it is looked at by who makes one of it.
+    """
+    if not isinstance(body.get("config", {}), dict):
+        return ", as it holds no config"
+    held = [(name, body[name], kind_of(annotation)) for name, annotation in _HELD.items() if name in body]
+    for name in ("digests", "rows"):
+        table = body.get(name, {})
+        held += [(name, table, _TABLE)]
+        held += (
+            [(f"{name}.{key}", value, kind_of(str)) for key, value in dict(table).items()]
+            if _TABLE.takes(table)
+            else []
+        )
+    for name, value, kind in held:
+        if kind is not None and not kind.takes(value):
+            return f": {name} is {told(value)}, and should be {kind.words[0]}"
+    return ""
+
+
+_TABLE = Kind(("a table", "tables"), lambda value: isinstance(value, dict))
 
 
 def _json(path: Path) -> dict[str, Any] | None:

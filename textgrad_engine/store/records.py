@@ -31,6 +31,17 @@ FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""
 
 
+def use_that_version(kept: Mapping[str, Any]) -> str:
+    """The repair of a file that another version wrote, by the content of its run's ``config.json``.
+
+    Example:
+        >>> use_that_version({"version": "0.2.0"}), use_that_version({})
+        ('use the version that wrote it, 0.2.0', 'use the version that wrote it')
+    """
+    version = kept.get("version")
+    return f"use the version that wrote it{f', {version}' if isinstance(version, str) else ''}"
+
+
 def dumps(value: Any, indent: int | None = None) -> bytes:
     r"""JSON as UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes its JSON escape.
 
