@@ -162,3 +162,30 @@ def test_whatever_was_written_into_a_config_json_by_hand_ends_no_command_with_a_
     assert result.exit_code in (0, 1, 2)
     if result.exit_code == 2:
         assert key in result.stderr
+
+
+def test_exit_code_tells_a_shown_improvement_from_all_else(cli: Any, run: Callable[[], Path]) -> None:
+    """A step of CI takes a prompt over, or not; what is printed stays as it is."""
+    path = run()
+    plain, better = cli("show", path), cli("show", path, "--exit-code")
+    assert (plain.exit_code, better.exit_code) == (0, 0)
+    assert better.output == plain.output
+    body = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    for change, why in (
+        ({"comparison": {**body["comparison"], "verdict": "not shown"}}, 'the verdict is "not shown"'),
+        ({"comparison": {**body["comparison"], "verdict": "worse"}}, 'the verdict is "worse"'),
+        ({"compared_on": "val"}, "the verdict is of the validation set, which chose the prompt"),
+        ({"best": body["seed"]}, "the seed prompt was kept"),
+        ({"comparison": None}, "there is no verdict, as the test set was not run with both prompts"),
+    ):
+        (path / "result.json").write_text(json.dumps(body | change), encoding="utf-8")
+        told = cli("show", path, "--exit-code", *(["--json"] if "comparison" in change else []))
+        assert told.exit_code == 4, change
+        assert f"--exit-code: {why}" in " ".join(told.stderr.split())
+        assert cli("show", path).exit_code == 0
+    (path / "result.json").unlink()
+    assert cli("show", path, "--exit-code").exit_code == 1
+    assert cli("show", path.parent / "none", "--exit-code").exit_code == 2
+    refused = cli("show", path, "--exit-code", "--line", "1")
+    assert refused.exit_code == 2
+    assert "--exit-code goes by the verdict of the report" in refused.stderr

@@ -36,7 +36,10 @@ class _Program(Commands):
         ),
         "show": Command(
             "textgrad_engine.cli.show",
-            epilog_of_reading(failed="an error while running, or the run has no result: what is known is shown"),
+            epilog_of_reading(
+                failed="an error while running, or the run has no result: what is known is shown",
+                also="4 not shown to be better, where --exit-code was asked; ",
+            ),
             "show",
         ),
         "calls": Command("textgrad_engine.cli.calls", epilog_of_reading(), "calls"),
@@ -58,7 +61,10 @@ app = typer.Typer(
     name="textgrad-engine",
     cls=_Program,
     help="Make LLM prompts better from examples, and prove it on held-out data.",
-    epilog=epilog(also="4 the score of eval is below --at-least, or worse where --not-worse was asked; "),
+    epilog=epilog(
+        also="4 the score of eval is below --at-least, or worse where --not-worse was asked, or show --exit-code was "
+        "asked of a run that was not shown to be better; "
+    ),
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

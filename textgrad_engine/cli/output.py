@@ -52,14 +52,17 @@ def epilog(
     )
 
 
-def epilog_of_reading(failed: str = "an error while running", wrong: str = "wrong usage, or no run folder") -> str:
+def epilog_of_reading(
+    failed: str = "an error while running", wrong: str = "wrong usage, or no run folder", also: str = ""
+) -> str:
     """What the help says of exit codes, where no model is asked.
 
     Args:
         failed: what exit code 1 means.
         wrong: what exit code 2 means.
+        also: codes that only this command has.
     """
-    return f"Exit codes: 0 all went well; 1 {failed}; 2 {wrong}; 130 interrupted; 143 the same, by SIGTERM."
+    return f"Exit codes: 0 all went well; 1 {failed}; 2 {wrong}; {also}130 interrupted; 143 the same, by SIGTERM."
 
 
 P = ParamSpec("P")

@@ -16,6 +16,7 @@ from textgrad_engine.cli.folds_shown import show_folds
 from textgrad_engine.cli.options import ByColumn, FrontNumber, Json, RunPath
 from textgrad_engine.cli.output import (
     FAILED,
+    TOO_LOW,
     at_terminal,
     checking,
     colors,
@@ -94,12 +95,41 @@ def show(
         bool,
         typer.Option("--val", help="With --by: on the validation examples, which floors under [guards] are about."),
     ] = False,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code",
+            help="End with 4 unless the best prompt was shown to be better on test examples: a check for scripts.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
     with checking():
+        if exit_code and any(each is not None for each in (line, step, by, examples, doubtful, front)):
+            raise RunError("--exit-code goes by the verdict of the report, so leave out what asks for something else")
         say = _what_says_it(run, line, step, parameter, by, examples, doubtful, front, val=val, as_json=as_json)
+        lacking = _lacking(run) if exit_code else ""
     say()
+    if lacking:
+        complain(f"--exit-code: {lacking}")
+        raise typer.Exit(TOO_LOW)
+
+
+def _lacking(path: Path) -> str:
+    """Why nothing shows the best prompt of a run, or of folds, to be better; "" where that was shown."""
+    if is_folds(path):
+        comparison = read_folds(path).found.comparison
+    else:
+        result = read_run(path).result
+        if result is not None and result.best == result.seed:
+            return "the seed prompt was kept"
+        if result is not None and result.compared_on == "val":
+            return "the verdict is of the validation set, which chose the prompt"
+        comparison = None if result is None else result.comparison
+    if comparison is None:
+        return "there is no verdict, as the test set was not run with both prompts"
+    return "" if comparison.verdict == "better" else f'the verdict is "{comparison.verdict}"'
 
 
 def _what_says_it(
