@@ -13,6 +13,7 @@ from textgrad_engine.llm import Usage
 from textgrad_engine.report import beside_as_json, beside_of, changes_as_json, changes_of, render_beside, render_patches
 from textgrad_engine.train import Control, Controls, TrainResult
 from textgrad_engine.train.metric_scores import MetricScores
+from textgrad_engine.train.standing import Standing
 
 
 def shown(first: Any, second: Any, **options: Any) -> str:
@@ -68,6 +69,13 @@ def test_a_terminal_gets_no_commands_and_a_pipe_every_byte(run_of: Any, result: 
     colored = render_patches(found, terminal=True, color=True)
     assert "\x1b[32m+" in colored
     assert "\x1b[2J" not in colored
+
+
+def test_a_floor_that_one_of_two_runs_does_not_reach_is_told(run_of: Any, result: TrainResult) -> None:
+    """The better one of two by the mean may be the one that breaks what must hold."""
+    floor = Standing("queue = 'billing'", 0.9, "test", 10, 0.7, 0.8)
+    found = beside_of(run_of(result), run_of(replace(result, floors=(floor,))), (1, 1))
+    assert "B: floor not reached: queue = 'billing', 0.800 of 0.9 on test." in found.remarks
 
 
 def test_long_lines_stay_lines(run_of: Any, result: TrainResult) -> None:

@@ -26,6 +26,7 @@ from textgrad_engine.report.parts import Parts
 from textgrad_engine.report.slices import Sliced, slices_of
 from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult
 from textgrad_engine.train.events import ParameterChange
+from textgrad_engine.train.standing import Standing
 
 MINUS = "\N{MINUS SIGN}"
 VOID = {"meta", "br", "!doctype"}
@@ -224,6 +225,13 @@ def test_scores_of_kinds_of_examples_are_shown_where_they_are_asked_for(run_of: 
     assert "These examples chose the best prompt, so its scores on them flatter it." in page.text
     assert "script" not in page.tags
     assert "Validation examples by" not in Page(page_of(run_of(result))).text
+
+
+def test_a_floor_that_is_not_reached_stands_beside_the_verdict(run_of: Any, result: TrainResult) -> None:
+    """A page is sent to colleagues, who read its first line."""
+    floor = Standing("queue = 'billing'", 0.9, "test", 10, 0.7, 0.8)
+    shown = page(run_of(replace(result, floors=(floor,)))).text
+    assert "on test; floor not reached: queue = 'billing', 0.800 of 0.9 on test" in shown
 
 
 def test_races_and_ablations_are_told(run_of: Any, result: TrainResult) -> None:

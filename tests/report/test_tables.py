@@ -20,6 +20,7 @@ from textgrad_engine.report import as_json, one_line, render
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Evaluation, Trainer, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange
+from textgrad_engine.train.standing import Standing
 
 WHOLE = """\
 runs/tickets-1
@@ -55,6 +56,25 @@ Not everything went well
   step 2: 1 example of the minibatch had no answer
   step 2: the proposal for system was dropped: the new text is empty
 """
+
+
+def test_a_floor_that_is_not_reached_stands_beside_the_verdict(result: TrainResult) -> None:
+    """Who reads "better" in a pipe, or in the one line of a quiet run, was told nothing of what fell behind it."""
+    floors = (
+        Standing("queue = 'billing'", 0.9, "val", 10, 0.7, 0.95),
+        Standing("the metric 'safe'", 4, "val", 20, 3.5, 3.75),
+        Standing("queue = 'billing'", 0.9, "test", 10, 0.7, 0.8),
+        Standing("the metric 'safe'", 4, "test", 20, 3.5, 4.0),
+    )
+    missed = "floors not reached: the metric 'safe', 3.750 of 4 on validation; queue = 'billing', 0.800 of 0.9 on test"
+    found = replace(result, floors=floors)
+    for said in (one_line(found), str(found), " ".join(render(found).split())):
+        assert missed in said
+        assert said.index("better") < said.index(missed)
+    assert [each["reached"] for each in as_json(found)["floors"]] == [True, False, False, True]
+    kept = replace(found, best=found.seed)
+    assert "not reached" not in one_line(kept) + str(kept)
+    assert as_json(result)["floors"] == []
 
 
 def test_the_whole_report(result: TrainResult) -> None:

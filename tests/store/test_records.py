@@ -27,6 +27,7 @@ from textgrad_engine.store.records import (
 )
 from textgrad_engine.train import Doubtful, Evaluation, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange, StepEnded
+from textgrad_engine.train.standing import Standing
 
 texts = st.text(max_size=20)
 evidence = st.builds(Evidence, texts, st.tuples(texts))
@@ -68,6 +69,7 @@ def results(draw: Any) -> TrainResult:
         usage={"forward": Usage(calls=3, dollars=draw(st.none() | st.floats(0, 9)))},
         seconds=1.5,
         doubtful=(Doubtful("x", "val", draw(texts), 2, 3),),
+        floors=(Standing(draw(texts), 0.5, "test", 3, None, draw(st.floats(0, 1)), 1),),
     )
 
 

@@ -389,3 +389,52 @@ def test_a_run_keeps_no_text_of_a_search_of_ones_own_that_the_guards_refuse() ->
     assert result.best == {"system": "Shout, quiet."}
     assert program.system.data == "Shout, quiet."  # type: ignore[union-attr]
     assert [step.kept for step in result.steps] == [False, True, False]
+
+
+def fit_and_test(
+    floors: dict[tuple[str, Any], float], words: list[dict[str, Any]], val: list[dict[str, Any]]
+) -> TrainResult:
+    """A run with a test set, in which shouting is learned."""
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    with use_models(forward=FunctionModel(answer)):
+        trainer = Trainer(batch_size=6, max_steps=2, guards=Guards(floors=floors))
+        return trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), rows(*WORDS[:12]), val, words)
+
+
+def test_a_floor_that_holds_where_texts_were_chosen_and_not_on_test_is_told() -> None:
+    """What guards refuse by is what flatters; a report said that a floor was reached, and of the test set nothing."""
+    val = [{**row, "kind": "old" if n < 4 else "new"} for n, row in enumerate(rows(*WORDS[14:24]))]
+    kinds = ["old", "old", "old", "old", "new", "new"]
+    words = [
+        {"id": f"t{n}", "word": f"t{n}", "kind": kind, "target": f"t{n}" if n in (1, 2, 3) else f"T{n}"}
+        for n, kind in enumerate(kinds)
+    ]
+    result = fit_and_test({("kind", "old"): 0.9, ("kind", "new"): 0.5}, words, val)
+    assert result.terms == (
+        (
+            "the floor of 0.9 under kind = 'old' (4 examples) is reached: 0.000 -> 1.000; "
+            "on test (4 examples) it is not: 0.750 -> 0.250"
+        ),
+        (
+            "the floor of 0.5 under kind = 'new' (6 examples) is reached: 0.000 -> 1.000; "
+            "on test (2 examples) it is: 0.000 -> 1.000"
+        ),
+    )
+    told = [(each.of, each.split, each.examples, each.seed, each.best, each.reached) for each in result.floors]
+    assert told == [
+        ("kind = 'old'", "val", 4, 0.0, 1.0, True),
+        ("kind = 'new'", "val", 6, 0.0, 1.0, True),
+        ("kind = 'old'", "test", 4, 0.75, 0.25, False),
+        ("kind = 'new'", "test", 2, 0.0, 1.0, True),
+    ]
+    assert "better" not in str(result)
+    missed = "floor not reached: kind = 'old', 0.250 of 0.9 on test"
+    assert missed in str(result)
+
+
+def test_a_slice_that_no_test_example_is_of_is_told() -> None:
+    val = [{**row, "kind": "old" if n < 4 else "new"} for n, row in enumerate(rows(*WORDS[14:24]))]
+    words = [{"id": f"t{n}", "word": f"t{n}", "kind": "new", "target": f"T{n}"} for n in range(6)]
+    result = fit_and_test({("kind", "old"): 0.9}, words, val)
+    assert [each.split for each in result.floors] == ["val"]
+    assert result.terms[0].endswith("is reached: 0.000 -> 1.000; no test example has that")

@@ -20,6 +20,7 @@ from textgrad_engine.store.folds import Folds
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.standing import missed_in_words
 
 
 @dataclass(frozen=True)
@@ -354,6 +355,8 @@ def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[
             yield f"What {name} cost includes its controls."
     for name, run in zip("AB", (first, second)):
         if run.result is not None:
+            if missed := missed_in_words(run.result.floors):
+                yield f"{name}: {missed}."
             yield from (f"{name}: {sentence}." for sentence in run.result.overlaps)
             if run.result.untested:
                 yield f"{name}: {run.result.untested}."

@@ -45,6 +45,7 @@ def as_json(
         "test_openings_before": before,
         "overlaps": list(result.overlaps),
         "terms": list(result.terms),
+        "floors": floors_as_json(result),
         "candidates": result.candidates,
         "controls": _controls(result),
         "front": [asdict(point) for point in result.front],
@@ -67,6 +68,11 @@ def as_json(
         },
         "steps": _steps(result.steps),
     }
+
+
+def floors_as_json(result: TrainResult) -> list[dict[str, Any]]:
+    """How its texts stand to the floors of the guards."""
+    return [{**asdict(each), "reached": each.reached} for each in result.floors]
 
 
 def unfinished_as_json(run: Run) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost
-from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.document import evaluation_as_json, finite, floors_as_json, usage_as_json
 from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.parts import Parts, parts_table, parts_within
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, sentences, styled
@@ -262,6 +262,7 @@ def _final_as_json(final: TrainResult) -> dict[str, Any]:
         "idle": final.idle or None,
         "texts": final.best,
         "terms": list(final.terms),
+        "floors": floors_as_json(final),
     }
 
 

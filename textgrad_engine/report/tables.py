@@ -31,6 +31,7 @@ from textgrad_engine.report.words import capital, count, duration, plural, score
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.none_kept import none_kept
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.standing import missed_in_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -220,6 +221,7 @@ def one_line(result: TrainResult) -> str:
     elif result.comparison is not None:
         found = result.comparison
         parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)})")
+        parts += filter(None, [missed_in_words(result.floors)])
     if result.untested:
         parts.append("not tested" if result.best_test is None else f"tested on {len(result.best_test)} examples only")
     return "; ".join(parts)

@@ -18,6 +18,7 @@ from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.none_kept import none_kept
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.standing import missed_in_words
 
 Tone = Literal["good", "bad", "plain"]
 
@@ -237,7 +238,8 @@ def _verdict(result: TrainResult) -> tuple[str, Tone]:
         return "not measured: the run ended before both prompts were tested", "plain"
     on = {"test": "on test", "val": "on validation only, which chose this prompt"}[result.compared_on]
     tone: Tone = "plain" if result.compared_on == "val" else _TONES[found.verdict]
-    return f"{said(found)} {on}", tone
+    missed = missed_in_words(result.floors)
+    return f"{said(found)} {on}{f'; {missed}' if missed else ''}", tone
 
 
 def _controls(result: TrainResult) -> Iterator[ControlRow]:

@@ -28,12 +28,12 @@ from textgrad_engine.train.settings import Setting, differing
 
 _NOT_COMPARED = frozenset(
     {"time", "latency", "seconds", "openings", "predictions", "parts", "contents", "handicap"}
-    | {"why", "idle", "terms", "problem", "problems", "lost", "unspent", "doubtful", "test_usage"}
+    | {"why", "idle", "terms", "floors", "problem", "problems", "lost", "unspent", "doubtful", "test_usage"}
 )
 """Times; looks at the test set, as those of before count; what a program said: objects in it may look otherwise in
-each process. What was made of it is compared. What each of several metrics gave, digests of examples, and what tokens
-cost in a race, which folders of before lack; and words about what is compared, which may be other ones in another
-version."""
+each process. What was made of it is compared. What each of several metrics gave, digests of examples, what tokens
+cost in a race, and where floors stand, which folders of before lack; and words about what is compared, which may be
+other ones in another version."""
 _SHOWN = 200
 """So many characters of a text are shown, from its beginning."""
 _BEGINNINGS = {

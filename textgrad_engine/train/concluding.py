@@ -11,7 +11,9 @@ from textgrad_engine.train.doubtful import doubtful_among
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.front import front_of
+from textgrad_engine.train.guards import standings
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.standing import Standing
 from textgrad_engine.train.terms import terms_of
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
             comparison = compared(seed, best, candidates=candidates)
             compared_on = None if comparison is None else name
             break
+    tested = _on_test(run)
     result = TrainResult(
         status=status,
         seed=run.seed,
@@ -58,7 +61,8 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         front=front_of(run.objective, run.objective.texts_of(run.seed)),
         shortage=run.shortage,
         untested=_untested(run, status),
-        terms=terms_of(run.objective, run.seed_val, run.best_val),
+        terms=terms_of(run.objective, run.seed_val, run.best_val, tested),
+        floors=(*_on_val(run), *(tested or ())),
         idle=run.deadline.in_words or run.idle,
         test_usage=dict(run.test_usage) if run.best_test is not None and run.seed_test is not None else {},
         doubtful=doubtful_among(run.objective.answers(), run.objective.scale),
@@ -66,6 +70,22 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
     if status != "budget" or run.shortage or result.spent_its_part:
         return result
     return replace(result, unspent=run.ending.unspent(used.total))
+
+
+def _on_val(run: Run) -> tuple[Standing, ...]:
+    """How the texts stand to the floors on the validation set, by which guards refuse texts."""
+    seed, best, guarded = run.seed_val, run.best_val, run.objective.guarded
+    if guarded is None or seed is None or best is None or not len(seed) == len(best) == len(run.val):
+        return ()
+    return standings(guarded.floors, seed, best, "val")
+
+
+def _on_test(run: Run) -> tuple[Standing, ...] | None:
+    """How they stand to them on the test set, by which nothing was chosen; None where both were not run on it."""
+    seed, best, guards = run.seed_test, run.best_test, run.trainer.guards
+    if guards is None or seed is None or best is None:
+        return None
+    return standings(guards.floors_on(run.tested_rows, best.scale, best.parts), seed, best, "test")
 
 
 def _openings(run: Run) -> int:

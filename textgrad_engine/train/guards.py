@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import listed, suggest
@@ -16,6 +16,10 @@ from textgrad_engine.ops.evaluators import written
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.scores import ALIKE, apart
+from textgrad_engine.train.standing import Standing
+
+if TYPE_CHECKING:
+    from textgrad_engine.train.evaluation import Evaluation
 
 Scores: TypeAlias = Mapping[int, float | None]
 """Scores by the positions of the examples; None where no answer was to be had."""
@@ -136,27 +140,43 @@ class Guards:
                     f"never_break names {name!r}, and no validation example has that id"
                     + (suggest(name, names) or f"; they are {names[0]} to {names[-1]}")
                 )
-        worst = None if scale is None else scale[0]
-        floors = []
         for (column, value), least in self.floors.items():
-            found = tuple(
-                n for n, row in enumerate(examples_of(rows)) if column in row and _is_called(row[column], value)
-            )
-            if not found:
+            if not _slice(rows, column, value):
                 raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}")
             _check_least(f"{column} = {value!r}", least, scale)
-            of = f"{column} = {value!r} ({len(found)} example{'' if len(found) == 1 else 's'})"
-            floors.append(Floor(of, float(least), found, worst))
-        every = tuple(range(len(names)))
         known = [part.name for part in parts]
         for name, least in self.metrics.items():
             if name not in known:
                 raise DataError(f"metrics names {name!r}, " + _no_metric(name, known))
+            part = parts[known.index(name)]
+            _check_least(_called(part), least, part.scale)
+        floors = self.floors_on(rows, scale, parts)
+        return Guarded(names, tuple(positions[name] for name in self.never_break), floors)
+
+    def floors_on(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        scale: tuple[float, float] | None = None,
+        parts: Sequence[MetricScores] = (),
+    ) -> tuple[Floor, ...]:
+        """The floors by the positions of any examples, such as test examples; none under a slice that has none there.
+
+        Args:
+            rows: the examples.
+            scale: as for `on`.
+            parts: likewise.
+        """
+        worst = None if scale is None else scale[0]
+        floors = []
+        for (column, value), least in self.floors.items():
+            if found := _slice(rows, column, value):
+                floors.append(Floor(f"{column} = {value!r}", float(least), found, worst))
+        every = tuple(range(len(rows)))
+        known = [part.name for part in parts]
+        for name, least in self.metrics.items():
             at = known.index(name)
-            of = _called(parts[at])
-            _check_least(of, least, parts[at].scale)
-            floors.append(Floor(of, float(least), every, parts[at].scale[0], at))
-        return Guarded(names, tuple(positions[name] for name in self.never_break), tuple(floors))
+            floors.append(Floor(_called(parts[at]), float(least), every, parts[at].scale[0], at))
+        return tuple(floors)
 
 
 @dataclass(frozen=True)
@@ -164,18 +184,24 @@ class Floor:
     """A floor under the mean score of some validation examples.
 
     Attributes:
-        of: what it is under, in words.
+        under: what it is under, in words.
         least: the floor.
         positions: of the examples.
         worst: the worst score that there can be; None where nobody knows.
         metric: which of the metrics that a score is made of gives these scores; None where it is the score itself.
     """
 
-    of: str
+    under: str
     least: float
     positions: tuple[int, ...]
     worst: float | None = None
     metric: int | None = None
+
+    @property
+    def of(self) -> str:
+        """What it is under, and of a slice how many examples that has."""
+        count = len(self.positions)
+        return self.under if self.metric is not None else f"{self.under} ({count} example{'' if count == 1 else 's'})"
 
     def broken(self, before: Scores, after: Scores) -> str:
         """How it is broken, in words; "" where it is not.
@@ -200,6 +226,21 @@ class Floor:
         why = f", as {lost} could not be run" if lost else ""
         return f"{told}: {was}{apart(mean, self.least)[0]}{why}"
 
+    def stands(self, seed: Scores, best: Scores, split: Literal["val", "test"] = "val") -> Standing:
+        """How the seed texts and the best ones stand to it.
+
+        Args:
+            seed: the scores of the seed texts.
+            best: those of the best texts.
+            split: whose examples they are.
+        """
+        means = []
+        for scores in (seed, best):
+            known = [score for n in self.positions if (score := scores[n]) is not None]
+            means.append(sum(known) / len(known) if known else None)
+        lost = sum(best[n] is None for n in self.positions)
+        return Standing(self.under, self.least, split, len(self.positions), means[0], means[1], lost)
+
     def standing(self, seed: Scores, best: Scores) -> str:
         """Whether the best texts reach it, in a sentence.
 
@@ -207,16 +248,9 @@ class Floor:
             seed: the scores of the seed texts.
             best: those of the best texts.
         """
-        means = []
-        for scores in (seed, best):
-            known = [score for n in self.positions if (score := scores[n]) is not None]
-            means.append(sum(known) / len(known) if known else None)
-        reached = means[1] is not None and means[1] >= self.least - ALIKE
-        was, now = ("not measured" if mean is None else apart(mean, self.least)[0] for mean in means)
-        stands = "is reached" if reached else "is not reached"
-        lost = sum(best[n] is None for n in self.positions)
-        but = f", without {lost} that could not be run" if lost and means[1] is not None else ""
-        return f"the floor of {self.least:g} under {self.of} {stands}: {was} -> {now}{but}"
+        found = self.stands(seed, best)
+        stands = "is reached" if found.reached else "is not reached"
+        return f"the floor of {self.least:g} under {self.of} {stands}: {found}"
 
     def _worst(self, pairs: Sequence[tuple[float | None, float | None]]) -> float:
         """What an example counts for that could not be run."""
@@ -291,7 +325,12 @@ class Guarded:
         return "; ".join(filter(None, found))
 
     def standing(
-        self, seed: Scores, best: Scores, top: float | None = None, metrics: Sequence[tuple[Scores, Scores]] = ()
+        self,
+        seed: Scores,
+        best: Scores,
+        top: float | None = None,
+        metrics: Sequence[tuple[Scores, Scores]] = (),
+        tested: Sequence[Standing] | None = None,
     ) -> tuple[str, ...]:
         """How the best texts stand to the guards, a sentence for each floor, and one for examples that are not right.
 
@@ -303,6 +342,7 @@ class Guarded:
             best: those of the best texts.
             top: the best score that there can be; None where nobody knows.
             metrics: the scores of the seed and the best texts by each metric that the score is made of.
+            tested: how they stand to the floors on the test set; None where that was not run.
 
         Example:
             >>> guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"q": "y"}], scale=(0, 1))
@@ -310,7 +350,9 @@ class Guarded:
             "the floor of 0.5 under q = 'x' (1 example) is not reached: 0.000 -> 0.250"
         """
         told = [
-            floor.standing(*((seed, best) if floor.metric is None else metrics[floor.metric])) for floor in self.floors
+            floor.standing(*((seed, best) if floor.metric is None else metrics[floor.metric]))
+            + ("" if tested is None else _on_test(floor, tested))
+            for floor in self.floors
         ]
         if top is not None:
             wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
@@ -327,6 +369,25 @@ class Guarded:
         does, it = ("scores", "it") if len(found) == 1 else ("score", "they")
         of = f"of {len(self.never_break)} that must never break"
         return [f"{of}, {who} {does} below {top:.3f}, {then.replace('{they}', it)} with the seed prompt"]
+
+
+def standings(
+    floors: Sequence[Floor], seed: Evaluation, best: Evaluation, split: Literal["val", "test"]
+) -> tuple[Standing, ...]:
+    """How the seed texts and the best ones stand to floors, on the examples that both were run on.
+
+    Args:
+        floors: by the positions of these examples.
+        seed: the seed texts on them.
+        best: the best texts on them.
+        split: whose examples they are.
+    """
+    found = []
+    for floor in floors:
+        scored = [each if floor.metric is None else each.parts[floor.metric] for each in (seed, best)]
+        was, now = (dict(enumerate(each.scores)) for each in scored)
+        found.append(floor.stands(was, now, split))
+    return tuple(found)
 
 
 def guarded_by(guards: Guards | None, rows: Sequence[Mapping[str, Any]], loss: Callable[..., Any]) -> Guarded | None:
@@ -366,6 +427,20 @@ def _no_metric(name: str, known: Sequence[str]) -> str:
             "that all examples share, nn.Rubric([...])"
         )
     return "and the score is made of no such metric" + (suggest(name, known) or f"; they are {listed(known)}")
+
+
+def _on_test(floor: Floor, tested: Sequence[Standing]) -> str:
+    """What to say behind how the best texts stand to a floor of how they do on the test set, which was run."""
+    found = next((each for each in tested if (each.of, each.least) == (floor.under, floor.least)), None)
+    if found is None:
+        return "; no test example has that"
+    some = "" if floor.metric is not None else f" ({found.examples} example{'' if found.examples == 1 else 's'})"
+    return f"; on test{some} it is{'' if found.reached else ' not'}: {found}"
+
+
+def _slice(rows: Sequence[Mapping[str, Any]], column: str, value: Any) -> tuple[int, ...]:
+    """The positions of the examples that have a value in a column."""
+    return tuple(n for n, row in enumerate(examples_of(rows)) if column in row and _is_called(row[column], value))
 
 
 def _is_called(found: Any, value: Any) -> bool:

@@ -15,6 +15,7 @@ from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status, StepEnded
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.none_kept import none_kept
+from textgrad_engine.train.standing import Standing, missed_in_words
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class TrainResult:
         untested: why the budget left the test set, or a part of it, unrun, or why it has no score, as most of its
             answers are lost, or those of each text to other examples; else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
+        floors: how the texts stand to each floor of the guards on the validation set, and then on the test set, as far
+            as both were run there and it has such examples.
         idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
             better could be shown; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
@@ -75,6 +78,7 @@ class TrainResult:
     shortage: str = ""
     untested: str = ""
     terms: tuple[str, ...] = ()
+    floors: tuple[Standing, ...] = ()
     idle: str = ""
     unspent: str = ""
     doubtful: tuple[Doubtful, ...] = ()
@@ -122,6 +126,7 @@ class TrainResult:
         elif self.comparison is not None:
             chose = ", which chose them" if self.compared_on == "val" else ""
             parts.append(f"{self.comparison} ({self.compared_on}{chose})")
+            parts += filter(None, [missed_in_words(self.floors)])
         no_controls = "" if self.controls is None else self.controls.problem
         parts += [why for why in (self.idle, self.shortage, self.unspent, self.untested, no_controls) if why]
         parts.append(str(self.total))

@@ -102,6 +102,7 @@ class Run(abc.ABC):
         self.seed_test: Evaluation | None = None
         self.best_test: Evaluation | None = None
         self.controls: Controls | None = None
+        self.tested_rows: Rows = ()  # of the test set, those that were run
         self.test_usage: dict[str, Usage] = {}
         self.untested = ""  # why there is no score though there was room for one
         self.steps: list[StepEnded] = []
@@ -399,6 +400,7 @@ class Run(abc.ABC):
 
     def evaluate_test(self, rows: Rows) -> None:
         """Score the best texts on the test set, and the seed texts when they differ."""
+        self.tested_rows = rows
         try:
             self.best_test, self.test_usage["best"] = self.tested(rows)
             if self.best == self.seed:

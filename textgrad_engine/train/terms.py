@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.objective import Objective
+from textgrad_engine.train.standing import Standing
 
 
-def terms_of(objective: Objective, seed: Evaluation | None, best: Evaluation | None) -> tuple[str, ...]:
+def terms_of(
+    objective: Objective,
+    seed: Evaluation | None,
+    best: Evaluation | None,
+    tested: Sequence[Standing] | None = None,
+) -> tuple[str, ...]:
     """The terms of a run, and how its best texts stand to them, a sentence for each, without its full stop.
 
     Args:
         objective: of the run.
         seed: the seed texts on the validation set; None where that is not known.
         best: the best texts there; likewise.
+        tested: how they stand to the floors on the test set; None where both were not run on it.
     """
     untimed = objective.timed and seed is not None and not any(seed.latency)
-    return (*_costs(objective, untimed), *([_UNTIMED] if untimed else []), *_guards(objective, seed, best))
+    return (*_costs(objective, untimed), *([_UNTIMED] if untimed else []), *_guards(objective, seed, best, tested))
 
 
 _UNTIMED = (
@@ -39,10 +46,12 @@ def _costs(objective: Objective, untimed: bool) -> Iterator[str]:
         )
 
 
-def _guards(objective: Objective, seed: Evaluation | None, best: Evaluation | None) -> Iterator[str]:
+def _guards(
+    objective: Objective, seed: Evaluation | None, best: Evaluation | None, tested: Sequence[Standing] | None
+) -> Iterator[str]:
     if objective.guarded is None or seed is None or best is None:
         return
     was, now = dict(enumerate(seed.scores)), dict(enumerate(best.scores))
     if len(was) == len(now) == len(objective.val):
         by_metric = [(dict(enumerate(a.scores)), dict(enumerate(b.scores))) for a, b in zip(seed.parts, best.parts)]
-        yield from objective.guarded.standing(was, now, best.limits and best.limits[1], by_metric)
+        yield from objective.guarded.standing(was, now, best.limits and best.limits[1], by_metric, tested)
