@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,8 @@ from textgrad_engine.store import Folds, read_folds, write_folds
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Control, Controls, CrossValidation, Trainer, cross_validate
 from textgrad_engine.train.controls import CONTROLS
+from textgrad_engine.train.metric_scores import MetricScores
+from textgrad_engine.train.standing import Standing
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m & say yes"
 
@@ -186,6 +189,23 @@ def test_how_the_final_prompt_stands_to_the_guards_is_told(made: Any, tmp_path: 
     assert said in " ".join(render_folds(folds).split())
     assert "In the run on all examples, the floor of 0.9 under" in page_of_folds(folds)
     assert folds_as_json(folds)["final"]["terms"] == list(terms)
+
+
+def test_a_floor_that_the_folds_prompts_do_not_reach_stands_beside_the_verdict(made: Any, tmp_path: Path) -> None:
+    """On the examples that tested: what the final run says is of those that chose its prompt."""
+    folds = made(tmp_path / "run")
+    found = folds.found
+    assert "not reached" not in render_folds(folds)
+    safe = MetricScores("safe", (0.75,) * 24, (0, 1), 1.0)
+    seed, best = (replace(each, parts=(safe,)) for each in (found.seed, found.best))
+    floors = (Standing("the metric 'safe'", 0.9, "test", 8, 0.75, 0.75),)
+    each = tuple(replace(fold, floors=floors) for fold in found.folds)
+    vars(folds)["found"] = replace(found, seed=seed, best=best, folds=each)
+    missed = "floor not reached: the metric 'safe', 0.750 of 0.9 on test"
+    assert f"on all folds; {missed}" in " ".join(render_folds(folds).split())
+    assert f"on all folds; {missed}" in html.unescape(page_of_folds(folds))
+    assert folds_in_a_line(folds.found).endswith(f"); {missed}")
+    assert [floor["reached"] for floor in folds_as_json(folds)["floors"]] == [False]
 
 
 def test_why_searches_ended_before_their_steps_were_over_is_told(made: Any, tmp_path: Path) -> None:

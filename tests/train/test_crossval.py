@@ -25,6 +25,7 @@ from textgrad_engine.train.events import Event, RunStarted
 from textgrad_engine.train.folds import parts_of
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.pooled import pooled
+from textgrad_engine.train.standing import Standing
 
 
 def rows(count: int, **fields: Callable[[int], Any]) -> list[dict[str, Any]]:
@@ -162,6 +163,26 @@ def test_what_each_metric_gave_is_told_where_all_folds_say_it(known: tuple[bool,
     found = pooled([*zip(parts, results)], [row["id"] for row in rows(4)], (), 0.0).best
     assert found is not None
     assert [part.n for part in found.parts] == ([4] if all(known) else [])
+
+
+def test_a_floor_that_the_folds_texts_do_not_reach_is_told_beside_their_verdict() -> None:
+    """It is one of the mean over all examples that tested, each on the metric's own scale."""
+    parts = parts_of(program(), rows(4), folds=2, val=0)
+    results: list[Any] = []
+    for part, (seed, best) in zip(parts, [((1.0, 3.0), (5.0, 4.0)), ((2.0, 2.0), (4.0, None))]):
+        assert part.test is not None
+        ids = tuple(row["id"] for row in part.test)
+        each = [
+            Evaluation(ids, (0.0, 1.0), (None,) * 2, {}, parts=(MetricScores("safe", given, (1, 5), 1.0),))
+            for given in (seed, best)
+        ]
+        floors = (Standing("the metric 'safe'", 4.5, "test", 2, None, None),)
+        results.append(
+            SimpleNamespace(seed_test=each[0], best_test=each[1], controls=None, floors=floors, status="finished")
+        )
+    found = pooled([*zip(parts, results)], [row["id"] for row in rows(4)], (), 0.0)
+    assert found.floors == (Standing("the metric 'safe'", 4.5, "test", 4, 2.0, 13 / 3, 1),)
+    assert "(of the folds' prompts); floor not reached: the metric 'safe', 4.333 of 4.5 on test" in str(found)
 
 
 def test_a_fold_gains_by_examples_that_both_texts_answered() -> None:

@@ -13,6 +13,7 @@ from textgrad_engine.report.tools import ToolRow, tools_as_json
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.standing import Standing
 
 if TYPE_CHECKING:
     from textgrad_engine.store.reader import Run
@@ -45,7 +46,7 @@ def as_json(
         "test_openings_before": before,
         "overlaps": list(result.overlaps),
         "terms": list(result.terms),
-        "floors": floors_as_json(result),
+        "floors": floors_as_json(result.floors),
         "candidates": result.candidates,
         "controls": _controls(result),
         "front": [asdict(point) for point in result.front],
@@ -70,9 +71,9 @@ def as_json(
     }
 
 
-def floors_as_json(result: TrainResult) -> list[dict[str, Any]]:
-    """How its texts stand to the floors of the guards."""
-    return [{**asdict(each), "reached": each.reached} for each in result.floors]
+def floors_as_json(floors: Iterable[Standing]) -> list[dict[str, Any]]:
+    """How texts stand to the floors of the guards."""
+    return [{**asdict(each), "reached": each.reached} for each in floors]
 
 
 def unfinished_as_json(run: Run) -> dict[str, Any]:

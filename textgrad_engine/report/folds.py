@@ -20,6 +20,7 @@ from textgrad_engine.store.folds import Folds
 from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.standing import missed_in_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,8 +80,9 @@ def verdict_of(folds: Folds) -> str:
     found = folds.found
     if found.comparison is None:
         return ""
-    tested = _tested(found)
-    return f"{said(found.comparison)} on {'all folds' if tested == folds.folds else f'{tested} of {folds.folds} folds'}"
+    tested, missed = _tested(found), missed_in_words(found.floors)
+    on = "all folds" if tested == folds.folds else f"{tested} of {folds.folds} folds"
+    return f"{said(found.comparison)} on {on}{f'; {missed}' if missed else ''}"
 
 
 def _scores(found: CrossValidation) -> Table:
@@ -253,7 +255,8 @@ def folds_in_a_line(found: CrossValidation) -> str:
         return "; ".join([*parts, "no fold was tested"])
     parts.append(f"tested {score(found.seed.mean)} -> {score(found.best.mean)}")
     parts.append(f"{found.comparison.verdict} over {plural(_tested(found), 'fold')}")
-    return "; ".join([*parts, f"({score(found.comparison.difference, True)})"]).replace("; (", " (")
+    parts[-1] += f" ({score(found.comparison.difference, True)})"
+    return "; ".join([*parts, *filter(None, [missed_in_words(found.floors)])])
 
 
 def _final_as_json(final: TrainResult) -> dict[str, Any]:
@@ -262,7 +265,7 @@ def _final_as_json(final: TrainResult) -> dict[str, Any]:
         "idle": final.idle or None,
         "texts": final.best,
         "terms": list(final.terms),
-        "floors": floors_as_json(final),
+        "floors": floors_as_json(final.floors),
     }
 
 
@@ -278,6 +281,7 @@ def folds_as_json(folds: Folds) -> dict[str, Any]:
         "verdict": None if found.comparison is None else found.comparison.verdict,
         "comparison": None if found.comparison is None else finite(asdict(found.comparison)),
         "tested": {"seed": evaluation_as_json(found.seed), "best": evaluation_as_json(found.best)},
+        "floors": floors_as_json(found.floors),
         "folds": [
             {
                 "status": each.status,

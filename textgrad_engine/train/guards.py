@@ -26,9 +26,6 @@ Scores: TypeAlias = Mapping[int, float | None]
 
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
-_LONGEST = 80
-"""Characters of a criterion that stand in a sentence."""
-
 _MOST_TOLD = 3
 """So many broken examples are named."""
 
@@ -149,7 +146,7 @@ class Guards:
             if name not in known:
                 raise DataError(f"metrics names {name!r}, " + _no_metric(name, known))
             part = parts[known.index(name)]
-            _check_least(_called(part), least, part.scale)
+            _check_least(part.called, least, part.scale)
         floors = self.floors_on(rows, scale, parts)
         return Guarded(names, tuple(positions[name] for name in self.never_break), floors)
 
@@ -175,7 +172,7 @@ class Guards:
         known = [part.name for part in parts]
         for name, least in self.metrics.items():
             at = known.index(name)
-            floors.append(Floor(_called(parts[at]), float(least), every, parts[at].scale[0], at))
+            floors.append(Floor(parts[at].called, float(least), every, parts[at].scale[0], at))
         return tuple(floors)
 
 
@@ -410,14 +407,6 @@ def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> No
             f"the floor of {of} is {least:g}, and scores run from {scale[0]:g} to {scale[1]:g}; a floor is a mean "
             "score, so give one between these"
         )
-
-
-def _called(part: MetricScores) -> str:
-    """What a metric is called in a sentence, or a criterion, which may have several lines."""
-    name = " ".join(part.name.split())
-    if len(name) > _LONGEST:
-        name = f"{name[: _LONGEST - 1]}…"
-    return f"the {'criterion' if part.is_criterion else 'metric'} {name!r}"
 
 
 def _no_metric(name: str, known: Sequence[str]) -> str:

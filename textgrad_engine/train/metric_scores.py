@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+_LONGEST = 80
+"""Characters of a criterion that stand in a sentence."""
+
 
 @dataclass(frozen=True)
 class MetricScores:
@@ -25,6 +28,14 @@ class MetricScores:
     scale: tuple[float, float]
     weight: float
     is_criterion: bool = False
+
+    @property
+    def called(self) -> str:
+        """What it is called in a sentence; a criterion may have several lines."""
+        name = " ".join(self.name.split())
+        if len(name) > _LONGEST:
+            name = f"{name[: _LONGEST - 1]}…"
+        return f"the {'criterion' if self.is_criterion else 'metric'} {name!r}"
 
     @property
     def n(self) -> int:

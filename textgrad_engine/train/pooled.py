@@ -14,6 +14,7 @@ from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.scores import ALIKE
+from textgrad_engine.train.standing import Standing, missed_in_words
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,18 @@ class CrossValidation:
         return sum(a is not None and b is not None and sum(score_changes(a, b)) > ALIKE for a, b in pairs)
 
     @property
+    def floors(self) -> tuple[Standing, ...]:
+        """How the folds' texts stand to the floors under metrics, on all examples that were tested."""
+        if self.seed is None or self.best is None:
+            return ()
+        least = {each.of: each.least for fold in self.folds for each in fold.floors if each.split == "test"}
+        return tuple(
+            Standing(new.called, least[new.called], "test", len(self.best), old.mean, new.mean, len(self.best) - new.n)
+            for old, new in zip(self.seed.parts, self.best.parts)
+            if new.called in least
+        )
+
+    @property
     def use(self) -> Literal["final", "seed"] | None:
         """Which texts there is a reason to use; None where the examples do not tell, or there is no result yet.
 
@@ -114,6 +127,7 @@ class CrossValidation:
         if self.seed is not None and self.best is not None and self.comparison is not None:
             parts.append(f"tested {self.seed.mean:.3f} -> {self.best.mean:.3f}")
             parts.append(f"{self.comparison} (of the folds' prompts)")
+            parts += filter(None, [missed_in_words(self.floors)])
             if (untested := self.examples - len(self.seed)) > 0:
                 parts.append(f"{untested} of {self.examples} examples were not tested")
         if self.final is not None:
