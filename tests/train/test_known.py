@@ -186,6 +186,45 @@ def test_what_later_proposals_found_is_not_shared_with_the_texts_of_an_earlier_o
     assert [key for key, _ in known.every()] == [*keys[:2], *keys]
 
 
+def test_adopting_texts_looks_at_no_results_of_others() -> None:
+    """A search adopts hundreds of texts, and each adoption went through all that was ever found."""
+
+    class Counting(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Counting.compared += 1
+            return str.__eq__(self, other)
+
+    known = KnownScores()
+    every: list[tuple[str, ...]] = [(Counting(f"text {number}"),) for number in range(50)]
+    for number, texts in enumerate(every):
+        with known.proposal(number):
+            for position in range(20):
+                known.note((texts, "val", position, 0), Scored(number))
+    Counting.compared = 0
+    for texts in every:
+        known.adopt(texts)
+    assert Counting.compared <= 2 * len(every)
+    with known.proposal(len(every)):
+        assert known.read([(texts, "val", 19, 0) for texts in every]) == [Scored(n) for n in range(50)]
+
+
+def test_what_came_to_nothing_is_not_adopted() -> None:
+    """Who claims an example and fails knows nothing of it afterwards, and others pay for it themselves."""
+    known = KnownScores()
+    keys: list[Key] = [(LOUD, "val", number, 0) for number in (0, 1)]
+    with known.proposal(1):
+        _, claimed = known.claim([keys])
+        claimed[keys[0]].set_result(Scored(1.0))
+        known.give_up(claimed, BudgetExceeded("spent"))
+    known.adopt(LOUD)
+    with known.proposal(2):
+        assert known.read(keys) == [Scored(1.0), None]
+        assert known.claim([keys[1:]])[1].keys() == {keys[1]}
+
+
 def test_calls_with_shared_texts_belong_to_the_phase_of_their_adoption() -> None:
     """Else whose they are would depend on which proposal asked first."""
     known = KnownScores()

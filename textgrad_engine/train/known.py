@@ -50,6 +50,7 @@ class KnownScores:
         self._lock = threading.Lock()
         self._shared: dict[Key, Held] = {}
         self._own: dict[tuple[int, Key], Held] = {}
+        self._own_of: dict[Texts, dict[tuple[int, Key], None]] = {}  # the keys of these, until the texts are adopted
         self._adopted: dict[Texts, tuple[int, int]] = {}  # the phase, and how many were before it
 
     def claim(self, wanted: Sequence[Sequence[Key]]) -> tuple[list[list[Held]], dict[Key, Future[Scored]]]:
@@ -65,7 +66,9 @@ class KnownScores:
                 if not future.done():
                     if self._shared.get(key) is future:
                         del self._shared[key]
-                    self._own.pop((_proposal.get()[0], key), None)
+                    own = (_proposal.get()[0], key)
+                    self._own.pop(own, None)
+                    self._own_of.get(key[0], {}).pop(own, None)
                     future.set_exception(error)
 
     def note(self, key: Key, found: Scored) -> None:
@@ -99,9 +102,9 @@ class KnownScores:
             if texts in self._adopted:
                 return
             self._adopted[texts] = current_phase.get(), len(self._adopted)
-            for (found_by, key), held in sorted(self._own.items(), key=lambda item: item[0][0]):
-                if key[0] == texts and (number is None or found_by <= number):
-                    self._shared.setdefault(key, held)
+            for own in sorted(self._own_of.pop(texts, ()), key=lambda own: own[0]):
+                if number is None or own[0] <= number:
+                    self._shared.setdefault(own[1], self._own[own])
 
     def move(self, texts: Texts) -> None:
         """From now on calls with these texts belong to the phase of now, and not to that of their adoption."""
@@ -153,7 +156,10 @@ class KnownScores:
         if self._phase_shared(key[0]) is not None:
             self._shared[key] = held
         else:
-            self._own[_proposal.get()[0], key] = held
+            own = (_proposal.get()[0], key)
+            self._own[own] = held
+            if key[0] not in self._adopted:
+                self._own_of.setdefault(key[0], {})[own] = None
 
     def _came(self, key: Key, number: int, future: Future[Scored]) -> None:
         """Hold a result in the place of its future; who failed may hold the lock, so nothing else is done here."""
