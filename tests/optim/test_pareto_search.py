@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -43,6 +44,34 @@ def merging(here: Any, leads: dict[str, list[int]]) -> tuple[optim.ParetoSearch,
     (decided,) = here.steps(optimizer, most=1)
     assert decided.kind == "merge"
     return optimizer, decided
+
+
+def test_an_epoch_is_put_into_its_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 5,000 examples, all were put into their order anew for each one that was drawn."""
+    shuffles = []
+
+    class Counting(random.Random):
+        def shuffle(self, x: Any) -> None:
+            shuffles.append(len(x))
+            super().shuffle(x)
+
+    system = nn.Parameter("Repeat.", role="system prompt")
+    optimizer, size = optim.ParetoSearch([system], seed=3, batch_size=4), 10
+    with monkeypatch.context() as patched:
+        patched.setattr(random, "Random", Counting)
+        found = [optimizer._minibatch(size) for _ in range(7)]
+    assert shuffles == [size] * 3
+    drawn: list[int] = []
+    for epoch in range(3):
+        order = list(range(size))
+        random.Random(f"3/epoch/{epoch}").shuffle(order)
+        drawn += order
+    waiting = iter(drawn)
+    for batch in found:
+        own: dict[int, None] = {}
+        while len(own) < 4:
+            own[next(waiting)] = None
+        assert batch == tuple(sorted(own))
 
 
 def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:

@@ -52,7 +52,7 @@ from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
-from textgrad_engine.optim.search.frontier import Places, frontier, row_of
+from textgrad_engine.optim.search.frontier import Places, PopulationFrontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, worths
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
@@ -164,6 +164,8 @@ class ParetoSearch(PopulationSearcher):
         self._drawn = 0
         self._merge_due = False
         self._merged: list[tuple[int, int]] = []
+        self._best_somewhere = PopulationFrontier()
+        self._order: tuple[str, list[int]] = ("", [])  # the examples in that of an epoch, by its name
 
     @property
     def reads_runs(self) -> bool:
@@ -309,12 +311,20 @@ class ParetoSearch(PopulationSearcher):
         found: list[int] = []
         while len(found) < min(self.batch_size, size):
             epoch, place = divmod(self._drawn, size)
-            order = list(range(size))
-            random.Random(f"{self.seed}/epoch/{epoch}").shuffle(order)
-            if order[place] not in found:
-                found.append(order[place])
+            drawn = self._order_of(epoch, size)[place]
+            if drawn not in found:
+                found.append(drawn)
             self._drawn += 1
         return tuple(sorted(found))
+
+    def _order_of(self, epoch: int, size: int) -> list[int]:
+        """The order of an epoch; that of the last one that was asked for is kept."""
+        name, order = f"{self.seed}/epoch/{epoch}", self._order[1]
+        if self._order[0] != name or len(order) != size:
+            order = list(range(size))
+            random.Random(name).shuffle(order)
+            self._order = name, order
+        return order
 
     # Merges.
 
@@ -347,8 +357,7 @@ class ParetoSearch(PopulationSearcher):
     # What both come to.
 
     def _frontier(self) -> dict[int, int]:
-        population = self.population
-        return frontier({n: row_of(population, n, self.frontier) for n in range(len(population.candidates))})
+        return self._best_somewhere.counts(self.population, self.frontier)
 
     def _taken_in(self, objective: Objective, draft: Draft, why: str) -> Outcome:
         """Take a candidate into the population, and score it on the whole validation set."""

@@ -45,8 +45,9 @@ def pairs_in(population: Population, numbers: Iterable[int]) -> list[Pair]:
     changed a text into something that the other one's is not.
     """
     found = []
-    for one, other in itertools.combinations(sorted(numbers), 2):
-        above = population.ancestors(one), population.ancestors(other)
+    ancestors = {number: population.ancestors(number) for number in numbers}
+    for one, other in itertools.combinations(sorted(ancestors), 2):
+        above = ancestors[one], ancestors[other]
         if one in above[1] or other in above[0]:
             continue
         worst = min(population.mean(one), population.mean(other))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -58,6 +58,9 @@ class Population:
     metrics: tuple[str, ...] = ()
     by_metric: list[dict[int, tuple[float, ...]]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._standings: dict[int, _Standing] = {}  # no field, so it is no part of the state
+
     def add(self, candidate: Candidate) -> int:
         """Take a candidate in. Returns its number."""
         self.candidates.append(candidate)
@@ -89,10 +92,9 @@ class Population:
                 if self.metrics:
                     self.by_metric[number].update(scores_by_metric(objective, texts, columns, row))
 
-    def worth(self, number: int) -> dict[int, float]:
-        """The scores that a candidate has, each less its cost, by position."""
-        costs = self.costs[number]
-        return {position: score - costs.get(position, 0.0) for position, score in self.known(number).items()}
+    def worth(self, number: int) -> Mapping[int, float]:
+        """The scores that a candidate has, each less its cost, by position; the same object until it is run on more."""
+        return self._standing(number).worth
 
     def worth_by_metric(self, number: int) -> dict[int, tuple[float, ...]]:
         """What each metric gave the examples that a candidate has scores on, less what they cost, by position."""
@@ -130,9 +132,10 @@ class Population:
             number: which candidate.
             positions: over these examples; None for all that it was run on.
         """
+        if positions is None:
+            return self._standing(number).mean
         known = self.worth(number)
-        scores = [known[n] for n in (known if positions is None else positions) if n in known]
-        return sum(scores) / len(scores) if scores else float("-inf")
+        return _mean([known[n] for n in positions if n in known])
 
     def lead(self, number: int, over: int) -> float:
         """By how much a candidate's mean is above another's, on the examples that both have scores on; 0 for none."""
@@ -202,4 +205,43 @@ class Population:
 
     @property
     def _seen(self) -> list[float]:
-        return [score for row in self.scores for score in row.values() if score is not None]
+        """The lowest and the highest score of each candidate: what scores mean does not depend on those between."""
+        return [score for number in range(len(self.scores)) for score in self._standing(number).ends]
+
+    def _standing(self, number: int) -> _Standing:
+        """What the scores of a candidate come to, worked out once; scores come in, and none is changed."""
+        scores, costs = self.scores[number], self.costs[number]
+        held = self._standings.get(number)
+        if held is None or held.of is not scores or held.sizes != (len(scores), len(costs)):
+            held = self._standings[number] = _Standing.from_scores(scores, costs)
+        return held
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What the scores of a candidate come to.
+
+    Attributes:
+        of: the scores.
+        sizes: how many there were, and how many costs.
+        worth: the scores less their costs.
+        mean: of these; minus infinity when there is none.
+        ends: the lowest and the highest score; nothing when there is none.
+    """
+
+    of: Mapping[int, float | None]
+    sizes: tuple[int, int]
+    worth: Mapping[int, float]
+    mean: float
+    ends: tuple[float, ...]
+
+    @classmethod
+    def from_scores(cls, scores: Mapping[int, float | None], costs: Mapping[int, float]) -> _Standing:
+        known = {position: score for position, score in scores.items() if score is not None}
+        worth = {position: score - costs.get(position, 0.0) for position, score in known.items()}
+        ends = (min(known.values()), max(known.values())) if known else ()
+        return cls(scores, (len(scores), len(costs)), worth, _mean(list(worth.values())), ends)
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores) if scores else float("-inf")
