@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.errors import APIError, ModelError
-from textgrad_engine.llm.attachments import as_recorded, signed_again
+from textgrad_engine.llm.as_json import recorded
+from textgrad_engine.llm.attachments import signed_again
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.charged import mark, usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import Model
@@ -281,7 +281,7 @@ def entry_of(model: Model, request: Request) -> dict[str, Any]:
     Item of a `pmap` and place are left out where there is none. Where something was taken out, "asked" is the digest of
     the request as it was.
     """
-    asked = as_recorded(asked_of(request))
+    asked = recorded(request)
     kept = redacted(asked, secrets_of(model))
     entry = {"model": model.name, "example": call_key.get(), "request": kept}
     if item := call_item.get():

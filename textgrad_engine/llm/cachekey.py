@@ -27,6 +27,7 @@ from pydantic_core import PydanticSerializationError
 from textgrad_engine.blocks import block
 from textgrad_engine.checks import whole
 from textgrad_engine.errors import RequestRefused, UnsendableRequest
+from textgrad_engine.llm.as_json import asked_of
 from textgrad_engine.llm.attachments import unsigned_parts
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import no_text_at, surrogate_in
@@ -158,25 +159,6 @@ def sample_of(model: Model, request: Request) -> tuple[list[bytes], tuple[int, .
             RequestRefused(f"this request has no cache key, because a part of it is no JSON: {error}"), sent=False
         ) from None
     return bases, sample_number(bases[0], config.temperature)
-
-
-def asked_of(request: Request, config: GenerateConfig | None = None) -> dict[str, Any]:
-    """A request as JSON, without what it leaves open; what is None inside a user's own schema or setting stays.
-
-    Args:
-        request: what is asked.
-        config: its settings, where they are not the request's own.
-    """
-    given = request.config if config is None else config
-    settings = {name: value for name, value in given.model_dump(mode="json").items() if value is not None}
-    settings["extra"] = dict(sorted(settings["extra"].items()))
-    if not settings["extra"]:
-        del settings["extra"]
-    messages = [
-        {name: value for name, value in message.model_dump(mode="json").items() if value is not None}
-        for message in request.messages
-    ]
-    return {"purpose": request.purpose, "messages": messages, "config": settings}
 
 
 class _Counter:

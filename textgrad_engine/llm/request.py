@@ -109,6 +109,12 @@ class Message(Record):
             return self.content
         return "".join(part.get("text", "") for part in self.content if part.get("type") == "text")
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Message:
+        """A copy with other fields."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop(FORMS, None)
+        return copied
+
 
 class ResponseFormat(_Frozen):
     """Structured output: the answer must be JSON that fits a JSON schema.
@@ -390,6 +396,9 @@ class Request(Record):
             self, messages: Sequence[Message], config: GenerateConfig = ..., purpose: Purpose = "forward"
         ) -> None: ...
 
+
+FORMS = "_forms"
+"""Where a message keeps what it is as JSON (`as_json`): beside its fields, as what is cached there."""
 
 _MODEL = "_model"
 """Where a format keeps the class that it was made of: beside its fields, as what is cached there."""

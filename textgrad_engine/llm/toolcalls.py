@@ -11,14 +11,13 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from textgrad_engine.llm.cachekey import asked_of
+from textgrad_engine.llm.as_json import forms_of
 from textgrad_engine.llm.ids import digest, giving_ids, next_id
 from textgrad_engine.llm.places import Place, numbering_places
-from textgrad_engine.llm.redact import redacted, secrets_named
+from textgrad_engine.llm.redact import secrets_named
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.usage import CallRecord, call_item, call_place, call_tool
 from textgrad_engine.scoped import setting
-from textgrad_engine.signed import unsigned
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +43,8 @@ class Turn:
         What was recorded may have lost them, and what comes again has lost them then. Addresses are signed anew from
         day to day; records of before know turns by the whole of them.
         """
-        turn = {"model": self.model, **asked_of(self.asked)}
-        kept = redacted(turn, secrets_named(key.get_secret_value() for key in self.keys))
-        return tuple(dict.fromkeys((digest(kept), digest(unsigned(turn)), digest(turn))))
+        secrets = secrets_named(key.get_secret_value() for key in self.keys)
+        return tuple(map(digest, forms_of(self.model, self.asked, secrets)))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer, error_from_json
+from textgrad_engine.llm.as_json import recorded
 from textgrad_engine.llm.attachments import as_recorded, in_names
-from textgrad_engine.llm.cachekey import asked_of
 from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion, usage_from_json
@@ -89,7 +89,7 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
     is when it was asked, to the microsecond: of equal requests, it says which was the first.
     """
     record = call.record
-    asked = as_recorded(asked_of(record.request))
+    asked = recorded(record.request)
     entry: dict[str, Any] = {
         "phase": place.number,
         "phase_name": place.phase,
@@ -138,7 +138,8 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
             entry["counted_again"] = True
         if notes := getattr(error, "__notes__", None):
             entry["notes"] = list(notes)
-    return unsigned({**entry, "time": timestamp(record.started, "microseconds")})
+    whole = unsigned({**entry, "request": None, "time": timestamp(record.started, "microseconds")})
+    return {**whole, "request": asked}  # in its place, as it is already
 
 
 def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: int) -> Answer:

@@ -1,0 +1,96 @@
+"""Requests as JSON: as they are, and as records of them are made.
+
+NOTE [Turns as JSON]
+    An agent's conversation is looked through with each of its answers: for the record of the call, and for the names of
+    the calls of tools that it makes. What a turn of it comes to, as it is and without what nobody may read, stays the
+    same, so it is worked out once and kept with the message. Whoever gets it changes nothing in it. The messages that
+    a conversation begins with are made anew with each request, and nothing is kept with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from textgrad_engine.llm.attachments import as_recorded
+from textgrad_engine.llm.redact import redacted
+from textgrad_engine.llm.request import FORMS, GenerateConfig, Message, Request
+from textgrad_engine.signed import unsigned
+
+
+def asked_of(request: Request, config: GenerateConfig | None = None) -> dict[str, Any]:
+    """A request as JSON, without what it leaves open; what is None inside a user's own schema or setting stays.
+
+    Args:
+        request: what is asked.
+        config: its settings, where they are not the request's own.
+    """
+    given = request.config if config is None else config
+    settings = {name: value for name, value in given.model_dump(mode="json").items() if value is not None}
+    settings["extra"] = dict(sorted(settings["extra"].items()))
+    if not settings["extra"]:
+        del settings["extra"]
+    return {"purpose": request.purpose, "messages": [_as_it_is(each) for each in request.messages], "config": settings}
+
+
+def recorded(request: Request) -> dict[str, Any]:
+    """A request as it is written down; see `as_recorded`."""
+    return {
+        name: [_recorded(each) for each in request.messages] if name == "messages" else unsigned(value)
+        for name, value in asked_of(request).items()
+    }
+
+
+def forms_of(model: str, request: Request, secrets: Sequence[str]) -> list[dict[str, Any]]:
+    """A request to a model as JSON, in all forms in which it may be on record, each once.
+
+    Args:
+        model: the name of the model.
+        request: what it was asked.
+        secrets: texts to take out wherever they stand.
+
+    Returns:
+        It without secrets, with addresses that nothing signs, and as it is.
+    """
+    whole = {"model": model, **asked_of(request)}
+    rest = {name: value for name, value in whole.items() if name != "messages"}
+    kept = {**redacted(rest, secrets), "messages": [_redacted(each, secrets) for each in request.messages]}
+    bare = {**unsigned(rest), "messages": [_unsigned(each) for each in request.messages]}
+    return [kept, *([bare] if bare != kept else []), *([whole] if whole not in (kept, bare) else [])]
+
+
+def _as_it_is(message: Message) -> dict[str, Any]:
+    def make() -> dict[str, Any]:
+        return {name: value for name, value in message.model_dump(mode="json").items() if value is not None}
+
+    return _form(message, "as it is", make)
+
+
+def _unsigned(message: Message) -> dict[str, Any]:
+    return _form(message, "unsigned", lambda: unsigned(_as_it_is(message)))
+
+
+def _recorded(message: Message) -> dict[str, Any]:
+    if isinstance(message.content, str):
+        return _unsigned(message)
+    (found,) = as_recorded({"messages": [_as_it_is(message)]})["messages"]
+    return dict(found)
+
+
+def _redacted(message: Message, secrets: Sequence[str]) -> dict[str, Any]:
+    def make() -> dict[str, Any]:
+        whole = _as_it_is(message)
+        kept: dict[str, Any] = redacted(whole, secrets)
+        return whole if kept == whole else kept
+
+    return _form(message, hash(tuple(secrets)), make)  # not the secrets: a message is shown, and may be pickled
+
+
+def _form(message: Message, name: Hashable, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A form of a message; that of a turn is kept. See NOTE [Turns as JSON]."""
+    if message.role not in ("assistant", "tool") or not isinstance(message.content, str):
+        return make()
+    forms: dict[Hashable, dict[str, Any]] = message.__dict__.setdefault(FORMS, {})
+    if name not in forms:
+        forms[name] = make()
+    return forms[name]
