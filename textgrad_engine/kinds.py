@@ -17,6 +17,7 @@ import math
 import numbers
 import operator
 import os
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -169,13 +170,14 @@ def with_article(word: str) -> str:
     """A word behind its article.
 
     Example:
-        >>> with_article("optimizer"), with_article("judge")
-        ('an optimizer', 'a judge')
+        >>> with_article("optimizer"), with_article("judge"), with_article("UserList")
+        ('an optimizer', 'a judge', 'a UserList')
     """
-    return f"{'an' if word.startswith(_VOWELS) else 'a'} {word}"
+    return f"{'an' if _VOWEL.match(word) else 'a'} {word}"
 
 
-_VOWELS = tuple("AEIOUaeiou")
+_VOWEL = re.compile("[aeio]|u(?!s|ni)", re.IGNORECASE)
+"""How a word begins that begins with the sound of a vowel, but for "one" and "hour"."""
 
 
 def nearest(word: Any, known: Iterable[Any], cutoff: float = 0.6) -> str:

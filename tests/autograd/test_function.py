@@ -537,7 +537,7 @@ def test_variables_where_no_feedback_would_find_them_are_refused(wrap, transform
 def test_an_iterator_is_refused_as_it_can_be_looked_into_only_once(make):
     """Whoever looked for Variables in it would leave none to the forward."""
     given = make([leaf()])
-    with pytest.raises(TypeError, match=r"holds a \w+, where feedback cannot find the Variables that it may give"):
+    with pytest.raises(TypeError, match=r"holds an? \w+, where feedback cannot find the Variables that it may give"):
         Nested.apply(given, None)
     assert list(given)
 
