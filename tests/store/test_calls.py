@@ -13,7 +13,8 @@ from textgrad_engine.llm import CallRecord, Completion, GenerateConfig, Message,
 from textgrad_engine.llm.answers import entry_of
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.store.calls import Place, answer_from_json, canonical_order, completion_to_json, identity_of
+from textgrad_engine.store.calls import Place, answer_from_json, canonical_order, completion_to_json
+from textgrad_engine.store.paid import identity_of
 from textgrad_engine.store.records import dumps
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train.events import CallEnded

@@ -18,7 +18,7 @@ from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import mark, usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.places import same_place
+from textgrad_engine.llm.places import same_item, same_place
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, usage_from_json
@@ -106,14 +106,6 @@ def distance(each: Answer, entry: Mapping[str, Any]) -> tuple[bool, ...]:
         each.place != tuple(entry.get("place", ())),
         each.tool != call_tool.get(),
     )
-
-
-def same_item(recorded: tuple[int, ...], asked: tuple[int, ...]) -> bool:
-    """Whether what was recorded of an item of a `pmap` may be that of another: of no other one.
-
-    Folders of before know of no items, so what is recorded without one may be that of any.
-    """
-    return recorded in ((), asked)
 
 
 @dataclass

@@ -86,6 +86,14 @@ def trying(texts: Iterable[str]) -> setting[tuple[str, ...] | None]:
     return setting(_texts, tuple(texts))
 
 
+def same_item(recorded: tuple[int, ...], asked: tuple[int, ...]) -> bool:
+    """Whether what was recorded of an item of a `pmap` may be that of another: of no other one.
+
+    Folders of before know of no items, so what is recorded without one may be that of any.
+    """
+    return recorded in ((), asked)
+
+
 def same_place(recorded: Place, asked: Place) -> bool:
     """Whether what was recorded of a conversation may be that of another, as far as is known of the two.
 

@@ -5,7 +5,7 @@ NOTE [Tools that are played back]
     is not run: it may give something else by now (a clock, a search engine), and it may have done what must not be
     done twice (a mail). A call is known by the turn that made it: the model, the conversation so far, the answer that
     holds the call, and its place among the calls of that answer. Of equal ones, the n-th gets what the n-th gave, of
-    the same example, of no other item of a `pmap` (`answers.same_item`) and of no other place (NOTE [The place of a
+    the same example, of no other item of a `pmap` (`places.same_item`) and of no other place (NOTE [The place of a
     conversation] in `llm.places`).
 
     A tool may ask models for something of its own. Those calls are on record with the id of the tool's call, which no
@@ -31,10 +31,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.errors import ModelError
-from textgrad_engine.llm.answers import Answer, Answers, same_item
+from textgrad_engine.llm.answers import Answer, Answers
 from textgrad_engine.llm.attachments import texts_of, with_attachments
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.places import Place, same_place
+from textgrad_engine.llm.places import Place, same_item, same_place
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, inside, tell_of

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,10 +18,6 @@ from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.signed import unsigned
 from textgrad_engine.store.records import timestamp
 from textgrad_engine.train.events import CallEnded, ToolEnded
-
-_WHERE_AND_WHEN = frozenset(
-    {"phase", "phase_name", "step", "item", "place", "tool", "sample", "time", "latency", "counted_again"}
-)
 
 
 @dataclass(frozen=True)
@@ -201,14 +195,6 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
         saved_latency=saved.get("latency"),
         words=entry.get("words", ""),
     )
-
-
-def identity_of(entry: Mapping[str, Any]) -> bytes:
-    """What tells a completion, or a call of a tool, from others, wherever in a run and whenever it was asked for."""
-    kept = unsigned({key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN})
-    if "request" in kept:  # folders of before have the bytes, and addresses whole
-        kept["request"] = as_recorded(kept["request"])
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 
 def canonical_order(entry: Mapping[str, Any]) -> tuple[int, str, str, str, str]:

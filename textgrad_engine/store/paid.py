@@ -20,6 +20,8 @@ NOTE [A run that is resumed]
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import operator
 import re
 from collections import Counter
@@ -28,9 +30,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.answers import same_item
-from textgrad_engine.llm.places import same_place
-from textgrad_engine.store.calls import identity_of
+from textgrad_engine.llm.attachments import as_recorded
+from textgrad_engine.llm.places import same_item, same_place
+from textgrad_engine.signed import unsigned
 from textgrad_engine.store.files import read_lines
 
 ASIDE = {
@@ -40,6 +42,10 @@ ASIDE = {
     "events.jsonl": "events-{}.jsonl",
 }
 """What a file is called when it is put aside, in the order in which that is done; see NOTE [A run that is resumed]."""
+
+_WHERE_AND_WHEN = frozenset(
+    {"phase", "phase_name", "step", "item", "place", "tool", "sample", "time", "latency", "counted_again"}
+)
 
 
 class Paid(NamedTuple):
@@ -165,6 +171,14 @@ def paid_for(folder: Path, name: str = "completions.jsonl", *, or_none: bool = F
                 if not again:
                     known.setdefault(identity, Counter())[within] += 1
             yield Paid(number, line, entry, again)
+
+
+def identity_of(entry: Mapping[str, Any]) -> bytes:
+    """What tells a completion, or a call of a tool, from others, wherever in a run and whenever it was asked for."""
+    kept = unsigned({key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN})
+    if "request" in kept:  # folders of before have the bytes, and addresses whole
+        kept["request"] = as_recorded(kept["request"])
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 
 _Within = tuple[tuple[int, ...], tuple[int, ...]]

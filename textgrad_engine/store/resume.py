@@ -14,7 +14,6 @@ from textgrad_engine.llm.moving import move
 from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.store.calls import identity_of
 from textgrad_engine.store.cut import (
     begun_with,
     drawn,
@@ -26,7 +25,7 @@ from textgrad_engine.store.cut import (
 )
 from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
 from textgrad_engine.store.looks import Tests, merged
-from textgrad_engine.store.paid import ASIDE, OnRecord, aside, numbers_aside, paid_for
+from textgrad_engine.store.paid import ASIDE, OnRecord, aside, identity_of, numbers_aside, paid_for
 from textgrad_engine.store.played import When, Where, answer_of, in_order, tools_of, when
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
