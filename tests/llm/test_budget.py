@@ -34,7 +34,8 @@ from textgrad_engine.llm import (
     resolve,
     set_price,
 )
-from textgrad_engine.llm.account import Amount, Budget
+from textgrad_engine.llm.account import Budget
+from textgrad_engine.llm.amounts import Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.reserve import Reserve

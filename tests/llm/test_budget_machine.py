@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm import Budget, Usage
-from textgrad_engine.llm.account import Amount
+from textgrad_engine.llm.amounts import Amount
 
 PICO = 10**12
 

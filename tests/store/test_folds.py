@@ -11,7 +11,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import optim
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.store import FoldsWriter, is_folds, read_folds, read_run, way_on_with, write_folds
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.testing import simulated_task

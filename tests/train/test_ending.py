@@ -17,7 +17,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import llm, optim, report
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
+from textgrad_engine.llm.amounts import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS, charge
 from textgrad_engine.llm.reserve import LastTest, Reserve, Waiting
 from textgrad_engine.report import tables, view

@@ -9,7 +9,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.llm import Usage
-from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.train.parts import OnRecord, Part, Share
 from textgrad_engine.train.shares import fit_parts

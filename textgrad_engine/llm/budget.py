@@ -15,7 +15,8 @@ from typing import Any
 from textgrad_engine.blocks import block
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount, Budget, Hold
+from textgrad_engine.llm.account import Budget, Hold
+from textgrad_engine.llm.amounts import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of, tier_of

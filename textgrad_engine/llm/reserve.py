@@ -9,7 +9,8 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-from textgrad_engine.llm.account import UNLIMITED, Amount, Budget
+from textgrad_engine.llm.account import Budget
+from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.scoped import setting
 
 BUDGETS: ContextVar[tuple[Budget, ...]] = ContextVar("textgrad_engine_budgets", default=())

@@ -48,7 +48,7 @@ from typing import Any
 
 from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
-from textgrad_engine.llm.account import PICO, Amount
+from textgrad_engine.llm.amounts import PICO, Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import as_sample, sample_of

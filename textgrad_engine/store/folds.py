@@ -13,7 +13,7 @@ from typing import Any, Self
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
-from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.sent import content_of
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
+from textgrad_engine.llm.amounts import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.reserve import Part, Reserve, waiting
 from textgrad_engine.llm.response import Usage
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from textgrad_engine.llm.account import PICO, UNLIMITED, Amount
+from textgrad_engine.llm.amounts import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
 
 Rows = Sequence[dict[str, Any]]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from textgrad_engine.llm.account import UNLIMITED, Amount
+from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.budget import budgets_around, limited
 from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.scoped import setting

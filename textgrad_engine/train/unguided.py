@@ -15,7 +15,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
-from textgrad_engine.llm.account import Amount
+from textgrad_engine.llm.amounts import Amount
 from textgrad_engine.llm.budget import limited
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.usage import meter
