@@ -106,7 +106,7 @@ def resume(
             result = carry_out(
                 config, job, folder, way, name=name, before=found.looks_before, cache=answers, quiet=quietly
             )
-        end(result, folder, before=found.looks_before, quiet=quiet, as_json=as_json)
+        end(result, folder, quiet=quiet, as_json=as_json)
 
 
 def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tuple[Folds | None, Run]:

@@ -1,19 +1,74 @@
-"""What is printed of a run that has a result: in a line, and for machines."""
+"""What is printed of a run: its report, in a line, and for machines."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from textgrad_engine import report
 from textgrad_engine.cli import run_data, way_on
+from textgrad_engine.cli.output import FAILED, colors, width, write, write_json
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.document import unfinished_as_json
 from textgrad_engine.report.notes import looks_in_a_line
 from textgrad_engine.report.printing import harmless
+from textgrad_engine.report.terminal import complain
+from textgrad_engine.report.view import remark_on
 from textgrad_engine.report.words import plural
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.result import TrainResult
+
+
+def show_run(run: Run, title: str, *, as_json: bool) -> None:
+    """Print what there is of a run.
+
+    Args:
+        run: its folder.
+        title: what that is called.
+        as_json: for machines.
+
+    Raises:
+        typer.Exit: it has no result.
+    """
+    for note in run.notes:
+        complain(f"note: {note}")
+    if run.result is None:
+        if as_json:
+            write_json({"run": title, **unfinished_as_json(run), **way_on.as_json(run)})
+        else:
+            remark = "" if run.locked else way_on.goes_on(run)
+            write(report.render_unfinished(run, remark=remark, width=width(), color=colors()))
+        raise typer.Exit(FAILED)
+    if as_json:
+        write_json({"run": title, **run_as_json(run, run.result)})
+        return
+    write_run(run, run.result, title)
+    if not run.finished and not run.locked:
+        complain(way_on.goes_on(run))
+
+
+def write_run(run: Run, result: TrainResult, title: str) -> None:
+    """Print the report of a run.
+
+    Args:
+        run: its folder.
+        result: what it found.
+        title: what the folder is called.
+    """
+    shown = report.render(
+        result,
+        title=title,
+        remark=remark_on(run.config),
+        openings=run_data.openings(run),  # evaluations of it included
+        before=run.looks_before,
+        tools=report.tools_of(run.tools()),
+        width=width(),
+        color=colors(),
+    )
+    write("\n" + shown)
 
 
 def run_in_a_line(run: Run, result: TrainResult) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.autograd import Variable
-from textgrad_engine.cli import build, run_data, runs, way_on
+from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import foreseen, shared_with_controls
@@ -25,15 +25,13 @@ from textgrad_engine.cli.output import (
     OK,
     WRONG,
     CommandFailed,
-    colors,
     say,
-    width,
     write,
     write_json,
 )
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.resumed import Resumed
-from textgrad_engine.cli.run_shown import run_as_json, run_in_a_line
+from textgrad_engine.cli.run_shown import run_as_json, run_in_a_line, write_run
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Model
@@ -42,7 +40,6 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.report.notes import looked_at_before
 from textgrad_engine.report.terminal import complain
-from textgrad_engine.report.view import remark_on
 from textgrad_engine.store import FinishedRun, Run, RunFolder, read_run
 from textgrad_engine.train import Guards, TrainResult
 
@@ -141,20 +138,12 @@ def carry_out(
         return trainer.fit(job.program, job.metric, job.optimizer, job.train, job.val, job.test)
 
 
-def end(
-    result: TrainResult,
-    folder: RunFolder,
-    *,
-    before: int,
-    quiet: bool,
-    as_json: bool,
-) -> NoReturn:
+def end(result: TrainResult, folder: RunFolder, *, quiet: bool, as_json: bool) -> NoReturn:
     """Print a result, and end the command with its exit code.
 
     Args:
         result: what the run found.
         folder: where it is.
-        before: how often other runs had opened its test examples when it was begun.
         quiet: in one line.
         as_json: for machines.
 
@@ -169,17 +158,7 @@ def end(
     elif quiet:
         write(run_in_a_line(run, result))
     else:
-        table = report.render(
-            result,
-            title=str(path),
-            remark=remark_on(run.config),
-            openings=run_data.openings(run),  # evaluations of a run that went on included
-            before=before,
-            tools=report.tools_of(run.tools()),
-            width=width(),
-            color=colors(),
-        )
-        write("\n" + table)
+        write_run(run, result, str(path))
         complain(f"\n{report.one_line(result)}\nThe best prompt is in {way_on.best_files(path, result.best)}")
     if resumed is not None:
         as_before = [f"The run in {path} is as it was before."]

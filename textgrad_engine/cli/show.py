@@ -11,11 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import completion, run_data, way_on
+from textgrad_engine.cli import completion, way_on
 from textgrad_engine.cli.folds_shown import show_folds
 from textgrad_engine.cli.options import ByColumn, FrontNumber, Json, RunPath
 from textgrad_engine.cli.output import (
-    FAILED,
     TOO_LOW,
     at_terminal,
     checking,
@@ -26,12 +25,11 @@ from textgrad_engine.cli.output import (
     write_exactly,
     write_json,
 )
+from textgrad_engine.cli.run_shown import show_run
 from textgrad_engine.errors import RunError
-from textgrad_engine.report.document import unfinished_as_json
 from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.unfinished import so_far
-from textgrad_engine.report.view import remark_on
 from textgrad_engine.store.folds import is_folds, read_folds
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train.result import TrainResult
@@ -176,7 +174,7 @@ def _what_says_it(
     if front is not None:
         return _of_front(run, front, parameter, as_json=as_json)
     if not explains:
-        return functools.partial(_show_run, run, str(path), as_json=as_json)
+        return functools.partial(show_run, run, str(path), as_json=as_json)
     ended = way_on.how_it_ended(run)
     if run.result is None and not run.seed:
         raise RunError(f"{path} has no lines and no steps, as the run {ended} before its texts were noted")
@@ -232,41 +230,6 @@ def _of_front(run: Run, number: int, parameter: str | None, *, as_json: bool) ->
     parts = [text if len(texts) == 1 else f"== {name}\n{text}" for name, text in texts.items()]
     whole = "\n\n".join(parts) + "\n"
     return functools.partial(write_exactly, harmless(whole) if at_terminal() else whole)
-
-
-def _show_run(run: Run, title: str, *, as_json: bool) -> None:
-    """Print the report of a run.
-
-    Raises:
-        typer.Exit: it has no result.
-    """
-    for note in run.notes:
-        complain(f"note: {note}")
-    if run.result is None:
-        if as_json:
-            write_json({"run": title, **unfinished_as_json(run), **way_on.as_json(run)})
-        else:
-            remark = "" if run.locked else way_on.goes_on(run)
-            write(report.render_unfinished(run, remark=remark, width=width(), color=colors()))
-        raise typer.Exit(FAILED)
-    openings, tools = run_data.openings(run), report.tools_of(run.tools())
-    if as_json:
-        document = report.as_json(run.result, openings, before=run.looks_before, tools=tools)
-        write_json({"run": title, **document, **way_on.as_json(run)})
-        return
-    shown = report.render(
-        run.result,
-        title=title,
-        remark=remark_on(run.config),
-        openings=openings,
-        before=run.looks_before,
-        tools=tools,
-        width=width(),
-        color=colors(),
-    )
-    write("\n" + shown)
-    if not run.finished and not run.locked:
-        complain(way_on.goes_on(run))
 
 
 def _explained(

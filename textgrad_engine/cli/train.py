@@ -109,4 +109,4 @@ def train(
         quietly = quiet or as_json
         name, before = runs.name_of(found), described["looks_before"]
         result = carry_out(found, job, folder, way, name=name, before=before, cache=answers, quiet=quietly)
-        end(result, folder, before=before, quiet=quiet, as_json=as_json)
+        end(result, folder, quiet=quiet, as_json=as_json)
