@@ -146,18 +146,8 @@ def test_short_answers_are_compared_to_the_letter(init: Init) -> None:
 
 def test_sentences_of_scripts_with_few_letters_are_judged(init: Init) -> None:
     """A reply in Chinese has a third of the letters of one in English."""
-    assert (
-        init(
-            [
-                chat(
-                    n,
-                    f"\u60a8\u597d\uff0c\u60a8\u7684\u8ba2\u5355{n}\u5df2\u7ecf\u53d1\u8d27\uff0c\u9884\u8ba1\u4e09\u5929\u5185\u9001\u8fbe\uff0c\u8bf7\u8010\u5fc3\u7b49\u5f85\u3002",
-                )
-                for n in range(12)
-            ]
-        ).exit_code
-        == 0
-    )
+    replies = [f"您好。您的订单{n}已经发货。预计三天内送达。请耐心等待。" for n in range(12)]
+    assert init([chat(n, reply) for n, reply in enumerate(replies)]).exit_code == 0
     assert config()["metric"]["name"] == "judge"
 
 

@@ -112,6 +112,9 @@ def void(request: Request) -> None:
         listener(request, None)
 
 
+_DONE = b"data: [DONE]"
+
+
 def are_events(body: bytes) -> bool:
     r"""Whether a body is a stream's events, whatever was asked for and whatever its headers call it.
 
@@ -129,10 +132,7 @@ def without_end(body: bytes) -> bytes:
         >>> without_end(b'{"choices": []}\ndata: [DONE]\n\n')
         b'{"choices": []}'
     """
-    return body.rstrip().removesuffix(_END).rstrip() if body[-20:].rstrip().endswith(_END) else body
-
-
-_END = b"data: [DONE]"
+    return body.rstrip().removesuffix(_DONE).rstrip() if body[-20:].rstrip().endswith(_DONE) else body
 
 
 async def in_one_part(body: bytes) -> AsyncIterator[bytes]:
