@@ -50,11 +50,12 @@ from textgrad_engine.train.estimated import (
     typical,
     unit_of,
 )
+from textgrad_engine.train.given import check_parts, sets_of
 from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.targets import target_fields
-from textgrad_engine.train.trainer import Trainer, check_parts, sets_of
+from textgrad_engine.train.trainer import Trainer
 
 SAMPLE = 8
 """Examples that are put through."""
