@@ -15,8 +15,8 @@ import textgrad_engine as tg
 from textgrad_engine import dispatch, nn, optim
 from textgrad_engine.errors import Stopped
 from textgrad_engine.llm import Request, RetryPolicy, resolve
+from textgrad_engine.llm.meters import meter
 from textgrad_engine.llm.stop import check_stop
-from textgrad_engine.llm.usage import meter
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import under_way
 from textgrad_engine.train.events import CallEnded, RunFailed

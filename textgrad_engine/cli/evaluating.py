@@ -24,8 +24,8 @@ from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm import Cache, Model, Recording
 from textgrad_engine.llm.ids import digest
+from textgrad_engine.llm.meters import meter
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.earlier import Earlier, by_the_run, earlier_of, incomparable

@@ -9,6 +9,7 @@ from textgrad_engine.llm.callable import CallableModel
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.fallback import DOWN, Fallback
 from textgrad_engine.llm.limits import Limit
+from textgrad_engine.llm.meters import Meter, meter
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import OpenAIModel
 from textgrad_engine.llm.prices import price, set_price
@@ -25,7 +26,7 @@ from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.stop import Stop
 from textgrad_engine.llm.stream import on_token
 from textgrad_engine.llm.taped import Taped
-from textgrad_engine.llm.usage import CallRecord, Meter, Metered, call_key, call_key_scope, meter, observe
+from textgrad_engine.llm.usage import CallRecord, Metered, call_key, call_key_scope, observe
 
 __all__ = [
     "Budget",

@@ -14,6 +14,7 @@ from textgrad_engine.errors import BudgetExceeded, CallCancelled, ModelError, Ru
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import known_ids
+from textgrad_engine.llm.meters import under_way
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.recording import Recording, cassettes
 from textgrad_engine.llm.request import Request
@@ -21,7 +22,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, are_observed, id_of, inside, tell_of
 from textgrad_engine.llm.tools_on_record import is_run_again
-from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment, under_way
+from textgrad_engine.llm.usage import call_item, call_place, call_tool, next_moment
 from textgrad_engine.scoped import setting
 
 _ENDING = (BudgetExceeded, CallCancelled, RunError, Stopped)

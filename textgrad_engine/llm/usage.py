@@ -1,11 +1,10 @@
-"""Who asked what, and what it used: one record per call for observers, and sums per purpose for meters."""
+"""Who asked what, and what it used: one record per call for observers, and for meters, which add up."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import next_id
+from textgrad_engine.llm.meters import METERS, Meter
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.redact import keys_of
 from textgrad_engine.llm.request import Purpose, Request
@@ -42,8 +42,6 @@ _log = logging.getLogger("textgrad_engine.llm.usage")
 call_tool: ContextVar[str] = ContextVar("textgrad_engine_call_tool", default="")
 """The id of the call inside of which code runs, of a tool (`toolcalls.ToolRecord.id`) or of a model that asks others
 (`CallRecord.id`); "" outside of such."""
-
-_PICO = 10**12
 
 
 @dataclass(frozen=True)
@@ -171,131 +169,6 @@ def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
         yield
 
 
-class _Sum:
-    # Money is summed in whole picodollars, so that the total does not depend on the order in which calls end.
-    __slots__ = ("cached", "calls", "input", "output", "pico", "reasoning", "unpriced")
-
-    def __init__(self) -> None:
-        self.calls = self.input = self.output = self.cached = self.reasoning = self.pico = 0
-        self.unpriced = False
-
-    def add(self, usage: Usage) -> None:
-        self.calls += usage.calls
-        self.input += usage.input_tokens
-        self.output += usage.output_tokens
-        self.cached += usage.cached_tokens
-        self.reasoning += usage.reasoning_tokens
-        if usage.dollars is None:
-            self.unpriced = True
-        elif usage.dollars:
-            self.pico += round(usage.dollars * _PICO)
-
-    def usage(self) -> Usage:
-        return Usage(
-            input_tokens=self.input,
-            output_tokens=self.output,
-            cached_tokens=self.cached,
-            reasoning_tokens=self.reasoning,
-            calls=self.calls,
-            dollars=None if self.unpriced else self.pico / _PICO,
-        )
-
-
-class Meter:
-    """Adds up what calls use, by purpose; may be read from any thread while calls run.
-
-    Answers from the cache cost nothing and are counted apart.
-
-    Attributes:
-        in_flight: calls asked for that are not over, queued ones included; calls of tools, too. One is over when all
-            who `observe` it were told.
-        failed: calls that ended with an error.
-        cached: calls that were answered from the cache.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sums: dict[Purpose, _Sum] = {}
-        self.in_flight = 0
-        self.failed = 0
-        self.cached = 0
-        self._saved: dict[Purpose, _Sum] = {}
-
-    def __repr__(self) -> str:
-        return f"Meter({', '.join(f'{purpose}={usage!r}' for purpose, usage in self.by_purpose.items())})"
-
-    @property
-    def saved(self) -> Usage:
-        """What the cached answers used when they were paid for."""
-        return sum(self.saved_by_purpose.values(), Usage())
-
-    @property
-    def saved_by_purpose(self) -> dict[str, Usage]:
-        """The same by purpose, in alphabetical order."""
-        with self._lock:
-            return {purpose: self._saved[purpose].usage() for purpose in sorted(self._saved)}
-
-    @property
-    def total(self) -> Usage:
-        """What all calls used; `dollars` is None as soon as one of them had no known price."""
-        return sum(self.by_purpose.values(), Usage())
-
-    @property
-    def by_purpose(self) -> dict[str, Usage]:
-        """What the calls used, by the purposes seen so far, in alphabetical order."""
-        with self._lock:
-            return {purpose: self._sums[purpose].usage() for purpose in sorted(self._sums)}
-
-    def begin(self) -> None:
-        """Count a call that begins."""
-        with self._lock:
-            self.in_flight += 1
-
-    def end(self, purpose: Purpose, usage: Usage | None, *, failed: bool, saved: Usage | None = None) -> None:
-        """Count a call that ends, with what it used if that is known, or with what the cache saved."""
-        with self._lock:
-            self.failed += failed
-            if saved is not None:
-                self.cached += 1
-                self._saved.setdefault(purpose, _Sum()).add(saved)
-            if usage is not None:
-                self._sums.setdefault(purpose, _Sum()).add(usage)
-
-    def leave(self) -> None:
-        """Count a call that is over."""
-        with self._lock:
-            self.in_flight -= 1
-
-
-@block
-@contextlib.contextmanager
-def meter() -> Iterator[Meter]:
-    """Add up every call dispatched inside the block, inner blocks included.
-
-    Example:
-        >>> with meter() as m:
-        ...     pass
-        >>> m.total.calls, m
-        (0, Meter())
-    """
-    made = Meter()
-    with setting(_meters, (*_meters.get(), made)):
-        yield made
-
-
-@contextlib.contextmanager
-def under_way() -> Iterator[None]:
-    """Around what is no call of a model, and is waited for as one is where a run ends: a call of a tool."""
-    meters = _meters.get()
-    for each in meters:
-        each.begin()
-    try:
-        yield
-    finally:
-        for each in meters:
-            each.leave()
-
-
 class Metered(Wrapper):
     """The outermost wrapper: tells meters and observers about each call.
 
@@ -309,7 +182,7 @@ class Metered(Wrapper):
 
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record how it ended."""
-        meters, observers = _meters.get(), _observers.get()
+        meters, observers = METERS.get(), _observers.get()
         if not meters and not observers:  # the inner coroutine itself: a frame less in each call under way
             return self.inner.complete(request)
         return self._recorded(request, meters, observers)
@@ -398,5 +271,4 @@ def next_moment() -> float:
     return _moment
 
 
-_meters: ContextVar[tuple[Meter, ...]] = ContextVar("textgrad_engine_meters", default=())
 _observers: ContextVar[tuple[Callable[[CallRecord], None], ...]] = ContextVar("textgrad_engine_observers", default=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from textgrad_engine.llm.usage import Meter
+from textgrad_engine.llm.meters import Meter
 from textgrad_engine.train.comparison import compared
 from textgrad_engine.train.doubtful import doubtful_among
 from textgrad_engine.train.evaluation import Evaluation

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 
-from textgrad_engine.llm.usage import Meter
+from textgrad_engine.llm.meters import Meter
 from textgrad_engine.train.events import Earlier
 
 

@@ -20,9 +20,9 @@ from textgrad_engine.checks import check
 from textgrad_engine.data import DataLoader
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm import tokens
+from textgrad_engine.llm.meters import meter
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.choose import GLANCE as CHOSEN_ON

@@ -14,9 +14,9 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import check_method
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm import tokens
+from textgrad_engine.llm.meters import meter
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.ops.feedback import MOST_SHARED
 from textgrad_engine.optim.saved import apart

@@ -15,10 +15,11 @@ from textgrad_engine.data import DataLoader, Subset
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.context import counting_left_out
+from textgrad_engine.llm.meters import Meter, meter
 from textgrad_engine.llm.reserve import waiting
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
-from textgrad_engine.llm.usage import CallRecord, Meter, meter, observe
+from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.nn import Module
 from textgrad_engine.ops.tools import telling_anew
 from textgrad_engine.optim import Optimizer, Origin

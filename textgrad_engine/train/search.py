@@ -10,7 +10,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.data import RandomSampler, SequentialSampler
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.kinds import is_number, told
-from textgrad_engine.llm.usage import Meter
+from textgrad_engine.llm.meters import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.evaluation import Evaluation

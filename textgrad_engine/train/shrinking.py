@@ -13,8 +13,8 @@ from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.data import Examples
 from textgrad_engine.errors import BudgetExceeded, DataError
 from textgrad_engine.keywords import names_told
+from textgrad_engine.llm.meters import meter
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import meter
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.contracts.standard import slots_stay

@@ -10,7 +10,7 @@ from textgrad_engine.autograd import Variable, example
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.llm.context import LeftOut, on_left_out
-from textgrad_engine.llm.usage import Meter
+from textgrad_engine.llm.meters import Meter
 from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.optim.saved import apart

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 
 from textgrad_engine.dispatch import current_scope, nudge
+from textgrad_engine.llm.meters import Meter
 from textgrad_engine.llm.stop import Stop
-from textgrad_engine.llm.usage import Meter
 from textgrad_engine.train.interrupt import GRACE
 
 

@@ -17,8 +17,8 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import UNANSWERED, BudgetExceeded
 from textgrad_engine.llm.amounts import Amount
 from textgrad_engine.llm.budget import limited
+from textgrad_engine.llm.meters import meter
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.llm.usage import meter
 from textgrad_engine.optim import Optimizer, RandomEdits, RandomSearch
 from textgrad_engine.optim.proposers import Proposer, Unaided
 from textgrad_engine.optim.search.objective import Texts, handicap_of
