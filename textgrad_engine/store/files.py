@@ -15,7 +15,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
 from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import UNLINKED, check_plain, check_unlinked
+from textgrad_engine.sent import check_plain, check_unlinked
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""
@@ -87,20 +87,6 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
-
-
-def open_lines(path: Path, flags: int = 0) -> int:
-    """The descriptor of a file to whose end lines are written, made where it is missing.
-
-    Args:
-        path: the file.
-        flags: for `os.open`, beside what that takes.
-
-    Raises:
-        OSError: it cannot be opened; or it is a link, as what is written into a run folder is to stay in it.
-    """
-    for_lines = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    return os.open(path, for_lines | UNLINKED | flags, 0o666)
 
 
 def inner_folder(home: Path, name: str) -> Path:

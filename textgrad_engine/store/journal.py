@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import os
 import threading
 import time
-import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -20,12 +17,12 @@ from textgrad_engine.homes import expanded
 from textgrad_engine.llm.attachments import Attachment, attachments_in
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
 from textgrad_engine.llm.room import Room
 from textgrad_engine.reasons import reason_of
-from textgrad_engine.store.calls import Place, canonical_order, completion_to_json, tool_to_json
-from textgrad_engine.store.files import file_name, inner_folder, open_lines, typed, unwritable, write_atomically
+from textgrad_engine.store.calls import Place, completion_to_json, tool_to_json
+from textgrad_engine.store.files import file_name, inner_folder, typed, unwritable, write_atomically
+from textgrad_engine.store.lines import Lines
 from textgrad_engine.store.lock import LOCK, Lock
 from textgrad_engine.store.reader import Reach, read_run
 from textgrad_engine.store.records import FORMAT, dumps, event_to_json, result_to_json
@@ -123,17 +120,17 @@ class RunFolder:
         if found and not resume:
             raise _in_use(self.path)
         self._lock = Lock(self._home)
-        opened: list[_Lines] = []
+        opened: list[Lines] = []
         try:
             if found:
                 check_resumable(self.path)
                 self.earlier = Earlier(self._home, anyway=anyway)
                 self.earlier.put_aside()
             self._room = Room(self._home)
-            opened.append(_Lines(self._home / "completions.jsonl", new=False))
-            opened.append(_Lines(self._home / "events.jsonl", new=self.earlier is None))  # from now on there is a run
+            opened.append(Lines(self._home / "completions.jsonl", new=False))
+            opened.append(Lines(self._home / "events.jsonl", new=self.earlier is None))  # from now on there is a run
             self._completions, self._events = opened
-            self._tool_lines: _Lines | None = None  # most runs have no tools
+            self._tool_lines: Lines | None = None  # most runs have no tools
             if config is not None:
                 write_atomically(self._home / "config.json", dumps({"format": FORMAT, **config}, indent=2) + b"\n")
         except BaseException:
@@ -227,11 +224,11 @@ class RunFolder:
             for attached in attachments_in([event.record.result]):
                 self._keep(attached)
             if self._tool_lines is None:
-                self._tool_lines = _Lines(self._home / "tools.jsonl", new=False)
+                self._tool_lines = Lines(self._home / "tools.jsonl", new=False)
             self._tool_lines.append(line)
             self._tools[event.phase] += 1
 
-    def _opened(self) -> list[_Lines]:
+    def _opened(self) -> list[Lines]:
         """The files that it appends to."""
         return [each for each in (self._completions, self._events, self._tool_lines) if each is not None]
 
@@ -337,50 +334,6 @@ def _is_unbegun(folder: Path) -> bool:
     left = {file.name: file for file in folder.iterdir() if file.name != LOCK}
     completions = left.pop("completions.jsonl", None)
     return not left and (completions is None or completions.stat().st_size == 0)
-
-
-class _Lines:
-    """A file of JSON lines that only grows; a killed run tears the last at most."""
-
-    def __init__(self, path: Path, *, new: bool = True) -> None:
-        self.path = path
-        self._open(os.O_EXCL if new else 0)
-
-    def _open(self, flags: int) -> None:
-        self._fd = open_lines(self.path, flags)
-        self.close = weakref.finalize(self, os.close, self._fd)
-
-    def append(self, line: bytes) -> None:
-        """Write one line, without its line break; where the file was closed, it is opened for that."""
-        if self.close.alive:
-            append_line(self._fd, line, self.path)
-            return
-        self._open(0)
-        try:
-            append_line(self._fd, line, self.path)
-        finally:
-            self.close()
-
-    def sort(self) -> None:
-        """Put the lines into their canonical order; further ones can still be appended."""
-        self.close()  # before the replacement, which Windows refuses for an open file
-        try:
-            write_atomically(self.path, self._sorted())
-        finally:
-            self._open(0)
-
-    def _sorted(self) -> Iterator[bytes]:
-        """The whole lines in order, one after the other: a file may hold more than there is memory."""
-        with self.path.open("rb") as file:
-            places = []
-            begin = 0
-            for line in file:
-                if line.endswith(b"\n"):
-                    places.append((canonical_order(json.loads(line)), begin))
-                begin += len(line)
-            for _, begin in sorted(places):
-                file.seek(begin)
-                yield file.readline()
 
 
 def check_resumable(folder: Path) -> None:
