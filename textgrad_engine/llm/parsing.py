@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from typing import Any, NoReturn
 
@@ -291,5 +292,12 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-DECODER = json.JSONDecoder(parse_constant=_no_constant)
-"""Reads JSON without NaN and its like, which Python would take."""
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"the number {number:.40} is too large")
+    return value
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+"""Reads JSON without NaN and its like, which Python would take, and without numbers that it takes for infinity."""
