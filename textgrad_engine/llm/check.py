@@ -166,7 +166,7 @@ class Check(Wrapper):
         if who is None:
             who = self._who[request.purpose] = f"{self.name!r} ({request.purpose})"
         try:
-            bare = check_json(completion.text, wanted, who)
+            bare = check_json(completion.text, wanted, who, asked=request)
         except MalformedResponse as error:
             if not hasattr(self._core, "base_url"):  # no adapter, which tells its endpoint of the form
                 error.add_note(

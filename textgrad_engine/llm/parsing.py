@@ -130,7 +130,7 @@ def _marks_of(text: str) -> tuple[str, str]:
     return begin, MARKS[begin]
 
 
-def json_in(text: str, *, among_words: bool = True) -> tuple[str, Any]:
+def json_in(text: str, *, among_words: bool = True, asked: Request | None = None) -> tuple[str, Any]:
     """The JSON in an answer, without a fence around it and thoughts before it, and its value.
 
     Args:
@@ -138,6 +138,8 @@ def json_in(text: str, *, among_words: bool = True) -> tuple[str, Any]:
         among_words: whether the one object that words stand around is taken, too: what one fenced block of several
             holds, or what stands on lines of its own or behind a colon. An object in the middle of a sentence is an
             example, and of two nobody knows which is meant.
+        asked: what was asked, where that shows material which may have been written to be taken for an answer: who
+            quotes it among words has not answered with it.
 
     Raises:
         ValueError: it is none.
@@ -163,9 +165,18 @@ def json_in(text: str, *, among_words: bool = True) -> tuple[str, Any]:
             return bare, value
     assert first is not None
     begun = BEGINS_THINKING.match(text) is not None  # what stands in thoughts alone is no answer
-    if among_words and not (begun and len(waiting) == 1) and len(found := _among_words(waiting[-1])) == 1:
-        return found[0]
+    if among_words and not (begun and len(waiting) == 1):
+        found = _among_words(waiting[-1])
+        if found and asked is not None:
+            shown = _without_space("".join([each.text for each in asked.messages if each.role != "assistant"]))
+            found = [each for each in found if _without_space(each[0]) not in shown]
+        if len(found) == 1:
+            return found[0]
     raise first
+
+
+def _without_space(text: str) -> str:
+    return "".join(text.split())
 
 
 def _among_words(text: str) -> list[tuple[str, Any]]:
@@ -205,19 +216,30 @@ def unwrapped(text: str) -> str:
     return json.dumps(value[WRAPPED], ensure_ascii=False)
 
 
-def check_json(text: str, wanted: ResponseFormat, who: str = "the model") -> str:
+def check_json(
+    text: str,
+    wanted: ResponseFormat,
+    who: str = "the model",
+    *,
+    among_words: bool = True,
+    asked: Request | None = None,
+) -> str:
     """The JSON object in an answer, as text, when it fits the format.
 
     Args:
         text: the answer.
         wanted: the format that was asked for.
         who: who answered, for the error.
+        among_words: as for `json_in`.
+        asked: what was asked. What a judge, a critic or an optimizer quotes of it among words is not its answer; a
+            program may be to say again what it was told.
 
     Raises:
         MalformedResponse: it is no JSON object, or one that does not fit; the message says where.
     """
     try:
-        bare, value = json_in(text)
+        of_material = asked if asked is not None and asked.purpose != "forward" else None
+        bare, value = json_in(text, among_words=among_words, asked=of_material)
     except (ValueError, RecursionError) as error:
         began = strip_fence(text).strip()[:80]
         raise MalformedResponse(
