@@ -55,8 +55,8 @@ def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str
     """The JSON in an answer to a request whose form was asked for in words.
 
     One that was asked for as JSON is passed on as it is. A JSON object of the right form is taken also where tags were
-    asked for: some models answer nothing else. Thoughts before the answer may speak of the tags; what stands only in
-    them is no answer.
+    asked for: some models answer nothing else. One inside of a text between the tags is a part of that. Thoughts before
+    the answer may speak of the tags; what stands only in them is no answer.
 
     Args:
         answer: what was answered.
@@ -70,8 +70,9 @@ def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str
     parts = tags.parts_of(wanted.json_schema)
     if parts is None:
         return answer
+    form = wanted.without_model()  # what the model says of it is told by `Check`
     with contextlib.suppress(MalformedResponse):
-        return check_json(answer, wanted.without_model(), who)  # what the model says of it is told by `Check`
+        return check_json(answer, form, who, among_words=False)
     nonce, rests = tags.nonce_of(request, wanted), after_thoughts(answer)
     whole = answer if not rests or nonce in rests[0] else rests[0]
     try:
@@ -80,6 +81,8 @@ def read(answer: str, wanted: ResponseFormat, request: Request, who: str) -> str
         for rest in rests:
             with contextlib.suppress(ValueError):
                 return tags.put_together(parts, tags.texts_in(rest, parts, nonce))
+        with contextlib.suppress(MalformedResponse):
+            return check_json(answer, form, who, asked=request)
         raise MalformedResponse(
             f"{who} was asked for texts between tags ({wanted.name}), and its answer cannot be read: {error}; it began "
             f"{answer[:80]!r}",
