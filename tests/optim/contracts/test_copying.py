@@ -102,6 +102,14 @@ def test_a_text_of_many_thousand_lines_is_looked_at_at_once() -> None:
     assert copied(f"{before}\n{new}", before) == ["my planter stopped watering the basil on tuesday"]
 
 
+@pytest.mark.timeout(10)
+def test_an_answer_of_many_thousand_words_is_looked_at_at_once() -> None:
+    """It holds up all that goes on beside it; each of its words would be searched for in a megabyte of examples."""
+    contract = NoCopying([" ".join(f"v{n}x{m}" for m in range(200)) for n in range(600)])
+    answer = f"{' '.join(f'w{n}' for n in range(100_000))} {' '.join(f'v7x{m}' for m in range(50, 60))}"
+    assert contract.copied("Sort.", answer) == [" ".join(f"v7x{m}" for m in range(50, 60))]
+
+
 def test_the_problem_shows_what_was_copied_between_tags() -> None:
     """A dataset is untrusted; a long run is shortened."""
     text = " ".join(f"w{n}" for n in range(100))
@@ -130,6 +138,35 @@ def test_a_copy_is_a_run_of_an_example_that_is_new(texts: list[str], before: str
 
     taken = (runs(after) - runs(before)) & set().union(*map(runs, texts))
     assert bool(NoCopying(texts, n=n, shortest=99).copied(before, after)) is bool(taken)
+
+
+@given(
+    texts=st.lists(st.text("ab 包裹พ", max_size=16), min_size=1, max_size=4),
+    before=st.text("ab 包裹พ", max_size=16),
+    after=st.text("ab 包裹พ", max_size=16),
+    n=st.integers(1, 3),
+)
+def test_of_a_long_answer_the_same_runs_are_copied(texts: list[str], before: str, after: str, n: int) -> None:
+    """They are looked up in the runs of the examples then, and not each in the text of all."""
+    contract = NoCopying(texts, n=n)
+    searched = contract.copied(before, after)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("textgrad_engine.optim.contracts.copying._SEARCHED", 0)
+        assert contract.copied(before, after) == searched
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        "MY  PLANTER\nstopped -- watering: 'the' basil_on (Tuesday)",
+        "\uff2d\uff39 \uff50lanter stopped watering the basil on Tuesday",
+        "My plan\u00adter stop\u2062ped wa\ufe01tering the ba\u202esil on Tues\u034fday",
+        "**My** **planter** `stopped`\u200bwatering\u200bthe\u200bbasil on Tuesday",
+    ],
+)
+def test_how_it_is_written_hides_no_copy(disguise: str) -> None:
+    """Case, white space, punctuation, width of letters and marks that nobody sees; the docstring names what does."""
+    assert copied(f"Know this: {disguise}.") == ["my planter stopped watering the basil on tuesday"]
 
 
 @pytest.mark.parametrize(

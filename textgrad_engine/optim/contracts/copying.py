@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,13 +17,20 @@ from textgrad_engine.optim.words import size_of, together, words_of
 _SHOWN = 40
 """Words of a copied run that are shown."""
 
+_SEARCHED = 1000
+"""So many new runs are searched for, one by one. To go through all runs of the examples takes as long as a thousand
+searches, however large these are."""
+
 
 @dataclass(frozen=True, init=False)
 class NoCopying:
     """No run of words of the training examples may get into the text that was not in it before.
 
     Words are compared without case, punctuation and line ends (`optim.words`). Where a script has no spaces between
-    words, two letters of Chinese or Japanese count as a word, and four of Thai and its like.
+    words, two letters of Chinese or Japanese count as a word, and four of Thai and its like. A copy in disguise is not
+    seen: with another word here and there, words in another order or language, letters one by one or of another script
+    that look alike, all words as one, or in base64. What such a copy is worth, test examples tell that are in no other
+    set.
 
     Args:
         examples: rows of a dataset (mappings; what is text in their values counts), or texts.
@@ -97,20 +105,34 @@ class NoCopying:
         """The runs of words that `after` took from the examples, each as long as it is, shortened to 40 words."""
         old, words = words_of(before), words_of(after)
         known = {" ".join(old[start:end]) for start, end in _runs(old, self.n)}
+        new = [(" ".join(words[start:end]), start, end) for start, end in _runs(words, self.n)]
+        # A prompt has most of it from before; the examples may be a hundred megabytes.
+        there = self._in_examples({gram for gram, _, _ in new if gram not in known})
         runs: list[list[int]] = []
-        for start, end in _runs(words, self.n):
-            gram = " ".join(words[start:end])
-            # A prompt has most of it from before; the examples may be a hundred megabytes.
-            if gram not in known and f" {gram} " in self._long:
+        for gram, start, end in new:
+            if gram in there:
                 if runs and start <= runs[-1][1]:
                     runs[-1][1] = end
                 else:
                     runs.append([start, end])
         found = [together(words[start : min(end, start + _SHOWN)]) for start, end in runs]
-        was, new = (f" {' '.join(each)} " for each in (old, words))
-        short = (text for text in self._short if f" {text} " in new and f" {text} " not in was)
+        was, now = (f" {' '.join(each)} " for each in (old, words))
+        short = (text for text in self._short if f" {text} " in now and f" {text} " not in was)
         found += [together(text.split(" ")) for text in short]
         return list(dict.fromkeys(found))
+
+    def _in_examples(self, grams: set[str]) -> set[str]:
+        """Those of some runs of n words that are in the examples."""
+        if len(grams) <= _SEARCHED:
+            return {gram for gram in grams if f" {gram} " in self._long}
+        found = set()
+        for line in _LINE.finditer(self._long):
+            words = line[0].split()
+            found |= grams & {" ".join(words[start:end]) for start, end in _runs(words, self.n)}
+        return found
+
+
+_LINE = re.compile("[^\n]+")
 
 
 def _runs(words: Sequence[str], n: int) -> Iterator[tuple[int, int]]:
