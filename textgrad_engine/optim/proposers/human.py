@@ -95,9 +95,9 @@ def _question(brief: Brief, problem: str) -> str:
         parts.append("(|~: a sentence of the same line as the one before it; its number stands for it alone)")
     for number, item in enumerate(brief.items, 1):
         times = f" ({item.times} times)" if item.times > 1 else ""
-        about = f"\n    The answer was: {item.answer}" if item.answer else ""
+        about = f"\nThe answer was: {item.answer}" if item.answer else ""
         said = f"a case\n{unfenced(item.text)}\n" if item.case else item.text
-        parts.append(f"[{number}]{times} {said}{about}")
+        parts.append(_item(f"[{number}]{times} {said}{about}"))
     parts.append("" if brief.items else "There is no feedback on it.\n")
     parts += [f"Tried before: {past}" for past in brief.history]
     parts += [f"Keep to this: {said}" for contract in brief.contracts if (said := contract.describe(brief.text))]
@@ -105,6 +105,11 @@ def _question(brief: Brief, problem: str) -> str:
         parts.append(f"Your last edits could not be used: {problem}")
     parts.append(f"At most {brief.max_edits} {'edit' if brief.max_edits == 1 else 'edits'}. {HELP}")
     return _plain("\n".join(parts)) + "\n"
+
+
+def _item(text: str) -> str:
+    """An entry of a list: what others have written in it begins no line, and so passes for none of ours."""
+    return re.sub(r"\n(?=[^\n])", "\n    ", text)
 
 
 def _show(text: str, shown: TextIO) -> None:
