@@ -155,12 +155,14 @@ def render_calls(calls: Sequence[Call], more: int, *, width: int = 80, color: bo
 def call_in_words(call: Call, total: int) -> str:
     """One call as it was sent and answered, each message behind who said it; nothing is cut or wrapped.
 
+    What stands before who said it is longer where a text has a line that begins so.
+
     Args:
         call: the call.
         total: how many there are on record.
     """
     entry, usage = call.entry, call.usage
-    about = f", about {entry['example']}" if entry.get("example") else ""
+    about = f", about {' '.join(str(entry['example']).splitlines())}" if entry.get("example") else ""
     config = (entry.get("request") or {}).get("config") or {}
     form = (config.get("response_format") or {}).get("name")
     tools = [tool for tool in config.get("tools") or () if isinstance(tool, dict)]
@@ -181,9 +183,13 @@ def call_in_words(call: Call, total: int) -> str:
         *([f"ended by {entry['finish_reason']}"] if entry.get("finish_reason") not in (None, "stop") else []),
     ]
     head = f"call {count(call.number)} of {count(total)}: {call.what}, step {entry.get('step', '')}{about}"
-    parts = [f"== {who}\n{text}" for who, text in call.messages]
+    messages = call.messages
+    mark = "=="
+    while any(line.startswith(f"{mark} ") for _, text in messages for line in text.splitlines()):
+        mark += "="
+    parts = [f"{mark} {who}\n{text}" for who, text in messages]
     if tools:
-        parts.insert(0, "\n".join(["== tools", *map(_tool_in_words, tools)]))
+        parts.insert(0, "\n".join([f"{mark} tools", *map(_tool_in_words, tools)]))
     return "\n\n".join([f"{head}\n{', '.join(said)}", *parts]) + "\n"
 
 
