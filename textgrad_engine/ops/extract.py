@@ -141,7 +141,8 @@ def extract(answer: Variable, pattern: str, default: str = "") -> Variable:
     Args:
         answer: the answer; inside `func.vmap` of each example its own.
         pattern: the regular expression (`re`). Where it has a group, that is the part, else all that it matches; white
-            space at the ends is left out.
+            space at the ends is left out. One that can match the same text in many ways, such as ``(a+)+$``, may take
+            for ever on an answer that was written for that, and Python looks at nothing else meanwhile, not at Ctrl-C.
         default: stands for the part where there is none.
 
     Raises:
