@@ -254,6 +254,33 @@ def test_a_file_that_others_have_written_costs_an_answer_at_most(tmp_path, ask, 
     cache.close()
 
 
+_ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (f"CREATE TRIGGER own AFTER INSERT ON leases BEGIN SELECT count(*) FROM ({_ENDLESS}); END", "trigger 'own'"),
+        (f"CREATE TRIGGER own AFTER INSERT ON total BEGIN SELECT count(*) FROM ({_ENDLESS}); END", "trigger 'own'"),
+        (f"DROP TABLE leases; CREATE VIEW leases AS {_ENDLESS}", "view 'leases'"),
+        ("DROP TABLE answers; CREATE TABLE answers (key BLOB, b TEXT AS (hex(zeroblob(1e8))))", "table 'answers'"),
+        ("DROP TRIGGER answers_added; CREATE TRIGGER answers_added DELETE ON total BEGIN SELECT 1; END", "trigger"),
+    ],
+)
+def test_a_file_that_runs_what_others_have_put_into_it_is_refused(tmp_path, ask, change, what):
+    """SQLite runs triggers and views of a file: one that somebody sent could hold up the process for ever."""
+    cache = Cache(tmp_path)
+    asyncio.run(Cached(counted(), cache).complete(ask()))
+    cache.close()
+    (path,) = tmp_path.glob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.executescript(f"{change}; DELETE FROM total")
+    with pytest.raises(ConfigError, match=f"it holds the {what}.*, which this library has not put there"):
+        Cache(tmp_path)
+    assert path.exists()
+
+
 @pytest.mark.parametrize("forged", [{"dollars": -1000.0}, {"dollars": float("nan")}, {"calls": -5}])
 def test_a_kept_answer_that_used_what_nothing_can_have_used_is_asked_for_anew(tmp_path, ask, forged):
     """A cache that others have written would say that it has saved less than nothing, or end the run."""

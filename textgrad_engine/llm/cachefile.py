@@ -56,9 +56,10 @@ class CacheFile:
     """Answers by key, and leases: who is asking for which answer, until when.
 
     Many processes may share one file; within a process it is used by one thread at a time. A file that turns out to be
-    damaged is renamed to ``….corrupt-1`` (2, 3, …) and a new one begun. Other trouble of the disk (full, read-only) is
-    logged once and counts as "nothing stored": an answer that was paid for is worth more than its copy. SQLite lets a
-    file that others have written hold anything anywhere, so what is read is cast to its kind.
+    damaged is renamed to ``….corrupt-1`` (2, 3, …) and a new one begun, and one with tables, views or triggers of
+    others is refused, as SQLite runs what they hold. Other trouble of the disk (full, read-only) is logged once and
+    counts as "nothing stored": an answer that was paid for is worth more than its copy. SQLite lets a file that others
+    have written hold anything anywhere, so what is read is cast to its kind.
 
     Args:
         path: the file.
@@ -306,6 +307,7 @@ class CacheFile:
                 if new:
                     with contextlib.suppress(OSError):  # some file systems know no rights
                         os.chmod(self.path, 0o600)  # answers are nobody else's business
+                _refuse_foreign(db)
                 db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a file without tables takes it
                 db.execute("PRAGMA journal_mode = WAL").fetchone()
                 db.execute("PRAGMA synchronous = NORMAL")
@@ -323,6 +325,33 @@ class CacheFile:
             except BaseException:
                 db.close()
                 raise
+
+
+def _refuse_foreign(db: sqlite3.Connection) -> None:
+    """Refuse a file with what this library has not put there, before anything is read or written that might run it.
+
+    Raises:
+        sqlite3.DatabaseError: it holds such a thing; the message names it.
+    """
+    for kind, name, made in _parts_of(db):
+        if (kind, name, made) not in _own_parts():
+            raise sqlite3.DatabaseError(f"it holds the {kind} {name!r:.80}, which this library has not put there")
+
+
+@functools.cache
+def _own_parts() -> frozenset[tuple[str, str, str]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_SCHEMA)
+        return frozenset(_parts_of(db))
+
+
+def _parts_of(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """The tables, indexes, views and triggers of a file: of what kind, how called, and made by which statement."""
+    # What SQLite makes by itself has no statement, but for the tables that say how often a value occurs.
+    return db.execute(
+        "SELECT type, name, sql FROM sqlite_master "
+        "WHERE sql IS NOT NULL AND NOT (type = 'table' AND name IN ('sqlite_stat1', 'sqlite_stat4'))"
+    ).fetchall()
 
 
 def new_owner() -> str:
