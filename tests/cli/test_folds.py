@@ -190,6 +190,14 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole_of_few: str, sp
     assert again == in_one_go
 
 
+def test_a_budget_below_what_is_on_record_is_told_before_anything(cli: Any, home: Path, spent: Result) -> None:
+    """Nothing can be bought with it."""
+    used = json.loads(cli("show", "runs/cut", "--json").stdout)["total"]["calls"]
+    told = " ".join(cli("resume", "runs/cut", "--budget-calls", used - 1).stderr.split())
+    assert f"has room for {used - 1} calls, and {used} calls are on record, which count in it: nothing new" in told
+    assert "are on record, which count" not in cli("resume", "runs/cut", "--budget-calls", used + 1).stderr
+
+
 def test_the_budget_that_is_said_to_do_is_that_of_all_runs(
     cli: Any, home: Path, spent: Result, caplog: pytest.LogCaptureFixture
 ) -> None:

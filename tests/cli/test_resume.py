@@ -284,6 +284,14 @@ def test_a_finished_run_is_said_to_be_finished(cli: Any, trained: tuple[Path, An
     assert timeless(path) == before
 
 
+def test_a_budget_below_what_is_on_record_is_told_before_anything(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Nothing can be bought with it, and it is not the option that would go on with the run."""
+    path = tmp_path / "run"
+    assert cli("train", small(), "--run-dir", path, "--budget-calls", 30).exit_code == 3
+    told = " ".join(cli("resume", path, "--budget-calls", 20).stderr.split())
+    assert "The budget has room for 20 calls, and 30 calls are on record, which count in it: nothing new is" in told
+
+
 def test_a_finished_run_whose_test_was_kept_short_is_tested_further(cli: Any, small: Any, tmp_path: Path) -> None:
     """`train`, `show` and `resume` name what does that, and without a larger budget nothing is begun."""
     path = tmp_path / "run"

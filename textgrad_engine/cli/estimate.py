@@ -37,7 +37,7 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.prompt_files import begun_with
 from textgrad_engine.cli.settings import Budget
-from textgrad_engine.cli.spending import limits_of, price_of
+from textgrad_engine.cli.spending import limits_in_words, limits_of, price_of
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.money import money
@@ -255,12 +255,7 @@ def _spent_early(budget: Budget, low: Sequence[str]) -> str:
     """That limits are below what is usual; "" where none is."""
     if not low:
         return ""
-    words = {
-        "dollars": money(budget.dollars or 0),
-        "calls": plural(budget.calls or 0, "call"),
-        "tokens": plural(budget.tokens or 0, "token"),
-    }
-    room = " and ".join([words[name] for name in low])
+    room = limits_in_words(budget, low)
     return f"The budget has room for {room}, which is less than usual: it may end the run early."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -25,9 +26,10 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import OK, checking, command, say, write, write_json
 from textgrad_engine.cli.run_shown import run_as_json, run_in_a_line
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
-from textgrad_engine.cli.spending import limits_of, price_of
+from textgrad_engine.cli.spending import limits_of, price_of, spent_already
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.cache import open_cache
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
 
@@ -82,6 +84,9 @@ def resume(
             run_data.check_splits(found, config, job.splits)
         else:
             check_as_before(folds, *parts_for(config, job.program, tuple(job.splits.values()), folds.folds))
+    begun = [found] if folds is None else folds.runs.values()
+    if limited and (spent := spent_already(limits, sum(map(_on_record, begun), Usage()))):
+        say("\n".join(textwrap.wrap(spent, 80)), quiet or as_json)
     if folds is not None:
         quietly, name = quiet or as_json, runs.name_in(found)
         with saying_what_is_left(run):
@@ -139,6 +144,14 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
             f"{typed(whole_run)}"
         )
     return folds, found
+
+
+def _on_record(run: Run) -> Usage:
+    """What a run has used, as far as its calls are on record."""
+    try:
+        return run.usage()
+    except RunError:  # they are gone, which is told where the run goes on
+        return Usage()
 
 
 def _shown_by(run: Path) -> str:

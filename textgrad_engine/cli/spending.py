@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from textgrad_engine.cli.model_tables import ModelPrice
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.llm.response import MOST_PRICE
+from textgrad_engine.llm.money import money
+from textgrad_engine.llm.response import MOST_PRICE, Usage
+from textgrad_engine.report.words import plural
 
 
 def price_of(said: str | None) -> ModelPrice | None:
@@ -56,3 +59,40 @@ def limits_of(dollars: float | None, calls: int | None, tokens: int | None) -> B
     if dollars is not None and not math.isfinite(dollars):
         raise ConfigError(f"--budget {dollars}: name a number of dollars, or leave it out for no limit")
     return Budget(dollars=dollars, calls=calls, tokens=tokens)
+
+
+def limits_in_words(limits: Budget, names: Collection[str]) -> str:
+    """Some of the limits of a budget, by their keys.
+
+    Example:
+        >>> limits_in_words(Budget(dollars=0.5, calls=500), ["dollars", "calls"])
+        '$0.50 and 500 calls'
+    """
+    words = {
+        "dollars": money(limits.dollars or 0),
+        "calls": plural(limits.calls or 0, "call"),
+        "tokens": plural(limits.tokens or 0, "token"),
+    }
+    return " and ".join([words[name] for name in names])
+
+
+def spent_already(limits: Budget, used: Usage) -> str:
+    """That a run which goes on has used more than its budget allows, in a sentence; "" where it has not.
+
+    Args:
+        limits: of the whole run.
+        used: what it has on record.
+
+    Example:
+        >>> spent_already(Budget(calls=60), Usage(calls=120, input_tokens=9, output_tokens=9))
+        'The budget has room for 60 calls, and 120 calls are on record, which count in it: nothing new is bought.'
+    """
+    on_record = Budget.model_construct(dollars=used.dollars, calls=used.calls, tokens=used.total_tokens)
+    pairs = {name: (getattr(limits, name), getattr(on_record, name)) for name in ("dollars", "calls", "tokens")}
+    over = [name for name, (most, paid) in pairs.items() if most is not None and paid is not None and paid > most]
+    if not over:
+        return ""
+    return (
+        f"The budget has room for {limits_in_words(limits, over)}, and {limits_in_words(on_record, over)} are on "
+        "record, which count in it: nothing new is bought."
+    )
