@@ -250,7 +250,14 @@ class QuotaExhausted(APIError):
 
 
 class BadRequest(APIError):
-    """400, 404 or 422: the endpoint understood the request and will never answer it; a filter may be why."""
+    """400, 404 or 422: the endpoint understood the request and will never answer it; a filter may be why.
+
+    Attributes:
+        setting: what of the request it refuses whatever is asked: a setting by its name, or ``"model"`` for the model;
+            "" where it does not say so without doubt.
+    """
+
+    setting: str = ""
 
 
 class ContextOverflow(BadRequest):

@@ -50,6 +50,67 @@ def test_after_a_refused_key_only_those_in_flight_reach_the_server(run, ask, kin
     assert later.text == "ok"
 
 
+def refusing(setting, wrong=lambda config: True, **defaults):
+    """A model that takes a second, and refuses a setting of requests where it is wrong."""
+
+    async def answer(request):
+        await asyncio.sleep(1)
+        if wrong(request.config):
+            error = BadRequest("no", status=400)
+            error.setting = setting
+            raise error
+        return "ok"
+
+    model = FunctionModel(answer)
+    model.defaults = GenerateConfig(**defaults)
+    return model
+
+
+def asked_of(run, model, most, *requests):
+    """What a `Limit` gives for requests at the same time ("" for a failure), what failed, and how many were sent."""
+
+    async def main():
+        limited = Limit(model, most)
+        return await asyncio.gather(*map(limited.complete, requests), return_exceptions=True)
+
+    results = run(main())
+    failed = [each for each in results if isinstance(each, Exception)]
+    return [getattr(each, "text", "") for each in results], failed, len(model.requests)
+
+
+def test_where_a_model_is_not_there_only_those_in_flight_reach_the_server(run, ask):
+    """600 examples made 600 requests, each refused in the same words."""
+    _, failed, sent = asked_of(run, refusing("model"), 8, *[ask()] * 64)
+    assert sent == 8
+    assert [type(each) for each in failed] == [BadRequest] * 64
+    assert [bool(getattr(each, "__notes__", ())) for each in failed] == [False] * 8 + [True] * 56
+
+
+@pytest.mark.parametrize("given", [{"temperature": 0.2}, {"extra": {"top_k": 5}}])
+def test_a_setting_that_is_refused_fails_what_is_queued_with_it_and_nothing_else(run, ask, given):
+    """A critic that is asked without it is answered."""
+    config = GenerateConfig(**given)
+    model = refusing(next(iter(config.extra or given)), lambda own: own == config)
+    answers, _, sent = asked_of(run, model, 8, *[ask(), ask(config=config)] * 32)
+    assert answers == ["ok", ""] * 32
+    assert sent <= 32 + 8
+
+
+def test_a_setting_of_the_model_is_one_of_each_request_that_has_no_other(run, ask):
+    """As of `llm.resolve(name, temperature=...)`, or of [models.config]."""
+    model = refusing("temperature", lambda own: own.temperature is None, temperature=0.2)
+    answers, _, sent = asked_of(run, model, 1, ask(), ask(), ask(config=GenerateConfig(temperature=1.0)), ask())
+    assert answers == ["", "", "ok", ""]
+    assert sent == 2
+
+
+@pytest.mark.parametrize("setting", ["", "temperature", "messages[0].role"])
+def test_a_refusal_of_what_others_do_not_have_fails_nobody_else(run, ask, setting):
+    """A filter, a context that is too small for one, or a setting that none of them has."""
+    _, _, sent = asked_of(run, refusing(setting), 2, *[ask()] * 9)
+    assert sent == 9
+
+
 def test_of_a_failed_queue_each_call_has_notes_of_its_own(run, ask):
     """What is noted on one error on its way up says nothing about the others."""
 

@@ -11,7 +11,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
-from textgrad_engine.llm.request import Purpose, Request
+from textgrad_engine.llm.request import Message, Purpose, Request
 from textgrad_engine.llm.statuses import error_of, reported, retry_after
 
 
@@ -193,3 +193,71 @@ def test_of_a_request_that_was_too_long_the_repair_is_for_who_was_asked(purpose:
     told = str(error_of(400, '{"message": "maximum context length is 9"}', {}, "m", "w", asked))
     assert repair in told
     assert told.count("; send less, or use a model with a longer context; ") == 1
+
+
+OPENAI = {"type": "invalid_request_error"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "setting"),
+    [
+        (404, {"error": {**OPENAI, "message": "The model `m` does not exist", "code": "model_not_found"}}, "model"),
+        (400, {"error": {**OPENAI, "message": "invalid model ID", "param": "model", "code": None}}, "model"),
+        (404, {"error": {"message": 'model "m" not found, try pulling it first', "type": "api_error"}}, "model"),
+        (404, {"error": {"message": "The model `m` does not exist.", "type": "NotFoundError", "code": 404}}, "model"),
+        (404, {"error": {"message": "models/m is not found for API version v1main", "code": 404}}, "model"),
+        (404, {"error": {"type": "not_found_error", "message": "model: m"}}, "model"),
+        (404, {"error": {"code": "DeploymentNotFound", "message": "The API deployment does not exist."}}, "model"),
+        (400, {"error": {"message": "m is not a valid model ID", "code": 400}}, "model"),
+        (400, {"object": "error", "message": "Invalid model: m", "type": "invalid_model", "code": "1500"}, "model"),
+        (404, {"error": {**OPENAI, "message": "This is not a chat model", "code": None}}, "model"),
+        (
+            400,
+            {"error": {**OPENAI, "message": "Unsupported parameter: 'seed'", "param": "seed"}},
+            "seed",
+        ),
+        (
+            400,
+            {
+                "error": {
+                    **OPENAI,
+                    "message": "Unsupported value: 'temperature' does not support 0.2 with this model.",
+                    "param": "temperature",
+                    "code": "unsupported_value",
+                }
+            },
+            "temperature",
+        ),
+        (
+            400,
+            {
+                "error": {
+                    **OPENAI,
+                    "message": "Unknown parameter: 'top_k'.",
+                    "param": "top_k",
+                    "code": "unknown_parameter",
+                }
+            },
+            "top_k",
+        ),
+        (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "not permitted"}]}, "seed"),
+        (400, {"error": "Argument not supported on this model: presencePenalty"}, "presence_penalty"),
+        (400, {"error": {"message": "`temperature` is deprecated for this model."}}, "temperature"),
+        # what may be of one request
+        (400, {"error": {"message": "flagged: the model does not exist", "code": "content_filter"}}, ""),
+        (400, {"error": {"message": "maximum context length is 9", "code": "context_length_exceeded"}}, ""),
+        (404, "<html>404 not found</html>", ""),
+        (404, {"detail": "Not Found"}, ""),
+        (404, {"error": {"message": "No endpoints found that support image input", "code": 404}}, ""),
+        (400, {"error": {"message": "Unsupported value: 'messages[0].role'", "param": "messages[0].role"}}, ""),
+        (400, {"error": {"message": "Unexpected input: 'The seed is unknown'", "param": None}}, ""),
+        (400, {"error": {"message": "Bad text: 'Which model is not found?' is no model"}}, ""),
+        (400, {"error": {"message": "the model produced invalid output"}}, ""),
+        (429, {"error": {"message": "slow down; model not found"}}, ""),
+    ],
+)
+def test_what_is_refused_of_every_request_is_told_from_what_is_of_one(status, body, setting):
+    """Others that are queued fail with it, so only what is said without doubt counts."""
+    asked = Request(messages=(Message(role="user", content="The seed is unknown. Which model is not found?"),))
+    error = error_of(status, body if isinstance(body, str) else json.dumps(body), {}, "m", "http://host/v1", asked)
+    assert getattr(error, "setting", "") == setting

@@ -6,14 +6,16 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from typing import Any
 
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import (
     AnswerError,
     APIError,
     AuthenticationFailed,
+    BadRequest,
     ConnectionFailed,
     DeadlineExceeded,
     ModelError,
@@ -25,7 +27,7 @@ from textgrad_engine.llm.charged import own_copy
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.rates import Allowance, Bucket, hear
-from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.silence import Silence
 from textgrad_engine.llm.stop import check_stop, failing_on_stop
@@ -60,6 +62,8 @@ class Limit(Wrapper):
     - Queued calls go out in turns, one purpose after the other, and first come first served within a purpose.
     - A refused key or an exhausted quota fails everything that is queued at that moment, so that at most the calls in
       flight reach the server; after that calls go out one by one until one succeeds.
+    - A model that is not there fails everything that is queued likewise, and a setting that the endpoint does not take
+      what is queued with the same value of it (`BadRequest.setting`).
     - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
     - A day's quota of which some is back soon is waited for, as long as the endpoint says (`max_quota_wait`); the calls
       after that go out as far apart. What is queued fails where none of it has come back in all that time, or in five
@@ -111,7 +115,7 @@ class Limit(Wrapper):
         self.tokens_per_minute = tokens_per_minute
         self.max_pause = max_pause
         self.max_quota_wait = max_quota_wait
-        self._max_tokens = defaults_of(inner).max_tokens
+        self._defaults = defaults_of(inner)
         begin = ceiling if start is None else start
         per_minute, waits = (requests_per_minute, tokens_per_minute), (max_pause, max_quota_wait)
         self._gates: PerLoop[_Gate] = PerLoop(
@@ -126,12 +130,12 @@ class Limit(Wrapper):
         """
         check_stop()
         gate = self._gates.get()
-        size = gate.size_of(request, self._max_tokens) if gate.counts_tokens else 0
+        size = gate.size_of(request, self._defaults.max_tokens) if gate.counts_tokens else 0
         at_once = gate.is_open(size)
         if at_once:
             gate.enter(size)
         else:
-            await gate.wait(request.purpose, size)
+            await gate.wait(request, size)
         sent = gate.now()
         token = hear.set(gate.hear)
         used = size
@@ -141,6 +145,8 @@ class Limit(Wrapper):
             completion = await self.inner.complete(request)
         except ModelError as error:
             gate.failed(error, sent, self.name)
+            if isinstance(error, BadRequest) and error.setting:
+                gate.fail_alike(error, request, self._defaults)
             raise
         else:
             used = completion.usage.total_tokens if gate.counts_tokens else size
@@ -186,7 +192,7 @@ class _Gate:
         self._refused_at = 0.0  # when one failed so the last time
         self._silence, self._said_silence = Silence(_SILENCE), Silence(_SILENCE)
         self._name = name
-        self._queues: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
+        self._queues: dict[str, deque[tuple[asyncio.Future[None], int, Request]]] = {}
         self._paused_until = 0.0
         self._pauses = 0  # after 429s without a time, and without an answer between
         self._refused = False
@@ -210,10 +216,10 @@ class _Gate:
             return True
         return self._delay(size) <= 0
 
-    async def wait(self, purpose: str, size: int) -> None:
+    async def wait(self, request: Request, size: int) -> None:
         """Queue; when this returns, the caller holds a place and must `leave` it."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(purpose, deque()).append((future, size))
+        self._queues.setdefault(request.purpose, deque()).append((future, size, request))
         self._admit()  # sets the timer, when it is time that is waited for
         try:
             with failing_on_stop(future):
@@ -363,11 +369,24 @@ class _Gate:
         why = "by the x-ratelimit headers of its answers nothing is left until then of what the account may use"
         self._said_silence.tell(delay, "%r is asked again in %.0f s: %s", self._name, delay, why)
 
-    def _fail_queue(self, error: APIError) -> None:
+    def fail_alike(self, error: BadRequest, request: Request, defaults: GenerateConfig) -> None:
+        """Fail what is queued and would be refused as a request was: all for the model, or what has its setting."""
+        name = error.setting
+        if name == "model":
+            self._refused = True
+            self._fail_queue(error)
+        elif (value := _setting_of(request, name, defaults)) is not None:
+            self._fail_queue(error, lambda other: _setting_of(other, name, defaults) == value)
+
+    def _fail_queue(self, error: APIError, which: Callable[[Request], bool] = lambda request: True) -> None:
         queues, self._queues = self._queues, {}
-        for queue in queues.values():
-            for future, _ in queue:
-                if not future.done():
+        for purpose, queue in queues.items():
+            for future, size, request in queue:
+                if future.done():
+                    continue
+                if not which(request):
+                    self._queues.setdefault(purpose, deque()).append((future, size, request))
+                else:
                     own = own_copy(error)
                     own.add_note("this request was queued and not sent: the endpoint had refused one before it")
                     future.set_exception(own)
@@ -384,7 +403,7 @@ class _Gate:
             if not queue:
                 del self._queues[purpose]
                 continue
-            future, size = queue[0]
+            future, size, _ = queue[0]
             if (delay := self._delay(size)) > 0:
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_at(loop.time() + delay, self._admit)
@@ -396,3 +415,10 @@ class _Gate:
                 self._queues[purpose] = queue  # behind the other purposes
             self.enter(size)
             future.set_result(None)
+
+
+def _setting_of(request: Request, name: str, defaults: GenerateConfig) -> Any:
+    """What a request sets, or the model for it; None where neither does."""
+    config = request.config.over(defaults)
+    name = "max_tokens" if name == "max_completion_tokens" else name
+    return getattr(config, name) if name in GenerateConfig.model_fields else config.extra.get(name)

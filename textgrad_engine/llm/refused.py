@@ -1,10 +1,11 @@
-"""Which setting of a request an endpoint says that it does not take."""
+"""Which setting of a request an endpoint says that it does not take, and which of every request."""
 
 from __future__ import annotations
 
 import re
 
 from textgrad_engine.llm.refusals import Refusal
+from textgrad_engine.llm.request import Request
 
 _SETTINGS = (
     "temperature",
@@ -49,6 +50,50 @@ def refused_setting(refusal: Refusal) -> str:
         ):
             return name
     return ""
+
+
+_NO_MODEL = re.compile(
+    r"model_not_(?:found|available|supported)|deploymentnotfound|\binvalid_model\b"
+    r"|not_found_error model:"  # Anthropic
+    r"|\bmodel\W[^.;]{0,300}?(?:not found|not exist)|models/\S+ is not found"  # vLLM, Ollama, Groq, DeepSeek; Gemini
+    r"|(?:not a valid|invalid|unknown|no such) model(?: id| name|:|$)"  # OpenRouter, Mistral, litellm
+    r"|not a chat model"
+)
+_REFUSED_BY_NAME = re.compile(r"(?:unsupported|unknown)_(?:parameter|value)|extra_forbidden")
+
+
+def refused_of_all(status: int, refusal: Refusal, asked: Request | None) -> str:
+    """What of a request is refused whatever it asks, so that others like it need not be sent: a setting, or the model.
+
+    Validation errors quote requests, so words that stand in what was asked say nothing.
+
+    Args:
+        status: the HTTP status.
+        refusal: what was said.
+        asked: the request; None where it is not known, so that nobody can tell what is quoted.
+
+    Returns:
+        The name of the setting, ``"model"``, or "" for anything else.
+
+    Example:
+        >>> from textgrad_engine.llm.refusals import read
+        >>> refused_of_all(404, read('{"error": {"code": "model_not_found"}}'), Request(messages=()))
+        'model'
+    """
+    if asked is None or status not in (400, 404, 422):
+        return ""
+    texts = [message.text.lower() for message in asked.messages]
+    if refusal.parameter == "model":
+        return "model"
+    if any(not any(sign[0] in text for text in texts) for sign in _NO_MODEL.finditer(refusal.all)):
+        return "model"
+    if status == 404:
+        return ""
+    setting = refused_setting(refusal)
+    if setting and (refusal.parameter == setting or not any(setting in text for text in texts)):
+        return setting
+    named = refusal.parameter.isidentifier() and _REFUSED_BY_NAME.search(refusal.codes)
+    return refusal.parameter if named else ""
 
 
 def left_out(setting: str) -> str:

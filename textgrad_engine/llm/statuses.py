@@ -25,7 +25,7 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm import refusals
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.refusals import Refusal
-from textgrad_engine.llm.refused import left_out, refused_setting
+from textgrad_engine.llm.refused import left_out, refused_of_all, refused_setting
 from textgrad_engine.llm.request import Request
 
 _NO_IMAGES = re.compile(r"image input is not supported")
@@ -202,7 +202,10 @@ def _meant(status: int, refusal: Refusal, wait: float | None, about: str, asked:
     elif wait is None and issubclass(kind, RateLimited | ServerFailed):  # else words may mean anything
         loads = _LOADS if kind is ServerFailed and _LOADING.search(refusal.all) else None
         wait = loads if named is None else named
-    return kind(f"{about.rstrip('. ')}; {repair}" if repair else about, status=status, retry_after=wait)
+    found = kind(f"{about.rstrip('. ')}; {repair}" if repair else about, status=status, retry_after=wait)
+    if type(found) is BadRequest and not _FLAGGED.search(refusal.all):
+        found.setting = refused_of_all(status, refusal, asked)
+    return found
 
 
 def _until_back(refusal: Refusal, named: float | None) -> float | None:
