@@ -571,3 +571,26 @@ def test_paths_in_a_run_folder_of_windows_are_read_everywhere(
     kept = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["config"]
     assert kept["data"]["train"] == "data/train.jsonl"
     assert kept["data"]["val"] == "val.jsonl"
+
+
+@pytest.mark.parametrize("folds", [(), ("--folds", "3")])
+def test_a_budget_that_does_not_even_score_the_seed_prompt_is_told_before_it_is_spent(
+    cli: Any, small: Any, tmp_path: Path, folds: tuple[str, ...]
+) -> None:
+    """Who reads it can press Ctrl-C; it asks nobody, and stops nobody."""
+
+    def said(*limits: str) -> str:
+        path = tmp_path / "-".join(limits)
+        result = cli("train", small(), *folds, *limits, "--run-dir", path)
+        assert result.exit_code in (0, 2, 3)
+        return " ".join(result.stderr.partition("seed prompt val")[0].split())
+
+    calls = 24 if not folds else 3 * (24 + 12) + 36  # the folds validate on 24 examples, and the final run on 36
+    early = f"has room for {calls - 1} calls, and the seed prompt alone takes about {calls} calls or more on"
+    assert early in said("--budget-calls", str(calls - 1))
+    assert "seed prompt alone" not in said("--budget-calls", str(calls))
+    if not folds:
+        assert re.search(
+            "room for 900 tokens, and .* takes about [0-9],[0-9]+ tokens or more", said("--budget-tokens", "900")
+        )
+        assert "seed prompt alone" not in said("--budget-calls", str(calls - 1), "--cache")

@@ -19,7 +19,7 @@ from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line, goes_on, write_report
-from textgrad_engine.cli.foresight import foreseen_of_folds, shared_with_controls
+from textgrad_engine.cli.foresight import early_end, foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import SPLITS, check_there, digest_of, digests_of, looks_at, row_digests
@@ -225,7 +225,11 @@ def carry_out_folds(
     about = [f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]
     say("\n".join([*about, *runs.prices_in_words(config)]), quiet)
     shared = shared_with_controls(config, way.controls)
-    for sentence in (shared, foreseen_of_folds(config, job.program, job.metric, every), looks):
+    early = ""
+    if begun is None:
+        scored = [rows for part in parts for rows in (part.val, part.test or ())]
+        early = early_end(config, scored, job.models, cached=cache is not None)
+    for sentence in (early, shared, foreseen_of_folds(config, job.program, job.metric, every), looks):
         say("\n".join(textwrap.wrap(sentence, 80)), quiet or not sentence)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.spending import too_small
 from textgrad_engine.data import Dataset
+from textgrad_engine.llm import tokens
+from textgrad_engine.llm.model import Model
+from textgrad_engine.llm.prices import price_of
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.report.words import plural
+from textgrad_engine.slots import slots_of
 from textgrad_engine.train.clusters import effective_number
 from textgrad_engine.train.controls import CONTROLS
 from textgrad_engine.train.scale import scale_of
@@ -81,6 +88,37 @@ def shared_with_controls(config: Config, controls: bool) -> str:
         f"The controls share the budget: of what validation and tests leave of it, the optimizer may use one part in "
         f"{parts}, and each of the {len(CONTROLS)} controls as many calls as it did."
     )
+
+
+def early_end(config: Config, sets: Sequence[Sequence[Any]], models: Mapping[str, Model], *, cached: bool) -> str:
+    """That the budget will not do for the seed prompt's scores, in a sentence; "" where it may.
+
+    Each example takes a call, and its tokens are known where the config's own prompts are all that is sent.
+
+    Args:
+        config: has the limits and the prompts.
+        sets: the examples that the seed prompt is scored on.
+        models: by purpose.
+        cached: whether answers may come from a cache, which are paid for already.
+    """
+    if cached or all(limit is None for _, limit in config.budget):
+        return ""
+    rows = [row for each in sets for row in each]
+    least = Budget.model_construct(dollars=None, calls=len(rows), tokens=None)
+    if config.program.user is not None and rows:
+        system, slots = config.system_text() or "", slots_of(config.program.user)
+        some = rows[:: 1 + len(rows) // _LOOKED_AT]
+        texts = [value for row in some for name in slots if isinstance(value := row.get(name), str)]
+        each = tokens.count(system) + sum(map(tokens.count, texts)) / len(some)
+        used = Usage(calls=len(rows), input_tokens=int(len(rows) * each), output_tokens=len(rows))
+        used = used.model_copy(update={"cached_tokens": used.input_tokens})  # the endpoint may have all of it
+        dollars = price_of(models["forward"], used) if "forward" in models else None
+        least = Budget.model_construct(dollars=dollars, calls=len(rows), tokens=used.total_tokens)
+    return too_small(config.budget, least)
+
+
+_LOOKED_AT = 200
+"""So many examples tell how long all of them are."""
 
 
 def _units(config: Config, program: Module, rows: Dataset, what: str) -> tuple[list[int], str]:

@@ -17,7 +17,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, runs, way_on
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.foresight import foreseen, shared_with_controls
+from textgrad_engine.cli.foresight import early_end, foreseen, shared_with_controls
 from textgrad_engine.cli.models import check_prices, make_models
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
@@ -130,7 +130,10 @@ def carry_out(
     seen = foreseen(config, job.program, job.metric, job.test)
     looks = looked_at_before(before) if before else ""
     shared = shared_with_controls(config, way.controls)
-    about += [line for sentence in (shared, seen, looks) for line in textwrap.wrap(sentence, 80)]
+    early = ""
+    if folder.earlier is None:  # one that goes on has scored it, mostly
+        early = early_end(config, [job.val, job.test or ()], job.models, cached=cache is not None)
+    about += [line for sentence in (early, shared, seen, looks) for line in textwrap.wrap(sentence, 80)]
     say("\n".join(about), quiet)
     logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
     with build.surroundings(config, job.models, cache=cache), progress_for(quiet) as progress:

@@ -76,6 +76,32 @@ def limits_in_words(limits: Budget, names: Collection[str]) -> str:
     return " and ".join([words[name] for name in names])
 
 
+def below(limits: Budget, needed: Budget) -> list[str]:
+    """The limits that are less than what is needed, by their keys."""
+    pairs = {name: (getattr(limits, name), getattr(needed, name)) for name in Budget.model_fields}
+    return [name for name, (most, least) in pairs.items() if most is not None and least is not None and most < least]
+
+
+def too_small(limits: Budget, least: Budget) -> str:
+    """That a budget does not even score the seed prompt, in a sentence; "" where it does.
+
+    Args:
+        limits: the budget.
+        least: what the validation and test examples take with the seed prompt alone.
+
+    Example:
+        >>> too_small(Budget(calls=40), Budget(calls=200))
+        'The budget has room for 40 calls, and the seed prompt alone takes about 200 calls or more ...'
+    """
+    if not (short := below(limits, least)):
+        return ""
+    return (
+        f"The budget has room for {limits_in_words(limits, short)}, and the seed prompt alone takes about "
+        f"{limits_in_words(least, short)} or more on the validation and test examples: the run will end early. Raise "
+        "it, or take fewer examples."
+    )
+
+
 def spent_already(limits: Budget, used: Usage) -> str:
     """That a run which goes on has used more than its budget allows, in a sentence; "" where it has not.
 
@@ -88,9 +114,7 @@ def spent_already(limits: Budget, used: Usage) -> str:
         'The budget has room for 60 calls, and 120 calls are on record, which count in it: nothing new is bought.'
     """
     on_record = Budget.model_construct(dollars=used.dollars, calls=used.calls, tokens=used.total_tokens)
-    pairs = {name: (getattr(limits, name), getattr(on_record, name)) for name in ("dollars", "calls", "tokens")}
-    over = [name for name, (most, paid) in pairs.items() if most is not None and paid is not None and paid > most]
-    if not over:
+    if not (over := below(limits, on_record)):
         return ""
     return (
         f"The budget has room for {limits_in_words(limits, over)}, and {limits_in_words(on_record, over)} are on "
