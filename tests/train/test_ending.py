@@ -289,6 +289,16 @@ def test_a_budget_that_is_spent_to_the_last_call_is_not_said_to_be_left(task: Si
     assert (result.status, result.unspent) == ("budget", "")
 
 
+@pytest.mark.parametrize(("calls", "told"), [(60, ""), (120, "calls of the budget are left: they were kept")])
+def test_of_several_limits_that_which_ended_the_run_is_told_of(task: SimulatedTask, calls: int, told: str) -> None:
+    """`init` limits dollars, and who limits calls, too, was told that $2 had been kept for the end of the run."""
+    with tg.budget(calls=calls, dollars=2, tokens=10**9):
+        result = fit(task, "TGD")
+    assert result.status == "budget"
+    assert told in result.unspent
+    assert bool(told) is bool(result.unspent)
+
+
 @pytest.mark.parametrize("limit", ["calls", "tokens"])
 def test_what_was_kept_for_the_test_of_new_texts_and_not_needed_is_told(task: SimulatedTask, limit: str) -> None:
     """A search that finds nothing leaves it over, and would be taken for one that had spent its budget."""

@@ -197,31 +197,40 @@ class Ending(Reserve):
     def unspent(self, used: Usage) -> str:
         """How much the budget has left, and why, in words; "" where that is less than a tenth of it.
 
+        Of several limits it is that which ended the run: one that a call no longer fits into, else the nearest.
+
         Args:
             used: what the run used.
         """
         pico, free = (used.dollars or 0.0) * PICO, self.free
         free.add(self.unasked, -1)
+        found: list[tuple[bool, float, str]] = []
         for name, spent in (("pico", pico), ("tokens", used.total_tokens), ("calls", used.calls)):
             left, most, held = getattr(free, name), getattr(self.largest, name), getattr(self.held, name)
-            word, unit = _SORTS[name]
-            if left >= UNLIMITED // 2 or (left + held) * 9 < spent or left + held <= 0:
-                continue
-            if held * 9 >= spent and held > left:
-                return (
-                    f"{_figure(held / unit)} {word} of the budget are held for calls whose endpoint did not say what "
-                    "they used, as the most that they can have used counts there; a lower max_tokens makes that less"
-                )
-            if left * 9 < spent or left <= 0:
-                continue
-            why = (
-                f"a call is sent where its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "
-                "max_tokens, or shorter examples, make that less"
-                if left < most
-                else "they were kept for the end of the run, which took less than it could have"
+            if left < UNLIMITED // 2:
+                share = max(0, left) / (left + spent) if left + spent > 0 else 0.0
+                found.append((left >= most, share, self._left(name, left, spent, most, held)))
+        return min(found, key=lambda each: each[:2])[2] if found else ""
+
+    def _left(self, name: str, left: int, spent: float, most: int, held: int) -> str:
+        """The same of one sort."""
+        word, unit = _SORTS[name]
+        if (left + held) * 9 < spent or left + held <= 0:
+            return ""
+        if held * 9 >= spent and held > left:
+            return (
+                f"{_figure(held / unit)} {word} of the budget are held for calls whose endpoint did not say what "
+                "they used, as the most that they can have used counts there; a lower max_tokens makes that less"
             )
-            return f"{_figure(left / unit)} {word} of the budget are left: {why}"
-        return ""
+        if left * 9 < spent or left <= 0:
+            return ""
+        why = (
+            f"a call is sent where its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "
+            "max_tokens, or shorter examples, make that less"
+            if left < most
+            else "they were kept for the end of the run, which took less than it could have"
+        )
+        return f"{_figure(left / unit)} {word} of the budget are left: {why}"
 
     def _leave_controls_out(self, why: str) -> None:
         self.controls, self.no_controls = 0, f"the budget had no room for controls: {why}; raise it"
