@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -238,6 +239,27 @@ def test_the_result_says_how_the_best_texts_stand_to_the_guards() -> None:
     (said,) = fit(optim.TGD, Guards(floors={("kind", "loud"): 1.0})).terms
     assert said == "the floor of 1 under kind = 'loud' (11 examples) is reached: 0.000 -> 1.000"
     assert fit(optim.TGD, None).terms == ()
+
+
+def test_that_scores_vary_where_a_guard_refuses_by_one_run_is_told() -> None:
+    """Of a judge that is off by a point in three, a list of fifteen refuses nearly all that is no worse."""
+    turn = itertools.count()
+
+    def wobbly(said: str, target: str) -> float:
+        return 0.9 * float(said == target) + 0.1 * float(next(turn) % 3 == 0)
+
+    def told(loss: Any) -> list[str]:
+        result = fit(optim.TGD, Guards((KEPT,)), loss)
+        assert any(step.why.startswith("refused: ") for step in result.steps)
+        return [each for each in result.terms if "with the same texts" in each]
+
+    assert told(nn.ExactMatch()) == []
+    (said,) = told(nn.Metric(wobbly, "is right, in a mood", scale=(0, 1)))
+    assert re.fullmatch(
+        r"guards refused changes by one run of each example, and of \d examples that were run twice with the same "
+        r"texts \d came to another score, so they may have refused what is no worse",
+        said,
+    )
 
 
 def test_what_could_not_be_measured_reaches_no_floor() -> None:

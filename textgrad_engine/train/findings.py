@@ -15,6 +15,7 @@ from textgrad_engine.train.guards import Guarded, Scores
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.leaves import check_texts
 from textgrad_engine.train.metric_scores import MetricScores, filled, parts_of_scales
+from textgrad_engine.train.scores import ALIKE
 
 Pairs: TypeAlias = list[tuple[Scores, Scores]]
 
@@ -145,6 +146,19 @@ class Findings:
         if self.guarded is None or before is after:
             return False
         return bool(self.guarded.broken(*self._of_guarded(self.guarded, before, after)))
+
+    def vary(self) -> tuple[int, int]:
+        """How many validation examples came to another score when run again with the same texts, and of how many."""
+        first: dict[tuple[Texts, int], float] = {}
+        again: dict[tuple[Texts, int], list[float]] = {}
+        for (texts, split, position, repeat), result in self._known.every():
+            if split == "val" and result.score is not None:
+                if repeat:
+                    again.setdefault((texts, position), []).append(result.score)
+                else:
+                    first.setdefault((texts, position), result.score)
+        twice = {key: scores for key, scores in again.items() if key in first}
+        return sum(any(abs(each - first[key]) > ALIKE for each in twice[key]) for key in twice), len(twice)
 
     def answers(self) -> Iterator[Answer]:
         """What was answered on the training and validation examples, with each text that was tried on one.

@@ -39,8 +39,9 @@ class Guards:
     already must not get worse. What could not be run with the new text counts as broken: an example of `never_break` in
     any case, and any other, where the texts of now had an answer, as the worst score that there can be (where nobody
     knows that, 0, or the lowest of the slice). One run of an example decides: where scores vary from time to time, a
-    guard refuses now and then what is no worse. Floors under metrics have each text that won run on all validation
-    examples.
+    guard refuses what is no worse, and the more often the more examples must never break. With a judge that is off by a
+    point every third time, a list of fifteen lets one change in ten pass; a floor under their mean is steadier. Floors
+    under metrics have each text that won run on all validation examples.
 
     Attributes:
         never_break: ids of validation examples.

@@ -14,6 +14,8 @@ def terms_of(
     seed: Evaluation | None,
     best: Evaluation | None,
     tested: Sequence[Standing] | None = None,
+    *,
+    refused: bool = False,
 ) -> tuple[str, ...]:
     """The terms of a run, and how its best texts stand to them, a sentence for each, without its full stop.
 
@@ -22,15 +24,31 @@ def terms_of(
         seed: the seed texts on the validation set; None where that is not known.
         best: the best texts there; likewise.
         tested: how they stand to the floors on the test set; None where both were not run on it.
+        refused: whether guards refused changes, or edits of some.
     """
     untimed = objective.timed and seed is not None and not any(seed.latency)
-    return (*_costs(objective, untimed), *([_UNTIMED] if untimed else []), *_guards(objective, seed, best, tested))
+    return (
+        *_costs(objective, untimed),
+        *([_UNTIMED] if untimed else []),
+        *_guards(objective, seed, best, tested),
+        *_mood(objective, refused),
+    )
 
 
 _UNTIMED = (
     "no time was measured, as the program's model does not say how long its answers take "
     "(llm.Completion(..., latency=seconds)), so the latency_weight decided nothing"
 )
+
+
+def _mood(objective: Objective, refused: bool) -> Iterator[str]:
+    """What to know of guards that refused something, where scores vary by themselves, as far as a run measured that."""
+    changed, twice = objective.vary() if refused else (0, 0)
+    if changed:
+        yield (
+            f"guards refused changes by one run of each example, and of {twice} examples that were run twice with the "
+            f"same texts {changed} came to another score, so they may have refused what is no worse"
+        )
 
 
 def _costs(objective: Objective, untimed: bool) -> Iterator[str]:
