@@ -77,6 +77,16 @@ def test_a_floor_that_is_not_reached_stands_beside_the_verdict(result: TrainResu
     assert as_json(result)["floors"] == []
 
 
+def test_one_line_says_by_how_many_examples_where_answers_are_missing(result: TrainResult) -> None:
+    """Of a customer whose answers are all lost a nightly log said "better on test", and nothing else."""
+    assert result.seed_test is not None
+    assert "better on test (+0.500)" in one_line(result)
+    assert "by 20" not in one_line(result)
+    lost = replace(result.seed_test, scores=(*result.seed_test.scores[:15], *[None] * 5))
+    found = replace(result, best_test=lost, comparison=replace(compare(result.seed_test, lost), verdict="better"))
+    assert "better on test (+0.000) by 15 of 20 examples" in one_line(found)
+
+
 def test_the_whole_report(result: TrainResult) -> None:
     """What people see, as it stands."""
     assert render(result, title="runs/tickets-1") == WHOLE

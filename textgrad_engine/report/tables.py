@@ -220,7 +220,9 @@ def one_line(result: TrainResult) -> str:
         parts.append(none_kept(result))
     elif result.comparison is not None:
         found = result.comparison
-        parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)})")
+        every = result.best_test if result.compared_on == "test" else result.best_val
+        some = f" by {found.n} of {plural(len(every), 'example')}" if every is not None and found.n < len(every) else ""
+        parts.append(f"{found.verdict} on {result.compared_on} ({score(found.difference, True)}){some}")
         parts += filter(None, [missed_in_words(result.floors)])
     if result.untested:
         parts.append("not tested" if result.best_test is None else f"tested on {len(result.best_test)} examples only")
