@@ -49,7 +49,7 @@ from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost, unanswered
 from textgrad_engine.optim.search.lanes import Lanes
-from textgrad_engine.optim.search.objective import FeedbackOn, Objective, rows_of
+from textgrad_engine.optim.search.objective import FeedbackOn, Objective, after_costs, rows_of
 from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
@@ -254,11 +254,11 @@ class BeamSearch(PopulationSearcher):
             elif not self.population.known(arm):
                 outcomes.append(unanswered(draft))
             else:
-                why, leads = refused.get(arm) or self._place(arm), arm if arm == first else None
+                why, leads = refused.get(arm) or self._place(arm, objective), arm if arm == first else None
                 outcomes.append(Outcome(draft, why, leads, self.population.compared(arm, before, objective.clusters)))
         if first is not None and first not in (before, *arms.values()):
             again = Draft(self._next_number(), "selection", self.population.candidates[first])
-            why = f"on more examples, an earlier text is {self._place(first)}"
+            why = f"on more examples, an earlier text is {self._place(first, objective)}"
             outcomes.append(Outcome(again, why, first, self.population.compared(first, before, objective.clusters)))
         return outcomes
 
@@ -412,9 +412,10 @@ class BeamSearch(PopulationSearcher):
         # A text that gets no answers breaks the program. It would take the place of one that can be made better.
         self._beam = [arm for arm in self._beam if population.known(arm)] or [self._best]
 
-    def _place(self, arm: int) -> str:
+    def _place(self, arm: int, objective: Objective) -> str:
         population = self.population
-        seen = f"({population.mean(arm):.3f} on {len(population.known(arm))} examples)"
+        mean = f"{population.mean(arm):.3f}{after_costs(objective)}"
+        seen = f"({mean} on {len(population.known(arm))} examples)"
         if arm not in self._beam:
             return f"rejected {seen}"
         return f"{'first' if self._beam[0] == arm else f'number {self._beam.index(arm) + 1}'} of the beam {seen}"

@@ -52,7 +52,7 @@ from textgrad_engine.optim.proposers import Demonstrations, Proposer
 from textgrad_engine.optim.proposers.demonstrations import is_too_long
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
-from textgrad_engine.optim.search.objective import Objective
+from textgrad_engine.optim.search.objective import Objective, after_costs
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.searcher import Decision
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
@@ -202,10 +202,10 @@ class BootstrapDemos(PopulationSearcher):
         except UNANSWERED as error:
             return (lost(draft, error),)
         race = self.population.compared(arm, self._best, objective.clusters)
-        mean = self.population.mean(arm)
+        mean = f"{self.population.mean(arm):.3f}{after_costs(objective)}"
         if self.population.lead(arm, self._best) > 0:
-            return (Outcome(draft, f"the best on validation ({mean:.3f})", arm, race),)
-        return (Outcome(draft, f"not the best on validation ({mean:.3f})", None, race),)
+            return (Outcome(draft, f"the best on validation ({mean})", arm, race),)
+        return (Outcome(draft, f"not the best on validation ({mean})", None, race),)
 
     def _lacking(self, objective: Objective, place: int) -> str:
         """Why a set is empty, in words."""

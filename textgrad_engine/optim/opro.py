@@ -35,7 +35,7 @@ from textgrad_engine.optim.demos import fitted_demo, note_unshown
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost, unanswered
-from textgrad_engine.optim.search.objective import Objective, Split, rows_of, worths
+from textgrad_engine.optim.search.objective import Objective, Split, after_costs, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 
@@ -174,7 +174,7 @@ class OPRO(PopulationSearcher):
                 better = self._is_better(objective, first)
             except UNANSWERED as error:
                 failed[first] = error
-        outcomes = []
+        outcomes, paid = [], after_costs(objective)
         for draft in drafts:
             arm = arms.get(draft.number)
             if arm is None:
@@ -188,7 +188,7 @@ class OPRO(PopulationSearcher):
             if arm not in self._marks:
                 outcomes.append(unanswered(draft))
                 continue
-            why = f"scores {self._marks[arm]:.3f}"
+            why = f"scores {self._marks[arm]:.3f}{paid}"
             if self._marks[arm] > record:
                 why += ", the highest so far" if arm == first else ", higher than all before"
             race = self.population.compared(arm, before, objective.clusters)
@@ -196,7 +196,7 @@ class OPRO(PopulationSearcher):
                 why = refused[arm]
             elif arm == first and race is not None:
                 word = "and is better" if better else "but is no better"
-                why += f", {word} on validation ({self.population.mean(arm):.3f})"
+                why += f", {word} on validation ({self.population.mean(arm):.3f}{paid})"
             outcomes.append(Outcome(draft, why, arm if arm == first and better else None, race))
         return outcomes
 

@@ -54,7 +54,7 @@ from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
 from textgrad_engine.optim.search.frontier import Places, PopulationFrontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
-from textgrad_engine.optim.search.objective import Objective, Texts, worths
+from textgrad_engine.optim.search.objective import Objective, Texts, after_costs, worths
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume
 from textgrad_engine.optim.settings import may_show, reads_words
 from textgrad_engine.optim.transforms import FeedbackTransform
@@ -261,9 +261,10 @@ class ParetoSearch(PopulationSearcher):
             worths(objective, texts, draft.examples, after, "train"),
         )
         if now <= before:
-            return Outcome(draft, f"not better on its minibatch ({before:.3f} -> {now:.3f})")
+            return Outcome(draft, f"not better on its minibatch ({before:.3f} -> {now:.3f}{after_costs(objective)})")
         self._merge_due = True
-        return self._taken_in(objective, draft, f"better on its minibatch ({before:.3f} -> {now:.3f})")
+        why = f"better on its minibatch ({before:.3f} -> {now:.3f}{after_costs(objective)})"
+        return self._taken_in(objective, draft, why)
 
     def _reflected(self, objective: Objective, number: int, parent: int, rng: random.Random) -> Draft:
         """A candidate with one text made anew from the feedback on a minibatch; its parent where there was none."""
@@ -349,7 +350,7 @@ class ParetoSearch(PopulationSearcher):
         scores = objective.scores(draft.candidate.texts, positions)
         new = worths(objective, draft.candidate.texts, positions, scores)
         best, got = max(_sums([row[n] for n in positions], new) for row in rows)
-        said = f"on {len(positions) - new.count(None)} examples ({best:.3f} -> {got:.3f})"
+        said = f"on {len(positions) - new.count(None)} examples ({best:.3f} -> {got:.3f}{after_costs(objective)})"
         if got < best:
             return Outcome(draft, f"the merged texts do worse {said}")
         return self._taken_in(objective, draft, f"the merged texts do not do worse {said}")
@@ -365,10 +366,10 @@ class ParetoSearch(PopulationSearcher):
         number = population.add(draft.candidate)
         population.score(objective, [number], range(len(objective.val)))
         race = population.compared(number, self._best, objective.clusters)
-        mean = population.mean(number)
+        mean = f"{population.mean(number):.3f}{after_costs(objective)}"
         if population.lead(number, self._best) > 0:
-            return Outcome(draft, f"{why}, and the best on validation ({mean:.3f})", number, race)
-        return Outcome(draft, f"{why}, so it joins the population (validation {mean:.3f})", None, race)
+            return Outcome(draft, f"{why}, and the best on validation ({mean})", number, race)
+        return Outcome(draft, f"{why}, so it joins the population (validation {mean})", None, race)
 
 
 def _judged(draft: Draft, judge: Callable[[], Outcome]) -> Outcome:

@@ -271,6 +271,11 @@ def worths(
     return [None if score is None else score - cost for score, cost in zip(scores, costs)]
 
 
+def after_costs(objective: Objective) -> str:
+    """What to say behind a mean of what `worths` gives, which is not the score that is reported; "" where it is."""
+    return " after costs" if objective.tokens_weight or objective.latency_weight else ""
+
+
 def handicap_of(objective: Objective, before: Texts, after: Texts) -> float:
     """By how much the mean score with new texts must be higher to pay for their tokens; negative for fewer tokens.
 
