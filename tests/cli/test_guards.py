@@ -58,6 +58,21 @@ def test_a_run_keeps_its_guards(cli: Any, small: Any, tmp_path: Path) -> None:
     assert all(after[name] == 1.0 for name in right)
 
 
+def test_an_evaluation_tells_which_floors_are_not_reached(cli: Any, small: Any) -> None:
+    """A cheaper model that is no worse on the whole may be so on one slice, and the run's config has its floor."""
+    folder = with_guards(small, "[guards.floors.queue]\naccount = 1.0\nshipping = 0.0\n")
+    found = json.loads(cli("eval", folder, "--json").stdout)
+    low, zero = found["floors"]
+    assert (low["of"], low["least"], low["reached"]) == ("queue = 'account'", 1.0, False)
+    assert (zero["of"], zero["reached"], zero["unanswered"]) == ("queue = 'shipping'", True, 0)
+    by = {each["value"]: each for each in json.loads(cli("eval", folder, "--by", "queue", "--json").stdout)["slices"]}
+    assert (low["mean"], low["examples"]) == (by["account"]["mean"], by["account"]["examples"])
+    missed = f"loor not reached: queue = 'account', {low['mean']:.3f} of 1"
+    assert f"F{missed}." in " ".join(cli("eval", folder).stdout.split())
+    assert cli("eval", folder, "--quiet").stdout.endswith(f"; f{missed}\n")
+    assert json.loads(cli("eval", small(), "--json").stdout)["floors"] == []
+
+
 SHORT = "def short(answer):\n    return 1.0 if len(answer) < 12 else 0.0\n"
 
 

@@ -34,6 +34,7 @@ from textgrad_engine.nn import (
     Rubric,
     Weighted,
 )
+from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.ops.tools import MAX_TURNS
@@ -41,7 +42,8 @@ from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.events import Callback
 from textgrad_engine.train.fields import refuse_unnamed
-from textgrad_engine.train.guards import guarded_by
+from textgrad_engine.train.guards import Floor, guarded_by
+from textgrad_engine.train.metrics_of import parts_of
 
 
 def make_program(config: Config) -> Module:
@@ -141,25 +143,43 @@ def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | No
     Raises:
         ConfigError: there is no such example or slice.
     """
-    wanted = config.guards
-    for number, name in enumerate(wanted.never_break):
+    for number, name in enumerate(config.guards.never_break):
         _check_guards(config, Guards(never_break=(name,)), val, "never_break", number)
-    floors = {(column, value): floor for column, own in wanted.floors.items() for value, floor in own.items()}
-    for (column, value), floor in floors.items():
+    for (column, value), floor in _slice_floors(config).items():
         _check_guards(config, Guards(floors={(column, value): floor}), val, "floors", column, value)
     metrics = _metric_floors(config, val)
-    return Guards(tuple(wanted.never_break), floors, metrics) if wanted.never_break or floors or metrics else None
+    never_break, floors = tuple(config.guards.never_break), _slice_floors(config)
+    return Guards(never_break, floors, metrics) if never_break or floors or metrics else None
 
 
-def _metric_floors(config: Config, val: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The floors of [[metric]] tables, by the metrics' names, and those under criteria, by theirs."""
+def make_floors(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[Floor, ...]:
+    """The floors that a config names, on any examples; none under a slice that has none there.
+
+    Args:
+        config: names slices and metrics.
+        rows: the examples.
+    """
+    floors, metrics, loss = _slice_floors(config), _metric_floors(config, None), make_metric(config)
+    if not floors and not metrics:
+        return ()
+    return Guards(floors=floors, metrics=metrics).floors_on(rows, scores_between(loss), parts_of(loss))
+
+
+def _slice_floors(config: Config) -> dict[tuple[str, Any], float]:
+    """The floors of [guards], by column and value."""
+    return {(column, value): floor for column, own in config.guards.floors.items() for value, floor in own.items()}
+
+
+def _metric_floors(config: Config, val: Sequence[Mapping[str, Any]] | None) -> dict[str, float]:
+    """The floors of [[metric]] tables, by the metrics' names, and those under criteria, by theirs; checked on `val`."""
     loss, rubrics = make_metric(config), [metric for _, metric in config.metrics() if metric.floors]
     floors = {criteria_of(each.rubric)[place].name: floor for each in rubrics for place, floor in each.floors.items()}
     for (where, metric), name in zip(config.metrics(), loss.weights if isinstance(loss, Weighted) else ()):
         if metric.floor is not None:
             floors[name] = metric.floor
             try:
-                guarded_by(Guards(metrics={name: metric.floor}), val, loss)
+                if val is not None:
+                    guarded_by(Guards(metrics={name: metric.floor}), val, loss)
             except DataError as error:
                 config.fail(f"{table_of(where)} floor: {error}", *where, "floor")
     return floors

@@ -35,8 +35,10 @@ from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, check_writable
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt
+from textgrad_engine.train.guards import Floor, standings
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 from textgrad_engine.train.scale import scale_of
+from textgrad_engine.train.standing import Standing
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Task:
 
     Attributes:
         by: the column by whose values scores are told, and what each example has there; None where there is none.
+        floors: those of the config, on these examples.
         about: what ``evals.jsonl`` says of it beforehand.
         keeps: whether the run folder keeps its calls until it has come to its end, and what came of it.
         missing: whether it goes on with one that came to its end and lacks answers.
@@ -92,6 +95,7 @@ class Task:
     repeats: int
     clusters: str | None
     by: tuple[str, list[str]] | None
+    floors: tuple[Floor, ...]
     about: dict[str, Any]
     keeps: bool
     missing: bool
@@ -112,6 +116,7 @@ class Done:
         earlier: what the same examples gave before, where all was asked.
         slices: the column by whose values scores are told, and what there is of each, where anything was answered; of
             the run's own test examples beside what it measured of its best prompt itself.
+        floors: how it stands to the floors of the config, where anything was answered.
     """
 
     evaluation: Evaluation | None
@@ -122,6 +127,7 @@ class Done:
     openings: int | None
     earlier: tuple[Earlier, ...]
     slices: tuple[str, list[Slice]] | None
+    floors: tuple[Standing, ...]
 
     @property
     def lacking(self) -> bool:
@@ -183,8 +189,21 @@ def checked(subject: Subject, asked: Asked) -> Task:
             f"{subject.path}: --missing goes on with what a run folder keeps; a config has none, and one that cannot "
             "be written keeps nothing. Without it all is asked"
         )
+    floors = build.make_floors(config, dataset)
     return Task(
-        subject, config, program, metric, models, dataset, asked.repeats, clusters, by, about, keeps, asked.missing
+        subject,
+        config,
+        program,
+        metric,
+        models,
+        dataset,
+        asked.repeats,
+        clusters,
+        by,
+        floors,
+        about,
+        keeps,
+        asked.missing,
     )
 
 
@@ -283,4 +302,5 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     slices = None
     if task.by is not None and evaluation is not None:
         slices = (task.by[0], slices_of(task.by[1], evaluation, before))
-    return Done(evaluation, ended, entry, used.total, kept, openings, earlier, slices)
+    floors = () if evaluation is None else standings(task.floors, evaluation, evaluation, "other")
+    return Done(evaluation, ended, entry, used.total, kept, openings, earlier, slices, floors)

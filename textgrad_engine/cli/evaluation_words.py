@@ -20,6 +20,7 @@ from textgrad_engine.report.view import size
 from textgrad_engine.report.words import capital, count, duration, interval, plural, score
 from textgrad_engine.train import Comparison, Evaluation
 from textgrad_engine.train.scores import ALIKE, apart
+from textgrad_engine.train.standing import missed_in_words
 
 _COMPARED = len("+0.000 [-0.000, +0.000]  not shown")
 
@@ -41,6 +42,17 @@ def as_document(subject: Subject, done: Done) -> dict[str, Any]:
         "test_openings": done.openings,
         "scores": scores,
         "earlier": earlier_as_json(done.earlier),
+        "floors": [
+            {
+                "of": each.of,
+                "least": each.least,
+                "examples": each.examples,
+                "mean": each.best,
+                "unanswered": each.unanswered,
+                "reached": each.reached,
+            }
+            for each in done.floors
+        ],
         **({} if done.slices is None else {"by": done.slices[0], "slices": slices_as_json(done.slices[1])}),
     }
 
@@ -48,7 +60,9 @@ def as_document(subject: Subject, done: Done) -> dict[str, Any]:
 def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """What ``--quiet`` prints."""
     looked = "" if (done.openings or 0) < 2 else f", {opened_before((done.openings or 0) - 1)}"
-    return harmless(f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}{looked}")
+    missed = missed_in_words(done.floors)
+    told = f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}{looked}"
+    return harmless(f"{told}{f'; {missed}' if missed else ''}")
 
 
 def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
@@ -175,6 +189,8 @@ def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[s
         remarks.append(f"Not shown is not the same as equal: {least.remark}.")
     if caveats := [each.comparison.caveat for each in done.earlier if each.comparison and each.comparison.caveat]:
         remarks.append(f"{capital(caveats[0])}.")
+    if missed := missed_in_words(done.floors):
+        remarks.append(f"{capital(missed)}.")
     if evaluation.unanswered:
         rest = " The same command with --missing asks for what is lost alone." if done.lacking else ""
         remarks.append(lost(evaluation) + rest)

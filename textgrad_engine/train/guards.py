@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import listed, suggest
@@ -16,7 +16,7 @@ from textgrad_engine.ops.evaluators import written
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.scores import ALIKE, apart
-from textgrad_engine.train.standing import Standing
+from textgrad_engine.train.standing import Split, Standing
 
 if TYPE_CHECKING:
     from textgrad_engine.train.evaluation import Evaluation
@@ -224,7 +224,7 @@ class Floor:
         why = f", as {lost} could not be run" if lost else ""
         return f"{told}: {was}{apart(mean, self.least)[0]}{why}"
 
-    def stands(self, seed: Scores, best: Scores, split: Literal["val", "test"] = "val") -> Standing:
+    def stands(self, seed: Scores, best: Scores, split: Split = "val") -> Standing:
         """How the seed texts and the best ones stand to it.
 
         Args:
@@ -369,9 +369,7 @@ class Guarded:
         return [f"{of}, {who} {does} below {top:.3f}, {then.replace('{they}', it)} with the seed prompt"]
 
 
-def standings(
-    floors: Sequence[Floor], seed: Evaluation, best: Evaluation, split: Literal["val", "test"]
-) -> tuple[Standing, ...]:
+def standings(floors: Sequence[Floor], seed: Evaluation, best: Evaluation, split: Split) -> tuple[Standing, ...]:
     """How the seed texts and the best ones stand to floors, on the examples that both were run on.
 
     Args:

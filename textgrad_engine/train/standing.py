@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from textgrad_engine.train.scores import ALIKE, apart
+
+Split: TypeAlias = Literal["val", "test", "other"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Standing:
         of: what the floor is under, in words.
         least: the floor.
         split: whose examples they are: guards refuse texts by those of ``"val"``; by those of ``"test"`` nothing is
-            chosen, so these tell whether it holds.
+            chosen, so these tell whether it holds; ``"other"`` are those of an evaluation.
         examples: how many of them it is about.
         seed: the mean with the seed texts; None where none of them has a score.
         best: with the best texts.
@@ -26,7 +28,7 @@ class Standing:
 
     of: str
     least: float
-    split: Literal["val", "test"]
+    split: Split
     examples: int
     seed: float | None
     best: float | None
@@ -59,13 +61,15 @@ def missed_in_words(floors: Iterable[Standing]) -> str:
     if not missed:
         return ""
     told = [
-        f"{each.of}, {'not measured' if each.best is None else apart(each.best, each.least)[0]} of {each.least:g} on "
-        f"{'test' if each.split == 'test' else 'validation'}"
+        f"{each.of}, {'not measured' if each.best is None else apart(each.best, each.least)[0]} of {each.least:g}"
+        f"{_ON[each.split]}"
         for each in missed.values()
     ]
     more = [f"{len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
     return f"{'floor' if len(told) == 1 else 'floors'} not reached: {'; '.join([*told[:_MOST_TOLD], *more])}"
 
+
+_ON: dict[Split, str] = {"val": " on validation", "test": " on test", "other": ""}
 
 _MOST_TOLD = 3
 """So many floors are named."""
