@@ -77,6 +77,16 @@ def test_a_floor_that_is_not_reached_stands_beside_the_verdict(result: TrainResu
     assert as_json(result)["floors"] == []
 
 
+def test_one_line_says_of_how_many_examples_the_best_texts_have_a_score(result: TrainResult) -> None:
+    """Races begin on what fails, so a budget that ended one left "val 0.400 -> 0.200" of texts that were better."""
+    best = result.best_val
+    assert best is not None
+    part = replace(best, scores=(*best.scores[:5], *[None] * 15), not_run=best.ids[5:])
+    found = replace(result, best_val=part)
+    for said in (one_line(found), str(found)):
+        assert "val 0.400 -> 0.600 (of 5 of 20 examples); test 0.400 -> 0.900;" in said
+
+
 def test_one_line_says_by_how_many_examples_where_answers_are_missing(result: TrainResult) -> None:
     """Of a customer whose answers are all lost a nightly log said "better on test", and nothing else."""
     assert result.seed_test is not None

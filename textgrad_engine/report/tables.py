@@ -211,7 +211,7 @@ def one_line(result: TrainResult) -> str:
         ("test", result.seed_test, result.best_test),
     ):
         if seed is not None and best is not None:
-            parts.append(f"{name} {score(seed.mean)} -> {score(best.mean)}")
+            parts.append(f"{name} {score(seed.mean)} -> {score(best.mean)}{best.part_run}")
     if result.shortage:
         return f"nothing was asked: {result.shortage}"
     if result.seed_val is None:

@@ -91,6 +91,13 @@ class Evaluation:
         return clustered_interval(self.answered, clusters, bounds=self.limits)
 
     @property
+    def part_run(self) -> str:
+        """Which part of the examples was run, to be said behind the mean; "" where that is all of them."""
+        if not self.not_run:
+            return ""
+        return f" (of {len(self) - len(self.not_run)} of {len(self)} examples)"
+
+    @property
     def limits(self) -> tuple[float, float] | None:
         """The worst and the best score that there can be: those of the scale, or 0 and 1 where all are between these.
 

@@ -120,7 +120,7 @@ class TrainResult:
         parts = [f"{ended} after {len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"]
         for name, seed, best in (("val", self.seed_val, self.best_val), ("test", self.seed_test, self.best_test)):
             if seed is not None and best is not None:
-                parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}")
+                parts.append(f"{name} {seed.mean:.3f} -> {best.mean:.3f}{best.part_run}")
         if self.seed == self.best and self.comparison is not None:
             parts.append(f"the best texts are the seed texts: {none_kept(self)}")
         elif self.comparison is not None:
