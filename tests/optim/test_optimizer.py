@@ -5,6 +5,7 @@ import copy
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -496,6 +497,42 @@ def test_the_state_goes_through_json() -> None:
     other.load_state_dict(state)
     assert other.origins(other_prompt) == optimizer.origins(prompt)
     assert any(origin is not None and (origin.gone or origin.gone_before) for origin in other.origins(other_prompt))
+
+
+def test_what_is_gone_from_a_text_is_written_into_a_state_without_being_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It grows with each step, for as long as a run goes on, and a run takes a state at each of them."""
+    copies = []
+
+    def counting(value: Any, *more: Any) -> Any:
+        copies.append(value)
+        return real(value, *more)
+
+    real = copy.deepcopy
+    prompt, count = parameter("a\nb"), 0
+
+    def replacing(_: llm.Request) -> Any:
+        return {"edits": [{"op": "replace", "line": 1, "text": f"a{count}", "reason": "asked", "feedback": [1]}]}
+
+    optimizer = TGD([prompt], model=FunctionModel(replacing), momentum=2)
+    monkeypatch.setattr(copy, "deepcopy", counting)
+    made = []
+    for count in range(1, 21):
+        prompt.grad = Variable(f"wrong {count}")
+        optimizer.step()
+        optimizer.record_outcome("kept")
+        copies.clear()
+        state = optimizer.state_dict()
+        optimizer.load_state_dict(state)
+        made.append(len(copies))
+    assert made[-1] == made[4]
+    (first, _) = optimizer.origins(prompt)
+    assert first is not None
+    assert [gone.text for gone in (*first.gone_before, *first.gone)] == ["a", *(f"a{n}" for n in range(1, 20))]
+    text, origins = state["state"][0]["origins"]
+    assert (text, origins) == (
+        prompt.data,
+        [None if each is None else asdict(each) for each in optimizer.origins(prompt)],
+    )
 
 
 def test_loading_a_state_freezes_nothing() -> None:

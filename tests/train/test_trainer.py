@@ -65,6 +65,21 @@ def test_it_keeps_the_best_and_takes_back_the_worse(world: Any, rows: Any) -> No
     assert here.program.system.grad == []
 
 
+def test_a_step_that_is_taken_back_asks_for_two_states(world: Any, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the optimizer knew before it, and its settings of now; a state is long where a run is."""
+    here, real = world("no use", "nor this", "SHOUT"), TGD.state_dict
+    asked: list[int] = []
+
+    def counting(optimizer: TGD) -> dict[str, Any]:
+        asked.append(optimizer.steps)
+        return real(optimizer)
+
+    monkeypatch.setattr(TGD, "state_dict", counting)
+    result = here.fit(rows("bee", "dog", "fox"), rows("ant", "cat"), batch_size=1)
+    assert [step.kept for step in result.steps] == [False, False, True]
+    assert asked[-5:] == [0, 1, 1, 2, 2]
+
+
 def test_a_prompt_may_begin_as_nothing(world: Any, rows: Any) -> None:
     """The optimizer is told so, and what it adds does not stand beside an empty line."""
     here = world("SHOUT")

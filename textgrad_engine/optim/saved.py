@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.optim.cells import Origin
+from textgrad_engine.optim.cells import Evidence, Gone, Origin
 
 _ORIGINS = TypeAdapter(list[Origin | None])
 
@@ -23,10 +22,10 @@ def plain(entry: Mapping[str, Any]) -> dict[str, Any]:
         >>> taken(plain({"origins": ("Sort.", [None]), "tried": ["Be brief."]}))
         {'origins': ('Sort.', [None]), 'tried': ['Be brief.']}
     """
-    held = copy.deepcopy(dict(entry))
+    held = _copied(entry)
     if "origins" in held:
         text, origins = held["origins"]
-        held["origins"] = [text, [None if origin is None else asdict(origin) for origin in origins]]
+        held["origins"] = [text, list(map(_as_plain, origins))]
     return held
 
 
@@ -55,11 +54,24 @@ def apart(state: Any) -> Any:
 
 def taken(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The other way round of `plain`."""
-    held = copy.deepcopy(dict(entry))
+    held = _copied(entry)
     if "origins" in held:
         text, origins = held["origins"]
         held["origins"] = (text, _ORIGINS.validate_python(origins))
     return held
+
+
+def _copied(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is remembered, copied; the origins are not, as nobody can change them, and they grow with each step."""
+    copied = copy.deepcopy({name: value for name, value in entry.items() if name != "origins"})
+    return {name: value if name == "origins" else copied[name] for name, value in entry.items()}
+
+
+def _as_plain(value: Any) -> Any:
+    """An origin as `dataclasses.asdict` gives it, which also copies each text in it."""
+    if isinstance(value, Origin | Gone | Evidence):
+        return {name: _as_plain(inside) for name, inside in vars(value).items()}
+    return tuple(map(_as_plain, value)) if isinstance(value, tuple) else value
 
 
 def state_of(

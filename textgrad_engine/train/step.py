@@ -282,8 +282,8 @@ class StepRun(Run):
     def take_back(self, held: dict[str, Any]) -> None:
         """Go back to the best texts, and to what the optimizer knew before its step; its settings stay."""
         self.load(self.best)
-        settings = {name: self.optimizer.state_dict()[name] for name in ("steps", "param_groups")}
-        self.optimizer.load_state_dict({**held, **settings})
+        now = self.optimizer.state_dict()
+        self.optimizer.load_state_dict({**held, "steps": now["steps"], "param_groups": now["param_groups"]})
 
     def stepped(self) -> list[Variable]:
         """What a step reads the feedback on; feedback on other texts would be paid for and used by nobody."""
