@@ -50,6 +50,7 @@ CREATE TRIGGER IF NOT EXISTS answers_added AFTER INSERT ON answers
 CREATE TRIGGER IF NOT EXISTS answers_removed AFTER DELETE ON answers
     BEGIN UPDATE total SET bytes = bytes - OLD.bytes; END;
 """
+"""What a file holds. One with other statements, letter by letter, is refused: whoever changes these lets in both."""
 
 
 class CacheFile:
