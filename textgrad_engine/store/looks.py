@@ -9,7 +9,7 @@ from textgrad_engine.llm.reserve import Part
 from textgrad_engine.store.played import Where
 
 
-class Tests:
+class RunTests:
     """What is on record of the tests of a run, to tell which part of its end an answer belongs to.
 
     In each sitting the best texts are tested first (`Run.evaluate_test`). What is played back is written down again, so

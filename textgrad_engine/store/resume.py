@@ -24,7 +24,7 @@ from textgrad_engine.store.cut import (
     whole_phases,
 )
 from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
-from textgrad_engine.store.looks import Tests, merged
+from textgrad_engine.store.looks import RunTests, merged
 from textgrad_engine.store.paid import ASIDE, OnRecord, aside, identity_of, numbers_aside, paid_for
 from textgrad_engine.store.played import When, Where, answer_of, in_order, tools_of, when
 from textgrad_engine.store.reader import Run, read_run
@@ -115,7 +115,7 @@ class Earlier:
         """What is on record, in the order in which it was asked for, the first ones with their requests."""
         found: list[tuple[When, Answer]] = []
         looks: dict[int, dict[int, set[bytes]]] = {}
-        tests, last = Tests(), None
+        tests, last = RunTests(), None
         on_record, newest = OnRecord(), 0
         for paid in paid_for(self.folder, or_none=True):
             answer = answer_of(self.folder, paid, source=paid.source or self._number)
