@@ -10,7 +10,7 @@ import pytest
 from textgrad_engine.data.load import load
 from textgrad_engine.errors import DataError
 
-from .conftest import Put
+from .conftest import Put, Refused
 
 BROKEN = {
     "csv wide row": ("a.csv", "a,b\n1,2\n\n1,2,3\n", ":4: the row has 3 fields, the header has 2; put fields"),
@@ -28,13 +28,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, put: Put) -> None:
+def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, check_refused: Refused) -> None:
     """No unreadable row reaches a paid call, and the message is enough to repair it."""
-    name, content, message = BROKEN[case]
-    path = put(name, content)
-    with pytest.raises(DataError, match=message) as caught:
-        load(path)
-    assert str(caught.value).startswith(str(path))
+    check_refused(*BROKEN[case])
 
 
 def test_csv_values_are_strings_and_lines_are_those_where_rows_begin(put: Put) -> None:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.data.load import load
-from textgrad_engine.errors import DataError
 
-from .conftest import Put
+from .conftest import Put, Refused
 
 BROKEN = {
     "jsonl syntax": ("a.jsonl", '{"a": 1}\n{"a" 2}\n', ":2: column 6: not JSON"),
@@ -69,13 +68,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, put: Put) -> None:
+def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, check_refused: Refused) -> None:
     """No unreadable row reaches a paid call, and the message is enough to repair it."""
-    name, content, message = BROKEN[case]
-    path = put(name, content)
-    with pytest.raises(DataError, match=message) as caught:
-        load(path)
-    assert str(caught.value).startswith(str(path))
+    check_refused(*BROKEN[case])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from textgrad_engine.data.dataset import listed
 from textgrad_engine.data.load import load
 from textgrad_engine.errors import DataError
 
-from .conftest import Put
+from .conftest import Put, Refused
 
 BROKEN = {
     "json has no rows": ("a.json", " [ ] \n", "has no rows"),
@@ -32,13 +32,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, put: Put) -> None:
+def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, check_refused: Refused) -> None:
     """No unreadable row reaches a paid call, and the message is enough to repair it."""
-    name, content, message = BROKEN[case]
-    path = put(name, content)
-    with pytest.raises(DataError, match=message) as caught:
-        load(path)
-    assert str(caught.value).startswith(str(path))
+    check_refused(*BROKEN[case])
 
 
 def test_tables_under_other_endings(put: Put) -> None:

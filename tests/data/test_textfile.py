@@ -8,9 +8,8 @@ import pytest
 
 from textgrad_engine.data.load import load
 from textgrad_engine.data.textfile import read_text
-from textgrad_engine.errors import DataError
 
-from .conftest import Put
+from .conftest import Put, Refused
 
 BROKEN = {
     "spreadsheet": ("a.csv", b"PK\x03\x04\x14\x00", r": this is a zip archive, as \.xlsx files are"),
@@ -38,13 +37,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, put: Put) -> None:
+def test_what_cannot_be_read_is_named_with_file_line_and_repair(case: str, check_refused: Refused) -> None:
     """No unreadable row reaches a paid call, and the message is enough to repair it."""
-    name, content, message = BROKEN[case]
-    path = put(name, content)
-    with pytest.raises(DataError, match=message) as caught:
-        load(path)
-    assert str(caught.value).startswith(str(path))
+    check_refused(*BROKEN[case])
 
 
 def test_columns_may_be_called_as_a_format_begins(put: Put) -> None:
