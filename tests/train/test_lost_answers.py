@@ -257,8 +257,18 @@ def test_a_search_without_a_critic_goes_on_where_its_optimizer_gives_no_answer_n
     assert [bool(step.problems) for step in result.steps] == [False, True, True, True, False, False]
 
 
+def is_gone() -> ModelError:
+    """What an endpoint says of a model that was taken away from it."""
+    error = BadRequest("no such model: the network is down to none", status=404)
+    error.setting = "model"
+    return error
+
+
+@pytest.mark.parametrize("failure", [lambda: ConnectionFailed("the network is down"), is_gone])
 @pytest.mark.parametrize("name", ["TGD", "PatchSearch", "ParetoSearch", "BeamSearch", "OPRO", "BootstrapDemos"])
-def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(name: str, tmp_path: Path) -> None:
+def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(
+    name: str, failure: Callable[[], ModelError], tmp_path: Path
+) -> None:
     """Were its steps lost one after the other, it would be finished, and nothing would ever ask for them again."""
     down = {"BeamSearch": 80, "BootstrapDemos": 80}.get(name, 45)
     task = simulated_task(rules=6, train=24, val=12, seed=3)
@@ -275,7 +285,7 @@ def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(name: str, 
             nonlocal asked
             asked += 1
             if asked > down:
-                raise ConnectionFailed("the network is down")
+                raise failure()
             return await task.model.complete(request)
 
         once = llm.RetryPolicy(max_attempts=1)

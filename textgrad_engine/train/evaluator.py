@@ -49,8 +49,16 @@ from textgrad_engine.train.targets import counting_entries, inputs_and_target
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
 
-BY_THE_TEXTS = (AnswerError, BadRequest, UnsendableRequest)
-"""Of what leaves a question unanswered, that which comes of what is asked: who asks again mostly gets the same."""
+_BY_THE_TEXTS = (AnswerError, BadRequest, UnsendableRequest)
+
+
+def is_by_the_texts(error: BaseException) -> bool:
+    """Whether what left a question unanswered comes of what was asked: who asks again mostly gets the same.
+
+    A model that is gone, or a setting that is no longer taken, says nothing of the texts.
+    """
+    return isinstance(error, _BY_THE_TEXTS) and not (isinstance(error, BadRequest) and error.setting)
+
 
 ENDED = (BudgetExceeded, Stopped, CallCancelled)
 """What ends an evaluation before every example was asked about."""

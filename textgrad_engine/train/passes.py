@@ -9,6 +9,7 @@ from textgrad_engine.autograd import Node, Variable, backward
 from textgrad_engine.autograd.forgiving import forgiving
 from textgrad_engine.errors import (
     UNANSWERED,
+    BadRequest,
     ConnectionFailed,
     ContextOverflow,
     DeadlineExceeded,
@@ -71,11 +72,13 @@ def _repair(error: BaseException) -> str:
 def none_reached(examples: int, failures: Sequence[Exception]) -> list[str]:
     """That an endpoint was down for a whole minibatch, in words; nothing where it answered, or refused, any of it.
 
+    One that refuses every request, as its model is gone, is as good as down.
+
     Args:
         examples: in the minibatch.
         failures: what those failed with that went unanswered.
     """
-    if not failures or len(failures) < examples or not all(isinstance(each, _DOWN) for each in failures):
+    if not failures or len(failures) < examples or not all(map(_is_down, failures)):
         return []
     first = failures[0]
     return [f"none of the {examples} training examples was answered: {type(first).__name__}: {first}"]
@@ -83,6 +86,10 @@ def none_reached(examples: int, failures: Sequence[Exception]) -> list[str]:
 
 _DOWN = (ConnectionFailed, DeadlineExceeded, RateLimited, ServerFailed)
 """What says nothing about an example: what is filtered or refused is so again."""
+
+
+def _is_down(failure: Exception) -> bool:
+    return isinstance(failure, _DOWN) or (isinstance(failure, BadRequest) and bool(failure.setting))
 
 
 def _is_lost(node: Node, error: BaseException) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
-from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.context import counting_left_out
 from textgrad_engine.llm.meters import Meter, meter
@@ -32,7 +32,7 @@ from textgrad_engine.train.controls import CONTROLS, Controls
 from textgrad_engine.train.deadline import Deadline
 from textgrad_engine.train.ending import Ending
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import BY_THE_TEXTS, evaluate
+from textgrad_engine.train.evaluator import evaluate, is_by_the_texts
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -412,7 +412,9 @@ class Run(abc.ABC):
             if not score_changes(self.seed_test, self.best_test):
                 self.best_test = self.seed_test = None
                 self.untested = "the test set has no score, as none of its examples has an answer with both prompts"
-        except BY_THE_TEXTS as error:  # of most answers, and a run that is resumed would ask for them in vain
+        except UNANSWERED as error:  # of most answers, and a run that is resumed would ask for them in vain
+            if not is_by_the_texts(error):
+                raise
             self.best_test = self.seed_test = None
             self.untested = f"the test set has no score, as most answers to it are lost: {error}"
 

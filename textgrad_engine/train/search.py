@@ -8,13 +8,13 @@ from typing import cast
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import RandomSampler, SequentialSampler
-from textgrad_engine.errors import ReturnError
+from textgrad_engine.errors import UNANSWERED, ReturnError
 from textgrad_engine.kinds import is_number, told
 from textgrad_engine.llm.meters import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import BY_THE_TEXTS
+from textgrad_engine.train.evaluator import is_by_the_texts
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 from textgrad_engine.train.unguided import beats_seed
@@ -84,7 +84,9 @@ class SearchRun(Run):
         """Score the best texts on the whole validation set; the seed texts come back where these do not beat them."""
         try:
             self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
-        except BY_THE_TEXTS as error:  # of most answers, and a run that is resumed would ask for them in vain
+        except UNANSWERED as error:  # of most answers, and a run that is resumed would ask for them in vain
+            if not is_by_the_texts(error):
+                raise
             _log.warning(
                 "with the texts that were found most of all %d validation answers are lost, so the seed texts stay: %s",
                 *(len(self.val), error),

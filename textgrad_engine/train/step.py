@@ -22,7 +22,7 @@ from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.doubtful import Answer
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import BY_THE_TEXTS
+from textgrad_engine.train.evaluator import is_by_the_texts
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.prediction import said_in
@@ -238,11 +238,12 @@ class StepRun(Run):
             try:
                 validated = self.evaluated(found.texts, number)
                 after = validated.mean
-            except BY_THE_TEXTS as error:  # of most answers, and a run that is resumed would ask for them in vain
-                kept = False
-                refusal = f"it won its race, and most of all {len(self.val)} validation answers are lost: {error}"
-            except Exception as error:  # the budget is spent, Ctrl-C: the race has decided, and the step has been
-                ended_by = error
+            except Exception as error:
+                if is_by_the_texts(error):  # of most answers, and a run that is resumed would ask for them in vain
+                    kept = False
+                    refusal = f"it won its race, and most of all {len(self.val)} validation answers are lost: {error}"
+                else:  # the budget is spent, Ctrl-C: the race has decided, and the step has been
+                    ended_by = error
             if after is not None and self.does_worse(found, validated):
                 kept, refusal = False, f"it won its race, and does worse on all {len(validated)} validation examples"
         if not kept:
