@@ -345,9 +345,9 @@ def _result(path: Path) -> TrainResult | None:
     try:
         return result_from_json(body)
     except RunError as error:
-        raise RunError(
-            f"{path}: cannot be used: {error}; restore the file, or delete it to see what the events say"
-        ) from None
+        other = body.get("format") not in (None, FORMAT)  # whoever deleted it would lose what the newer version found
+        repair = use_that_version(body) if other else "restore the file, or delete it to see what the events say"
+        raise RunError(f"{path}: cannot be used: {error}; {repair}") from None
 
 
 def _config(path: Path) -> dict[str, Any] | None:
