@@ -252,7 +252,11 @@ OPENAI = {"type": "invalid_request_error"}
         (400, {"error": {"message": "Unsupported value: 'messages[0].role'", "param": "messages[0].role"}}, ""),
         (400, {"error": {"message": "Unexpected input: 'The seed is unknown'", "param": None}}, ""),
         (400, {"error": {"message": "Bad text: 'Which model is not found?' is no model"}}, ""),
+        (400, {"error": {"message": "Model Not Exist", "type": "invalid_request_error", "code": None}}, "model"),
         (400, {"error": {"message": "the model produced invalid output"}}, ""),
+        (400, {"error": {"message": "the model cannot be shown an image that is not found"}}, ""),
+        (400, {"error": {**OPENAI, "message": "image input is not supported by this model", "param": "model"}}, ""),
+        (400, {"error": {**OPENAI, "message": "unknown tool in messages", "param": "messages", "code": None}}, ""),
         (429, {"error": {"message": "slow down; model not found"}}, ""),
     ],
 )

@@ -55,10 +55,12 @@ def refused_setting(refusal: Refusal) -> str:
 _NO_MODEL = re.compile(
     r"model_not_(?:found|available|supported)|deploymentnotfound|\binvalid_model\b"
     r"|not_found_error model:"  # Anthropic
-    r"|\bmodel\W[^.;]{0,300}?(?:not found|not exist)|models/\S+ is not found"  # vLLM, Ollama, Groq, DeepSeek; Gemini
     r"|(?:not a valid|invalid|unknown|no such) model(?: id| name|:|$)"  # OpenRouter, Mistral, litellm
-    r"|not a chat model"
+    r"|\bmodel not exist|not a chat model"  # DeepSeek, OpenAI
 )
+_MODEL_NOT_FOUND = re.compile(r"\bmodel\W[^.;]{0,300}?(?:not found|not exist)|models/\S+ is not found")
+"""The same with status 404: of vLLM, Ollama and Groq, and of Gemini."""
+
 _REFUSED_BY_NAME = re.compile(r"(?:unsupported|unknown)_(?:parameter|value)|extra_forbidden")
 
 
@@ -83,10 +85,9 @@ def refused_of_all(status: int, refusal: Refusal, asked: Request | None) -> str:
     if asked is None or status not in (400, 404, 422):
         return ""
     texts = [message.text.lower() for message in asked.messages]
-    if refusal.parameter == "model":
-        return "model"
-    if any(not any(sign[0] in text for text in texts) for sign in _NO_MODEL.finditer(refusal.all)):
-        return "model"
+    for pattern in (_NO_MODEL, _MODEL_NOT_FOUND)[: 1 + (status == 404)]:
+        if any(not any(sign[0] in text for text in texts) for sign in pattern.finditer(refusal.all)):
+            return "model"
     if status == 404:
         return ""
     setting = refused_setting(refusal)
