@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from textgrad_engine.optim.cells import Evidence, Origin
+from textgrad_engine.optim.cells import Cell, Evidence, Origin
 from textgrad_engine.optim.patch import Edit, apply_patch, origins_of_rewrite
 from textgrad_engine.optim.revert import edits_in, revert
 
@@ -53,6 +53,30 @@ def test_an_edit_is_taken_back_after_others_came() -> None:
     assert revert(*without, "2.1")[0] == "Be brief.\nNo more.\nBe polite.\nName the queue."
     assert revert(*held, "2.1")[0] == "Be short.\nNo more.\nBe polite.\nName the queue."
     assert revert(*held, "2.3")[0] == "Sort the mail.\n" + held[0]
+
+
+def test_which_edits_can_be_seen_is_told_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is gone from a text grows with each patch that is kept, and a search asks before each proposal."""
+    reads = []
+
+    def edit(cell: Cell) -> str:
+        reads.append(cell)
+        return "" if cell.origin is None else cell.origin.edit
+
+    monkeypatch.setattr(Cell, "edit", property(edit))
+    counts = []
+    for steps in (10, 100):
+        held = first()
+        for number in range(1, steps + 1):
+            held = step(held, number, Edit("replace", 2, f"Be short, {number}.", ""), Edit("add", 3, f"x{number}", ""))
+            held = step(held, number, Edit("remove", 4, "", "", id=f"{number}.r"))
+        reads.clear()
+        found = edits_in(*held)
+        counts.append(len(reads) / steps)
+        every = [f"{number}.{edit}" for number in range(1, steps + 1) for edit in ("1", "2", "r")]
+        for name in every[:6] + every[-6:]:
+            assert (name in found) == (revert(*held, name)[0] != held[0])
+    assert counts[1] <= counts[0] <= 5
 
 
 def test_a_rewrite_is_taken_back_run_by_run() -> None:

@@ -85,6 +85,45 @@ def test_what_was_tried_in_other_texts_does_not_put_out_what_was_tried_in_this_o
     assert shown(past, "", "", window=0) == ()
 
 
+EDITS = st.sampled_from(["added 'a.'", "added 'b.'", "removed 'c.'"])
+ENTRIES = st.builds(Tried, st.integers(0, 2), EDITS, st.sampled_from(["no", "x"]))
+
+
+@given(st.lists(ENTRIES, max_size=12), st.integers(0, 2), st.integers(0, 4), st.sampled_from(["a.", "b.\na.", ""]))
+def test_a_window_is_of_the_end_of_all_that_is_not_there(
+    past: list[Tried], parameter: int, window: int, text: str
+) -> None:
+    """Own entries first, and others where there is room, in the order of time."""
+    live = [
+        (n, each) for n, each in enumerate(past) if not (each.parameter == 0 and each.edit[7:-1] in text.split("\n"))
+    ]
+    own = [n for n, each in live if each.parameter == parameter]
+    others = [n for n, each in live if each.parameter != parameter]
+    own = own[max(0, len(own) - window) :]
+    others = others[max(0, len(others) - window + len(own)) :]
+    found = shown(past, text, "", "", parameter=parameter, window=window)
+    assert len(found) == len(own) + len(others)
+    assert [line.split(" (")[0].split(" \u2014")[0] for line in found] == [past[n].edit for n in sorted(own + others)]
+
+
+def test_what_is_shown_of_a_long_past_takes_no_longer_than_of_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It grows with each step, and is asked for in each."""
+    read, real = [], Tried.said
+
+    def counting(entry: Tried, other: str | None = None) -> str:
+        read.append(entry)
+        return real(entry, other)
+
+    monkeypatch.setattr(Tried, "said", counting)
+    counts = []
+    for size in (50, 500):
+        past = [Tried(0, f"added '{n}.'", "no") for n in range(size)]
+        read.clear()
+        assert len(shown(past, "Sort.\n499.\n49.", "", window=4)) == 4
+        counts.append(len(read))
+    assert counts[0] == counts[1] <= 9
+
+
 def test_of_a_text_that_was_written_as_a_whole_what_differs_is_told() -> None:
     """That it was written anew says nothing."""
     change = Change(nn.Parameter("a"), "a\nb\nc", "a\nB\nc\nd", (), (), 0, "")

@@ -45,8 +45,10 @@ def edits_in(text: str, origins: Sequence[Origin | None]) -> tuple[str, ...]:
     """The ids of the edits that can be seen in a text: taking one of them back would change it. In order of making."""
     cells = cells_of(text, origins)
     seen = dict.fromkeys(cell.edit for cell in cells if not cell.by)
+    left = dict(seen)  # an edit has an heir when it wrote lines, and none of them is left
+    wrote = {cell.edit for cell in cells}
     for cell in cells:
-        if cell.by and not _heir(cells, written_by(cells, cell.by)):
+        if cell.by and (cell.by in left or cell.by not in wrote):
             seen[cell.by] = None
     return tuple(sorted((edit for edit in seen if edit), key=_order))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -90,11 +91,20 @@ def history_of(
     """
     if not window:
         return ()
-    known = [is_there(text) for text in texts]
-    live = [(place, entry) for place, entry in enumerate(past) if not known[entry.parameter](entry.said())]
-    own = [each for each in live if each[1].parameter == parameter][-window:]
-    others = [each for each in live if each[1].parameter != parameter]
-    shown = sorted([*own, *others[max(0, len(others) - window + len(own)) :]], key=lambda each: each[0])
+
+    @functools.cache
+    def known(text: int) -> Callable[[str], bool]:
+        return is_there(texts[text])
+
+    own: list[tuple[int, Tried]] = []
+    others: list[tuple[int, Tried]] = []
+    for place, entry in reversed(list(enumerate(past))):  # of a past that grows with each step the end alone is shown
+        found = own if entry.parameter == parameter else others
+        if len(found) < window and not known(entry.parameter)(entry.said()):
+            found.append((place, entry))
+        if len(own) == window:
+            break
+    shown = sorted([*own, *others[: window - len(own)]], key=lambda each: each[0])
     return tuple(entry.said(None if entry.parameter == parameter else roles[entry.parameter]) for _, entry in shown)
 
 
