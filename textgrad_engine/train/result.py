@@ -46,8 +46,6 @@ class TrainResult:
         untested: why the budget left the test set, or a part of it, unrun, or why it has no score, as most of its
             answers are lost, or those of each text to other examples; else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
-        floors: how the texts stand to each floor of the guards on the validation set, and then on the test set, as far
-            as both were run there and it has such examples.
         idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
             better could be shown; else "".
         shortage: why nothing was asked at all, where the budget allows not even one call; else "".
@@ -56,6 +54,8 @@ class TrainResult:
             same other answer: their right answers may be wrong.
         test_usage: what the program's own calls used on the test set, with the ``"best"`` texts, and with the
             ``"seed"`` texts where these are others: what the prompt takes once it is used. What a cache spared counts.
+        floors: how the texts stand to each floor of the guards on the validation set, and then on the test set, as far
+            as both were run there and it has such examples.
     """
 
     status: Status
@@ -78,11 +78,11 @@ class TrainResult:
     shortage: str = ""
     untested: str = ""
     terms: tuple[str, ...] = ()
-    floors: tuple[Standing, ...] = ()
     idle: str = ""
     unspent: str = ""
     doubtful: tuple[Doubtful, ...] = ()
     test_usage: dict[str, Usage] = field(default_factory=dict)
+    floors: tuple[Standing, ...] = ()
 
     @property
     def total(self) -> Usage:
