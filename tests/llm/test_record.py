@@ -18,6 +18,7 @@ from textgrad_engine.errors import (
     RequestRefused,
     RunError,
     Stopped,
+    TextgradError,
     TruncatedResponse,
 )
 from textgrad_engine.llm import (
@@ -230,6 +231,63 @@ def test_a_cassette_with_a_use_that_nothing_can_have_had_is_refused(run, ask, tm
     path.write_text(f"{first}\n{json.dumps(entry)}\n")
     with pytest.raises(RunError, match=r"c\.jsonl:2: .*nothing can have used (-|nan)"), replay(path):
         pass
+
+
+def look(city: str) -> str:
+    """Look up the weather."""
+    return "sunny"
+
+
+def test_a_cassette_whose_fields_are_of_other_kinds_is_refused_with_the_line(tmp_path):
+    """It may come from anybody, or from another program; an error of Python's says neither the file nor the repair."""
+    path = tmp_path / "c.jsonl"
+    calling = {"id": "1", "type": "function", "function": {"name": "look", "arguments": '{"city": "Rome"}'}}
+
+    def answer(request):
+        if request.messages[-1].role == "user":
+            return Completion("", "tool_calls", tool_calls=(calling,))
+        return "sunny"
+
+    def asked():
+        return nn.ChatCompletion("{q}", tools=[look], model=FunctionModel(answer, name="m"))(q="Weather?").data
+
+    with record(path):
+        assert asked() == "sunny"
+    first, *lines = path.read_text().splitlines()
+    refused = 0
+    for at, line in enumerate(lines):
+        for odd in _changes(json.loads(line)):
+            others = [*lines[:at], json.dumps(odd), *lines[at + 1 :]]
+            path.write_text("\n".join([first, *others]) + "\n")
+            try:
+                with replay(path):
+                    asked()
+            except RunError as error:
+                refused += "the line is damaged" in str(error)
+            except TextgradError:  # another request, or another answer, than that which was recorded
+                pass
+    assert refused > 100
+
+
+_ODD = [None, True, -1, float("inf"), "x", [], {}, [1], {"a": 1}]
+
+
+def _changes(entry):
+    """An entry with each of its fields, on any level, replaced by something else."""
+    paths, waiting = [], [((), entry)]
+    while waiting:
+        path, value = waiting.pop()
+        paths.append(path)
+        inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        waiting += [((*path, key), each) for key, each in inside]
+    for path in paths[1:]:
+        for odd in _ODD:
+            changed = json.loads(json.dumps(entry))
+            place = changed
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = odd
+            yield changed
 
 
 def test_a_failure_whose_fields_are_no_failures_is_refused(tmp_path):

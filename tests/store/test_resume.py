@@ -586,6 +586,34 @@ def test_a_damaged_record_is_named_and_nothing_is_moved(tmp_path: Path, fit: Any
         assert timeless(path) == before
 
 
+@pytest.mark.parametrize(
+    ("field", "odd"),
+    [
+        ("model", {}),
+        ("example", 3),
+        ("phase", float("inf")),
+        ("place", [[1]]),
+        ("saved", [1]),
+        ("tool_calls", [{"function": 3}]),
+        ("request", {"messages": "x"}),
+        ("request", {"messages": [3]}),
+        ("request", {"messages": [{"role": "user", "content": [3]}]}),
+    ],
+)
+def test_a_record_whose_fields_are_of_other_kinds_is_refused_with_its_line(
+    tmp_path: Path, fit: Any, field: str, odd: Any
+) -> None:
+    """An error of Python's, amid the run, says neither which file it is nor the repair."""
+    path = tmp_path / "run"
+    cut_by_budget(fit, path, 8)
+    first, *others = (path / "completions.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (path / "completions.jsonl").write_text(json.dumps({**json.loads(first), field: odd}) + "\n" + "".join(others))
+    before = timeless(path)
+    with pytest.raises(RunError, match=r"completions\.jsonl:1: the line was damaged"):
+        RunFolder(path, resume=True)
+    assert timeless(path) == before
+
+
 @pytest.mark.parametrize("forged", [{"calls": -5}, {"output_tokens": -1}, {"dollars": -0.5}, {"dollars": float("nan")}])
 def test_a_record_of_a_use_that_nothing_can_have_had_is_refused(tmp_path: Path, fit: Any, forged: Any) -> None:
     """Counted in a budget, it would let a run spend beyond that, whoever wrote it into a folder that was sent."""

@@ -70,6 +70,49 @@ class Answer:
     id: str = ""
     sample: tuple[int, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse fields of other kinds: a record may come from anybody.
+
+        Raises:
+            ValueError: there is one; the message names it.
+        """
+        for name in ("model", "purpose", "example", "tool", "id"):
+            if type(value := getattr(self, name)) is not str:
+                raise _of_other_kind(name, value)
+        if type(self.nth) is not int:
+            raise _of_other_kind("nth", self.nth)
+        if not isinstance(self.asked, str | None):
+            raise _of_other_kind("asked", self.asked)
+        for name in ("item", "place", "sample"):
+            value = getattr(self, name)
+            if value and not all(type(each) is int for each in value):
+                raise _of_other_kind(name, list(value))
+
+
+def _of_other_kind(name: str, value: object) -> ValueError:
+    return ValueError(f"its {name} cannot be {value!r:.80}")
+
+
+def request_from_json(found: Any) -> dict[str, Any]:
+    """A request of a record, as `attachments.as_recorded` gives it.
+
+    Raises:
+        ValueError: it has not the form of a request.
+    """
+    messages = found.get("messages") if isinstance(found, dict) else None
+    if not isinstance(messages, list):
+        raise _of_other_kind("request", found)
+    for message in messages:
+        if not isinstance(message, dict):
+            raise _of_other_kind("message", message)
+        for name, plain in (("content", str | None), ("tool_calls", None), ("items", None)):
+            value = message.get(name)
+            if value is None or (plain is not None and isinstance(value, plain)):
+                continue
+            if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+                raise _of_other_kind(name, value)
+    return as_recorded(found)
+
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
     """Whether a recorded answer may be that of a request: of the same model, and of no other item or place.

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.answers import Answer, error_from_json
-from textgrad_engine.llm.attachments import as_recorded
+from textgrad_engine.llm.answers import Answer, error_from_json, request_from_json
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import completion_from_json
 from textgrad_engine.llm.toolcalls import tool_from_json
@@ -72,13 +71,13 @@ def read_cassette(path: Path) -> Cassette:
                 continue
             completion = entry.get("completion")
             outcome = error_from_json(entry["error"]) if completion is None else completion_from_json(completion)
-            request = as_recorded(entry["request"])  # those of before have the bytes
+            request = request_from_json(entry["request"])  # those of before have the bytes
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
             within: dict[str, Any] = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
             within |= {"place": tuple(entry.get("place", ())), "source": int(entry.get("sitting", 0))}
             within |= {"sample": tuple(entry["sample"]) if "sample" in entry else None}
             found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, **within))
-        except (ValidationError, ValueError, KeyError, TypeError) as error:
+        except (ValidationError, ValueError, KeyError, TypeError, OverflowError) as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else error
             raise RunError(f"{path}:{number}: the line is damaged: {why}; record the cassette anew") from None
     return Cassette(found, tools)

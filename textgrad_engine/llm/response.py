@@ -234,6 +234,9 @@ def completion_from_json(found: Any) -> Completion:
         ValueError: it has not the fields of an answer, or it used what nothing can have used (`usage_from_json`).
     """
     completion = Completion.model_validate(found)
+    for call in completion.tool_calls:
+        if not isinstance(call.get("function", {}), Mapping):
+            raise ValueError(f"a call of a tool cannot be {call!r:.80}")
     _possible(completion.usage)
     if completion.saved is not None:
         _possible(completion.saved)

@@ -164,7 +164,14 @@ def tool_from_json(entry: Mapping[str, Any]) -> ToolRecord:
 
     Raises:
         KeyError: it lacks something.
+        ValueError: a field is of another kind.
     """
+    for name in ("name", "arguments", "text", "id", "example", "error", "tool"):
+        if not isinstance(entry.get(name, ""), str):
+            raise ValueError(f"its {name} cannot be {entry[name]!r:.80}")
+    for name, kind in (("also", str), ("item", int), ("place", int), ("content", dict)):
+        if not all(isinstance(each, kind) for each in entry.get(name, ())):
+            raise ValueError(f"its {name} cannot be {entry[name]!r:.80}")
     return ToolRecord(
         entry["name"],
         entry["arguments"],

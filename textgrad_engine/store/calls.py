@@ -8,12 +8,12 @@ from typing import Any
 
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
-from textgrad_engine.llm.answers import Answer, error_from_json
+from textgrad_engine.llm.answers import Answer, error_from_json, request_from_json
 from textgrad_engine.llm.as_json import recorded
 from textgrad_engine.llm.attachments import as_recorded, in_names
 from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.llm.response import Completion, usage_from_json
+from textgrad_engine.llm.response import Completion, completion_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.signed import unsigned
 from textgrad_engine.store.records import timestamp
@@ -72,7 +72,7 @@ def tool_from_json(
     try:
         record = replace(toolcalls.tool_from_json(entry), latency=entry["latency"])
         return ToolOnRecord(record, nth, int(entry["phase"]), source, read)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RunError(f"it is no call of a tool: {type(error).__name__}: {error}") from None
 
 
@@ -149,7 +149,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
         RunError: it has not the fields of such a line.
     """
     try:
-        request = {"purpose": entry["purpose"], **as_recorded(entry["request"])}
+        request = {"purpose": entry["purpose"], **request_from_json(entry["request"])}
         return Answer(
             entry["model"],
             entry["purpose"],
@@ -169,7 +169,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
             entry.get("id", ""),
             tuple(entry["sample"]) if "sample" in entry else None,
         )
-    except (KeyError, TypeError, ValueError) as error:  # a ValidationError is a ValueError
+    except (KeyError, TypeError, ValueError, OverflowError) as error:  # a ValidationError is a ValueError
         raise RunError(f"it is no completion: {type(error).__name__}: {error}") from None
 
 
@@ -179,21 +179,23 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
         told = {key: entry[key] for key in ("usage", "estimated", "notes") if key in entry}
         sent = None if entry.get("cost_unknown") or "usage" in entry else False
         return error_from_json({"type": name, "message": message, "sent": sent, **told})
-    saved = entry.get("saved") or {}
-    return Completion(
-        text=entry["text"],
-        finish_reason=entry["finish_reason"],
-        usage=usage_from_json(entry["usage"]),
-        model=entry.get("answered_by", ""),
-        tool_calls=tuple(entry.get("tool_calls", ())),
-        items=tuple(entry.get("items", ())),
-        latency=entry["latency"],
-        attempts=entry["attempts"],
-        raw={"usage_estimated": True} if entry.get("estimated") else None,
-        cached=entry.get("cached", False),
-        saved=None if saved.get("usage") is None else usage_from_json(saved["usage"]),
-        saved_latency=saved.get("latency"),
-        words=entry.get("words", ""),
+    saved = dict(entry.get("saved") or {})
+    return completion_from_json(
+        {
+            "text": entry["text"],
+            "finish_reason": entry["finish_reason"],
+            "usage": entry["usage"],
+            "model": entry.get("answered_by", ""),
+            "tool_calls": entry.get("tool_calls", ()),
+            "items": entry.get("items", ()),
+            "latency": entry["latency"],
+            "attempts": entry["attempts"],
+            "raw": {"usage_estimated": True} if entry.get("estimated") else None,
+            "cached": entry.get("cached", False),
+            "saved": saved.get("usage"),
+            "saved_latency": saved.get("latency"),
+            "words": entry.get("words", ""),
+        }
     )
 
 

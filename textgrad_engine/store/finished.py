@@ -19,7 +19,7 @@ from textgrad_engine.store.cut import time_is_up
 from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.lock import check_unlocked
 from textgrad_engine.store.paid import OnRecord, Paid, paid_for
-from textgrad_engine.store.played import answer_of, in_order, tools_of, when
+from textgrad_engine.store.played import answer_of, in_order, phase_of, tools_of, when
 from textgrad_engine.store.reader import Run
 from textgrad_engine.store.records import dumps, event_from_json, result_to_json
 from textgrad_engine.train import TrainResult
@@ -82,7 +82,7 @@ class FinishedRun:
         on_record.check(run.path, run.events, "")
         tools, run_again = list(paid_for(run.path, "tools.jsonl", or_none=True)), OnRecord("tools.jsonl")
         for paid in tools:
-            run_again.add(paid.source, int(paid.entry.get("phase", 0)))
+            run_again.add(paid.source, phase_of(paid))
         run_again.check(run.path, run.events, "")
         self._player = Playback(
             in_order(found),

@@ -79,6 +79,12 @@ def _attached(folder: Path, name: str) -> bytes:
         raise RunError(f"{file}: an image that a tool gave cannot be read: {why}; restore the file") from None
 
 
+def phase_of(paid: Paid) -> int:
+    """The number of the phase that a line belongs to; 0 where it has none, and is no line that `tools_of` reads."""
+    phase = paid.entry.get("phase", 0)
+    return phase if isinstance(phase, int) else 0
+
+
 def when(paid: Paid, last: int) -> When:
     """When something was asked for; a clock may be set back between two sittings, so that the time alone misleads.
 

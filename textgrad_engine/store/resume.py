@@ -26,7 +26,7 @@ from textgrad_engine.store.cut import (
 from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
 from textgrad_engine.store.looks import RunTests, merged
 from textgrad_engine.store.paid import ASIDE, OnRecord, aside, identity_of, numbers_aside, paid_for
-from textgrad_engine.store.played import When, Where, answer_of, in_order, tools_of, when
+from textgrad_engine.store.played import When, Where, answer_of, in_order, phase_of, tools_of, when
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import PhaseStarted, RunStarted, current_phase
@@ -158,7 +158,7 @@ class Earlier:
         lines = list(paid_for(self.folder, "tools.jsonl", or_none=True))
         on_record = OnRecord("tools.jsonl")
         for paid in lines:
-            on_record.add(paid.source, int(paid.entry.get("phase", 0)))
+            on_record.add(paid.source, phase_of(paid))
         if not anyway:
             again = f", or have them run again: textgrad-engine resume {_typed(run)} --anyway"
             on_record.check(self.folder, (*run.earlier, *run.events), again)
