@@ -14,7 +14,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.llm import Completion, GenerateConfig, Message, Request, as_json
-from textgrad_engine.llm.as_json import asked_of, forms_of, recorded
+from textgrad_engine.llm.as_json import asked_of, forms_of, recorded, recorded_without
 from textgrad_engine.llm.attachments import as_recorded
 from textgrad_engine.llm.redact import redacted
 from textgrad_engine.signed import unsigned
@@ -55,6 +55,8 @@ def test_what_is_kept_of_turns_is_what_it_would_be_anew(text: str) -> None:
         wanted = [json.dumps(each, sort_keys=True) for each in (redacted(whole, secrets), unsigned(whole), whole)]
         assert [json.dumps(each, sort_keys=True) for each in forms] == list(dict.fromkeys(wanted))
         assert json.dumps(recorded(request)) == json.dumps(as_recorded(asked_of(request)))
+        kept = redacted(as_recorded(asked_of(request)), secrets)
+        assert json.dumps(recorded_without(request, secrets)) == json.dumps(kept)
 
 
 def test_what_is_kept_of_a_message_is_no_part_of_it() -> None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.errors import APIError, ModelError
-from textgrad_engine.llm.as_json import recorded
-from textgrad_engine.llm.attachments import signed_again
+from textgrad_engine.llm.as_json import recorded, recorded_without
+from textgrad_engine.llm.attachments import as_recorded, signed_again
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import mark, usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.places import same_item, same_place
-from textgrad_engine.llm.redact import redacted, secrets_of
+from textgrad_engine.llm.redact import secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, usage_from_json
 from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, note_sample
@@ -317,8 +317,8 @@ def entry_of(model: Model, request: Request) -> dict[str, Any]:
     the request as it was.
     """
     asked = recorded(request)
-    kept = redacted(asked, secrets_of(model))
-    entry = {"model": model.name, "example": call_key.get(), "request": kept}
+    kept = recorded_without(request, secrets_of(model))
+    entry: dict[str, Any] = {"model": model.name, "example": call_key.get(), "request": kept}
     if item := call_item.get():
         entry["item"] = list(item)
     if place := call_place.get():

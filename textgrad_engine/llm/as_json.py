@@ -41,6 +41,21 @@ def recorded(request: Request) -> dict[str, Any]:
     }
 
 
+def recorded_without(request: Request, secrets: Sequence[str]) -> dict[str, Any]:
+    """A request as it is written down, without secrets; see `redacted`.
+
+    Args:
+        request: what is asked.
+        secrets: texts to take out wherever they stand.
+    """
+    return {
+        name: [_redacted(each, secrets, _recorded) for each in request.messages]
+        if name == "messages"
+        else redacted(value, secrets)
+        for name, value in recorded(request).items()
+    }
+
+
 def forms_of(model: str, request: Request, secrets: Sequence[str]) -> list[dict[str, Any]]:
     """A request to a model as JSON, in all forms in which it may be on record, each once.
 
@@ -54,7 +69,7 @@ def forms_of(model: str, request: Request, secrets: Sequence[str]) -> list[dict[
     """
     whole = {"model": model, **asked_of(request)}
     rest = {name: value for name, value in whole.items() if name != "messages"}
-    kept = {**redacted(rest, secrets), "messages": [_redacted(each, secrets) for each in request.messages]}
+    kept = {**redacted(rest, secrets), "messages": [_redacted(each, secrets, _as_it_is) for each in request.messages]}
     bare = {**unsigned(rest), "messages": [_unsigned(each) for each in request.messages]}
     return [kept, *([bare] if bare != kept else []), *([whole] if whole not in (kept, bare) else [])]
 
@@ -77,13 +92,14 @@ def _recorded(message: Message) -> dict[str, Any]:
     return dict(found)
 
 
-def _redacted(message: Message, secrets: Sequence[str]) -> dict[str, Any]:
+def _redacted(message: Message, secrets: Sequence[str], of: Callable[[Message], dict[str, Any]]) -> dict[str, Any]:
     def make() -> dict[str, Any]:
-        whole = _as_it_is(message)
+        whole = of(message)
         kept: dict[str, Any] = redacted(whole, secrets)
         return whole if kept == whole else kept
 
-    return _form(message, hash(tuple(secrets)), make)  # not the secrets: a message is shown, and may be pickled
+    # Not the secrets themselves, as a message may be pickled.
+    return _form(message, (of.__name__, hash(tuple(secrets))), make)
 
 
 def _form(message: Message, name: Hashable, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
