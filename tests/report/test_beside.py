@@ -188,6 +188,13 @@ def test_a_damaged_config_is_named(run_of: Any, result: TrainResult) -> None:
         shown(run_of(result, "a", config={"config": {}}), run_of(result, "b", config={"config": "x"}))
 
 
+@pytest.mark.parametrize("metric", ["x", [1]])
+def test_a_metric_that_is_none_is_named(run_of: Any, result: TrainResult, metric: Any) -> None:
+    """Whether scores can be compared goes by it."""
+    with pytest.raises(RunError, match=r"config\.json: was damaged, as its metric is no table"):
+        shown(run_of(result, "a", config={"config": {}}), run_of(result, "b", config={"config": {"metric": metric}}))
+
+
 def test_texts_of_other_names_are_compared_where_each_has_one(run_of: Any, result: TrainResult) -> None:
     """Whatever the parameter is called; of more, nobody knows which belongs to which."""
     other = replace(result, seed={"instructions": "x"}, best={"instructions": "y"}, origins={})

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from textgrad_engine.errors import RunError
 from textgrad_engine.ops.criteria import without_floors
 from textgrad_engine.report.words import capital
 from textgrad_engine.store.reader import Run
@@ -214,9 +215,16 @@ def _of_endpoint(run: Run, key: str, role: str = "forward") -> Any:
 
 
 def _metrics(run: Run) -> list[Mapping[str, Any]]:
-    """The metrics that a run's config has, each as its table."""
+    """The metrics that a run's config has, each as its table.
+
+    Raises:
+        RunError: they are none.
+    """
     found = setting(run, "config", "metric")
-    return found if isinstance(found, list) else [found or {}]
+    metrics = found if isinstance(found, list) else [found or {}]
+    if not all(isinstance(each, Mapping) for each in metrics):
+        raise RunError(f"{run.path / 'config.json'}: was damaged, as its metric is no table; restore it")
+    return metrics
 
 
 def is_judged(run: Run) -> bool:
