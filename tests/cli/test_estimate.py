@@ -97,6 +97,9 @@ def test_a_budget_that_is_less_than_usual_is_told_of(cli, small) -> None:
     assert "has room for" not in said() + said(calls=10**6, tokens=10**9)
     assert "has room for 20 calls, which is less than usual" in said(calls=20, tokens=10**9)
     assert "has room for 20 calls and 1,000 tokens, which is less" in said(calls=20, tokens=1000)
+    sure = "less than usual, and a run takes 24 calls at the least: it will end early."
+    assert sure in said(calls=23, tokens=10**9)
+    assert "less than usual: it may end the run early." in said(calls=24, tokens=10**9)
 
 
 def test_the_budget_may_be_that_of_the_command_that_it_stands_for(cli, small) -> None:

@@ -37,7 +37,7 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import OK, checking, command, width, write, write_json
 from textgrad_engine.cli.prompt_files import begun_with
 from textgrad_engine.cli.settings import Budget
-from textgrad_engine.cli.spending import limits_in_words, limits_of, price_of
+from textgrad_engine.cli.spending import limits_in_words, limits_of, price_of, short_of
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.money import money
@@ -132,7 +132,7 @@ def estimate(
     answer = 1.0 if latency is None else latency
     names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
     seconds = seconds_at(found.models, result)
-    below = _below_usual(found.budget, result)
+    below = short_of(found.budget, _limits_at(result, "usual"))
     if as_json:
         stated = {name: price.model_dump() for name, price in found.models.prices.items()}
         shown = {"models": names, "prices": stated, "runs": len(parts), **dataclasses.asdict(result)}
@@ -150,7 +150,10 @@ def estimate(
         unpriced = sorted({found.models.roles()[role] for role, each in models.items() if not _is_priced(each)})
         prices = runs.prices_in_words(found)
         table = _table(result, names, prices, seconds, answer, columns, len(parts), unpriced)
-        early = [_spent_early(found.budget, below), shared_with_controls(found, controls)]
+        early = [
+            _spent_early(found.budget, below, _limits_at(result, "low")),
+            shared_with_controls(found, controls),
+        ]
         spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
         write(harmless("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen])))
     raise typer.Exit(OK)
@@ -235,28 +238,27 @@ def _check_says_how_much(config: Config, optimizer: Optimizer) -> None:
         )
 
 
-def _below_usual(budget: Budget, result: Estimate) -> list[str]:
-    """The limits that are below what is usual, by their keys."""
+def _limits_at(result: Estimate, end: str) -> Budget:
+    """A budget that has room for one end of what is estimated."""
     calls, tokens = (
         sum((each for part in parts for each in part.values()), Range())
         for parts in ([result.calls], [result.input_tokens, result.output_tokens])
     )
-    limits = {
-        "dollars": (budget.dollars, result.dollars),
-        "calls": (budget.calls, calls),
-        "tokens": (budget.tokens, tokens),
-    }
-    return [
-        name for name, (limit, need) in limits.items() if limit is not None and need is not None and limit < need.usual
-    ]
+    dollars = None if result.dollars is None else getattr(result.dollars, end)
+    return Budget.model_construct(dollars=dollars, calls=getattr(calls, end), tokens=getattr(tokens, end))
 
 
-def _spent_early(budget: Budget, low: Sequence[str]) -> str:
-    """That limits are below what is usual; "" where none is."""
+def _spent_early(budget: Budget, low: Sequence[str], least: Budget) -> str:
+    """That limits are below what is usual, and whether they are below the least that a run takes; "" where none is."""
     if not low:
         return ""
-    room = limits_in_words(budget, low)
-    return f"The budget has room for {room}, which is less than usual: it may end the run early."
+    room = f"The budget has room for {limits_in_words(budget, low)}, which is less than usual"
+    if not (short := short_of(budget, least)):
+        return f"{room}: it may end the run early."
+    takes = Budget.model_construct(
+        dollars=least.dollars, calls=math.floor(least.calls or 0), tokens=math.floor(least.tokens or 0)
+    )
+    return f"{room}, and a run takes {limits_in_words(takes, short)} at the least: it will end early."
 
 
 def _told(found: Range, word: Callable[[float], str]) -> str:

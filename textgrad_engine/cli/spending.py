@@ -76,7 +76,7 @@ def limits_in_words(limits: Budget, names: Collection[str]) -> str:
     return " and ".join([words[name] for name in names])
 
 
-def below(limits: Budget, needed: Budget) -> list[str]:
+def short_of(limits: Budget, needed: Budget) -> list[str]:
     """The limits that are less than what is needed, by their keys."""
     pairs = {name: (getattr(limits, name), getattr(needed, name)) for name in Budget.model_fields}
     return [name for name, (most, least) in pairs.items() if most is not None and least is not None and most < least]
@@ -93,7 +93,7 @@ def too_small(limits: Budget, least: Budget) -> str:
         >>> too_small(Budget(calls=40), Budget(calls=200))
         'The budget has room for 40 calls, and the seed prompt alone takes about 200 calls or more ...'
     """
-    if not (short := below(limits, least)):
+    if not (short := short_of(limits, least)):
         return ""
     return (
         f"The budget has room for {limits_in_words(limits, short)}, and the seed prompt alone takes about "
@@ -114,7 +114,7 @@ def spent_already(limits: Budget, used: Usage) -> str:
         'The budget has room for 60 calls, and 120 calls are on record, which count in it: nothing new is bought.'
     """
     on_record = Budget.model_construct(dollars=used.dollars, calls=used.calls, tokens=used.total_tokens)
-    if not (over := below(limits, on_record)):
+    if not (over := short_of(limits, on_record)):
         return ""
     return (
         f"The budget has room for {limits_in_words(limits, over)}, and {limits_in_words(on_record, over)} are on "
