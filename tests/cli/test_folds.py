@@ -190,6 +190,14 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole_of_few: str, sp
     assert again == in_one_go
 
 
+def test_exit_code_goes_by_the_verdict_of_all_folds(cli: Any, home: Path, whole: str, spent: Result) -> None:
+    """As of one run; where it came to no end, by what the folds were tested on."""
+    assert cli("show", whole, "--exit-code").exit_code == 0
+    told = cli("show", "runs/cut", "--exit-code")
+    assert told.exit_code == 4
+    assert '--exit-code: the verdict is "not shown"' in told.stderr
+
+
 def test_a_budget_below_what_is_on_record_is_told_before_anything(cli: Any, home: Path, spent: Result) -> None:
     """Nothing can be bought with it."""
     used = json.loads(cli("show", "runs/cut", "--json").stdout)["total"]["calls"]
