@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -59,6 +60,21 @@ def test_an_ancestor_that_did_better_is_no_base() -> None:
     """What both lost since is not to be had by putting them together."""
     population = family(("Sort.\nAnswer.", "Check it."), ("Sort the mail.\nAnswer.", "Check."), means=(0.9, 0.6, 0.5))
     assert pairs_in(population, [1, 2]) == []
+
+
+def test_the_ancestors_of_a_candidate_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 400 candidates on a frontier there are 80,000 pairs, and the ancestors of both were looked up for each."""
+    texts = [(f"Sort {number}.", f"Check {number}.") for number in range(20)]
+    population, asked, real = family(*texts, means=(0.0,) * 21), [], Population.ancestors
+
+    def counting(own: Population, number: int) -> set[int]:
+        asked.append(number)
+        return real(own, number)
+
+    monkeypatch.setattr(Population, "ancestors", counting)
+    found = pairs_in(population, range(1, 21))
+    assert [pair.key for pair in found] == list(itertools.combinations(range(1, 21), 2))
+    assert sorted(asked) == list(range(1, 21))
 
 
 def test_each_text_comes_from_the_one_that_changed_it() -> None:
