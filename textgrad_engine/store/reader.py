@@ -371,21 +371,20 @@ _HELD: dict[str, Any] = {
 
 
 def _damaged(body: Mapping[str, Any]) -> str:
-    """What in a ``config.json`` is of another kind than is written there; "" where nothing is, or it is not there.
+    """What in a ``config.json`` of a command is of another kind than is written there; "" where nothing is.
 
-    The config in it is looked at by who makes one of it.
+    What Python keeps there is its own. The config in it is looked at by who makes one of it.
     """
-    if not isinstance(body.get("config", {}), dict):
+    if not {"config", "folder"} <= body.keys():
+        return ""
+    if not isinstance(body["config"], dict):
         return ", as it holds no config"
     held = [(name, body[name], kind_of(annotation)) for name, annotation in _HELD.items() if name in body]
     for name in ("digests", "rows"):
         table = body.get(name, {})
-        held += [(name, table, _TABLE)]
-        held += (
-            [(f"{name}.{key}", value, kind_of(str)) for key, value in dict(table).items()]
-            if _TABLE.takes(table)
-            else []
-        )
+        held.append((name, table, _TABLE))
+        if isinstance(table, dict):
+            held += [(f"{name}.{key}", value, kind_of(str)) for key, value in table.items()]
     for name, value, kind in held:
         if kind is not None and not kind.takes(value):
             return f": {name} is {told(value)}, and should be {kind.words[0]}"
