@@ -75,18 +75,22 @@ def test_texts_inside_lists_and_objects_count() -> None:
     assert NoCopying(rows, n=5).copied("", "Tell me a tale of two.") == ["tell me a tale of two"]
 
 
+class Examples(str):
+    """Counts how often something is searched for in it."""
+
+    looked_up = 0
+
+    def __contains__(self, run: str, /) -> bool:
+        Examples.looked_up += 1
+        return super().__contains__(run)
+
+
 def test_only_what_is_new_is_looked_up_in_the_examples() -> None:
     """A prompt of hundreds of lines is checked in each step, against examples that may be a hundred megabytes."""
 
-    class Examples(str):
-        looked_up = 0
-
-        def __contains__(self, run: str, /) -> bool:
-            Examples.looked_up += 1
-            return super().__contains__(run)
-
     contract = NoCopying(ROWS, target="queue")
     object.__setattr__(contract, "_long", Examples(contract._long))
+    Examples.looked_up = 0
     before = "\n".join(f"Rule {n}: a parcel of kind {n} goes to room {n} of the house." for n in range(300))
     assert contract.copied(before, f"{before}\nMy planter stopped watering the basil on Tuesday, too.") != []
     assert Examples.looked_up < 30
@@ -102,12 +106,17 @@ def test_a_text_of_many_thousand_lines_is_looked_at_at_once() -> None:
     assert copied(f"{before}\n{new}", before) == ["my planter stopped watering the basil on tuesday"]
 
 
-@pytest.mark.timeout(10)
-def test_an_answer_of_many_thousand_words_is_looked_at_at_once() -> None:
-    """It holds up all that goes on beside it; each of its words would be searched for in a megabyte of examples."""
-    contract = NoCopying([" ".join(f"v{n}x{m}" for m in range(200)) for n in range(600)])
-    answer = f"{' '.join(f'w{n}' for n in range(100_000))} {' '.join(f'v7x{m}' for m in range(50, 60))}"
-    assert contract.copied("Sort.", answer) == [" ".join(f"v7x{m}" for m in range(50, 60))]
+def test_an_answer_of_many_thousand_words_is_not_searched_for_run_by_run() -> None:
+    """It holds up all that goes on beside it; each of its runs would be searched for in a megabyte of examples."""
+    contract = NoCopying([" ".join(f"v{n}x{m}" for m in range(200)) for n in range(60)])
+    object.__setattr__(contract, "_long", Examples(contract._long))
+    copy = " ".join(f"v7x{m}" for m in range(50, 60))
+    Examples.looked_up = 0
+    assert contract.copied("Sort.", f"{' '.join(f'w{n}' for n in range(100))} {copy}") == [copy]
+    assert Examples.looked_up > 100
+    Examples.looked_up = 0
+    assert contract.copied("Sort.", f"{' '.join(f'w{n}' for n in range(10_000))} {copy}") == [copy]
+    assert Examples.looked_up == 0
 
 
 def test_the_problem_shows_what_was_copied_between_tags() -> None:
