@@ -112,7 +112,7 @@ def test_where_ctrl_c_ends_a_wait_the_frames_that_waited_are_hidden(monkeypatch:
         loss = nn.ExactMatch()(Program()("a"), "right")
         assert loss.data == 0
     press = functools.partial(signal.raise_signal, signal.SIGINT)  # in no frame of its own, as in a lock of Python's
-    monkeypatch.setattr("textgrad_engine.autograd.waiting.Waiting.next", press)
+    monkeypatch.setattr("textgrad_engine.autograd.waiting.Waiting.next", staticmethod(press))
     found = shown(lambda: tg.backward(loss))
     assert set(found) == {__name__}
 
