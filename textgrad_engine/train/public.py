@@ -14,6 +14,7 @@ from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.shrinking import ShrinkResult, ashrink, shrink
+from textgrad_engine.train.standing import Standing
 from textgrad_engine.train.trainer import Trainer
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Guards",
     "Objective",
     "ShrinkResult",
+    "Standing",
     "StopTraining",
     "TrainResult",
     "Trainer",

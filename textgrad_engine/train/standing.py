@@ -24,6 +24,11 @@ class Standing:
         seed: the mean with the seed texts; None where none of them has a score.
         best: with the best texts.
         unanswered: how many of them have no score with the best texts.
+
+    Example:
+        >>> found = Standing("queue = 'billing'", 0.9, "test", examples=25, seed=0.5, best=0.88)
+        >>> str(found), found.reached
+        ('0.500 -> 0.880', False)
     """
 
     of: str
