@@ -25,6 +25,7 @@ from textgrad_engine.nn.tool import Tool
 from textgrad_engine.ops.offered import as_function, description_problem, is_function, name_of_tool
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.report.toml import toml_value
+from textgrad_engine.strict_json import DECODER
 
 
 class OfProgram(Section):
@@ -186,7 +187,7 @@ class OfProgram(Section):
         if not file.is_file():
             self.fail(f"{named}: {missing_file(file)}", "program", key)
         try:
-            return json.loads(read_text(file), parse_constant=_refuse_constant)
+            return DECODER.decode(read_text(file))
         except (DataError, ValueError, RecursionError) as error:
             why = str(error) if isinstance(error, DataError) else f"{file}: {error}"
             if isinstance(error, json.JSONDecodeError):
@@ -226,8 +227,3 @@ class OfProgram(Section):
             if last.filename != user_code.__file__ and not last.filename.startswith("<frozen"):
                 what += f" ({last.filename}:{last.lineno})"
             raise ImportError(what) from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    """Raises ValueError: Python reads NaN and Infinity, and JSON has neither."""
-    raise ValueError(f"{name} is no JSON")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,16 +11,13 @@ from typing import Any, NoReturn, TypeAlias
 
 from textgrad_engine.errors import DataError
 from textgrad_engine.slots import by_composed_name
+from textgrad_engine.strict_json import NoJSONError, finite
 
 Row: TypeAlias = tuple[dict[str, Any], int]
 """A row, and the line on which it begins."""
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class _RefusedError(ValueError):
-    """Valid for Python's JSON reader, but not a value that can be used."""
 
 
 def jsonl_rows(path: Path, raw: bytes) -> Iterator[Row]:
@@ -166,26 +162,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _RefusedError(f"the field {twice!r} is there twice in one object; take one out")
+        raise NoJSONError(f"the field {twice!r} is there twice in one object; take one out")
     return result
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _RefusedError(f"{name} is no JSON value; write null or a number")
+    raise NoJSONError(f"{name} is no JSON value; write null or a number")
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise _RefusedError(f"the number {text[:40]} is too large")
-    return value
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=finite)
 
 
 def _refuse(path: Path, line: int, error: Exception) -> NoReturn:
-    if isinstance(error, _RefusedError):
+    if isinstance(error, NoJSONError):
         raise DataError(f"{path}:{line}: {error}") from error
     if isinstance(error, RecursionError):
         raise DataError(f"{path}:{line}: the row is nested too deeply to be read; flatten it") from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
-from typing import Any, NoReturn
+from typing import Any
 
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.request import Request, ResponseFormat
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.strict import WRAPPED
+from textgrad_engine.strict_json import DECODER
 
 
 def strip_fence(text: str, kinds: tuple[str, ...] = ("", "json", "JSON")) -> str:
@@ -308,18 +308,3 @@ def _surrogate_inside(value: Any) -> str:
             except UnicodeEncodeError as error:
                 return f"{where.encode('utf-8', 'replace').decode()}, character {error.start + 1}"
     return ""
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if math.isinf(value):
-        raise ValueError(f"the number {number:.40} is too large")
-    return value
-
-
-DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
-"""Reads JSON without NaN and its like, which Python would take, and without numbers that it takes for infinity."""
