@@ -420,11 +420,12 @@ def test_a_field_behind_references_and_alternatives(mail: Callable[..., Path]) -
             load_config(folder)
 
 
-def test_a_schema_file_holds_json(mail: Callable[..., Path]) -> None:
-    """Python reads NaN, and no endpoint does."""
+@pytest.mark.parametrize(("number", "why"), [("NaN", "NaN is no JSON"), ("1e400", "the number 1e400 is too large")])
+def test_a_schema_file_holds_json(mail: Callable[..., Path], number: str, why: str) -> None:
+    """Python reads NaN, and 1e400 as infinity, and no endpoint does."""
     folder = mail()
-    (folder / "routing.json").write_text('{"type": "object", "properties": {"label": {"maximum": NaN}}}')
-    with pytest.raises(ConfigError, match=r":4: .*routing\.json: NaN is no JSON; write a JSON schema into it"):
+    (folder / "routing.json").write_text(f'{{"type": "object", "properties": {{"label": {{"maximum": {number}}}}}}}')
+    with pytest.raises(ConfigError, match=rf":4: .*routing\.json: {why}; write a JSON schema into it"):
         load_config(folder)
 
 
