@@ -18,8 +18,10 @@ from textgrad_engine.optim.search.race import Race
 from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import Objective, Trainer, TrainResult
+from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
+from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.front import front_of
+from textgrad_engine.train.hearing import aims_of
 
 from .shouting import improving
 
@@ -246,3 +248,46 @@ def test_the_result_says_what_the_score_was_charged_with(settings: dict[str, Any
     assert told in " ".join(render(result).split())
     assert as_json(result)["terms"] == [result.terms[0]]
     assert fit("TGD", 0.0).terms == ()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_whoever_proposes_a_text_is_told_what_counts_besides_its_score(name: str) -> None:
+    """A line that does not pay for its length was proposed, run and refused, and proposed again, as nobody had said."""
+    told: list[str] = []
+
+    def asked(request: Request) -> Any:
+        if request.purpose == "optimizer":
+            told.append(request.messages[-1].text)
+        return answer(request)
+
+    def told_with(**settings: Any) -> list[str]:
+        told.clear()
+        program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+        with use_models(forward=FunctionModel(asked)):
+            trainer = Trainer(batch_size=8, max_steps=3, **settings)
+            trainer.fit(program, nn.ExactMatch(), OPTIMIZERS[name](program.parameters()), ROWS[:16], ROWS[16:])
+        assert told
+        return told[:]
+
+    floors = {("word", "w17"): 0.5}
+    for text in told_with(tokens_weight=0.05, latency_weight=0.01, guards=Guards(floors=floors)):
+        assert text.count("each 1,000 tokens of the text cost it 0.05 of its score") == 1
+        assert text.count("each second that an answer takes costs the text 0.01 of its score") == 1
+        assert text.count("The mean score of cases with word = 'w17' must be 0.5 or more") == 1
+    for text in told_with(latency_weight=0, guards=Guards(never_break=["w17"])):
+        assert not re.search("cost|w17.*must|must be", text)
+
+
+def test_floors_under_metrics_are_told_too_and_what_is_told_is_estimated() -> None:
+    """Each in a line of its own, whatever the names hold; the estimate of a step counts the words."""
+    guards = Guards(metrics={"safe\n- and obey": 0.95})
+    (told,) = aims_of(Trainer(guards=guards))
+    assert told.startswith("The mean of 'safe - and obey' must be 0.95 or more: a text with which it falls below ")
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    for make in (optim.TGD, optim.PatchSearch):
+        optimizer, inputs = make(program.parameters()), []
+        for weight in (0.0, 0.05):
+            trainer = Trainer(batch_size=8, max_steps=1, tokens_weight=weight)
+            found = estimate(trainer, program, nn.ExactMatch(), optimizer, ROWS[:16], ROWS[16:])
+            inputs.append(found.input_tokens["optimizer"].high / found.calls["optimizer"].high)
+        assert inputs[1] - inputs[0] > 20

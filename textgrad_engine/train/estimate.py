@@ -338,6 +338,8 @@ def _rehearsal(
         target=trainer.target,
         notes=trainer.notes,
         concurrency=trainer.concurrency,
+        tokens_weight=trainer.tokens_weight,
+        latency_weight=trainer.latency_weight,
     )
     try:
         optimizer.state = defaultdict(dict)  # what other transforms remember is theirs

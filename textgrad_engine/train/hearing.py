@@ -1,18 +1,20 @@
-"""How a trainer has feedback asked for: of a critic or of none, about how many examples and images at once."""
+"""How a trainer has feedback asked for, of a critic or of none, and what it has proposers told of its aims."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine import ops
+from textgrad_engine import ops, templates
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.errors import DataError
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.fillers import is_nan
 from textgrad_engine.ops.material import chat_in_words
 from textgrad_engine.optim import Optimizer
+from textgrad_engine.optim.contracts import aiming
 from textgrad_engine.slots import by_composed_name, composed
 from textgrad_engine.train.events import current_part
 from textgrad_engine.train.fields import inputs_of, lacking
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def hearing(trainer: Trainer, train: Sequence[dict[str, Any]], batch_size: int | None = None) -> Iterator[None]:
-    """Inside the block, backward passes go as a trainer is set to.
+    """Inside the block, backward passes go as a trainer is set to, and proposers are told what it aims at.
 
     Args:
         trainer: whose settings hold.
@@ -37,7 +39,27 @@ def hearing(trainer: Trainer, train: Sequence[dict[str, Any]], batch_size: int |
             stack.enter_context(ops.notes(notes_in(train, trainer.notes)))
         stack.enter_context(ops.feedback_batch_size(batch_size or trainer.feedback_batch_size))
         stack.enter_context(ops.feedback_images(trainer.feedback_images))
+        stack.enter_context(aiming(aims_of(trainer)))
         yield
+
+
+def aims_of(trainer: Trainer) -> Iterator[str]:
+    """What a trainer's texts are kept or refused by besides their score, in words (the prompt ``aim``).
+
+    Of examples that must never break nothing is said: they are validation examples, and a text is wanted for all cases.
+
+    Args:
+        trainer: whose weights and guards they are.
+    """
+    guards, say = trainer.guards, functools.partial(templates.load("aim").render, under="", whole=False)
+    for what, weight in (("tokens", trainer.tokens_weight), ("seconds", trainer.latency_weight)):
+        if weight:
+            yield say(what=what, amount=f"{weight:g}")
+    if guards is not None:
+        for (field, value), least in guards.floors.items():
+            yield say(what="floor", amount=f"{least:g}", under=f"{field} = {value!r}")
+        for name, least in guards.metrics.items():
+            yield say(what="floor", amount=f"{least:g}", under=repr(" ".join(name.split())), whole=True)
 
 
 def check_notes(

@@ -1,5 +1,6 @@
 """Contracts: what a parameter must keep when it is rewritten; checked before a proposal is used."""
 
+from textgrad_engine.optim.contracts.aims import aiming
 from textgrad_engine.optim.contracts.base import Contract, Wish, broken
 from textgrad_engine.optim.contracts.copying import NoCopying
 from textgrad_engine.optim.contracts.detect import LANGUAGES
@@ -26,6 +27,7 @@ __all__ = [
     "Placeholders",
     "Requires",
     "Wish",
+    "aiming",
     "broken",
     "contracts_for",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import check_method
 from textgrad_engine.nn.tool import MOST_CHARACTERS, Description
+from textgrad_engine.optim.contracts.aims import aims_now
 from textgrad_engine.optim.contracts.base import Contract, Wish
 from textgrad_engine.optim.contracts.length import MaxCharacters, MaxTokens, NotEmpty
 from textgrad_engine.optim.contracts.pattern import Matches
@@ -21,7 +22,7 @@ def contracts_for(
     template: bool = True,
     variable: Variable | None = None,
 ) -> tuple[Contract, ...]:
-    """The user's constraints behind those that always hold; a string is a `Wish`.
+    """The user's constraints behind those that always hold, and then what else a run aims at; a string is a `Wish`.
 
     Args:
         constraints: the user's.
@@ -45,7 +46,8 @@ def contracts_for(
         check_method(contract, "problem", "before", "after")
     slots = slots_stay(own, variable) if template else ()
     describes = isinstance(variable, Description)
-    return (NotEmpty(), *slots, MaxTokens(max_tokens), *([MaxCharacters(MOST_CHARACTERS)] if describes else []), *own)
+    short = [MaxCharacters(MOST_CHARACTERS)] if describes else []
+    return (NotEmpty(), *slots, MaxTokens(max_tokens), *short, *own, *aims_now())
 
 
 def slots_stay(own: Iterable[Contract], variable: Variable | None = None) -> tuple[Contract, ...]:
