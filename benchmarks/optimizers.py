@@ -64,7 +64,7 @@ TASKS: dict[str, dict[str, Any]] = {
 }
 """Settings of `simulated_task`; ``hard`` is the interacting one with a critic and a proposer that are often wrong,
 ``unsteady`` with answers of which another wording of the prompt changes one in four or five, as with a small real model
-(docs/state.md, "On a real model"), and ``careful`` with a proposer that never does anything silly."""
+(docs/experiments.md, "On a real model"), and ``careful`` with a proposer that never does anything silly."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ What two edits spoil stays wrong whichever of them is missing. So where some exa
 each of its edits is run alone on these, too; one that spoils them by itself is under suspicion, and goes unless what
 got better misses it. That costs as much again at most, and what is left is run on all that were looked at, as a race
 begins there. Not the other way round: alone, edits that are of use together only do harm. On simulated tasks half of
-the harm that the first look leaves in a patch is found so (docs/state.md, "Edits that do harm").
+the harm that the first look leaves in a patch is found so (docs/experiments.md, "Edits that do harm").
 
 These examples were chosen for what one wording made of them, and another one may undo that by chance: regression to the
 mean. So each text is compared with the others, which leave out other edits: what comes right whichever edit is missing
 was not one edit's fault, and what goes wrong as often is not to its credit. That costs no call more. On simulated tasks
 where another wording changes one answer in four or five, fewer than one in five of the edits that go by the first look
-are good ones, instead of nearly one in three by comparison with the whole alone (docs/state.md, "Answers that change
+are good ones, instead of nearly one in three by comparison with the whole alone (docs/experiments.md, "Answers that change
 with the wording").
 """
 
@@ -100,7 +100,7 @@ def holds(objective: Objective, whole: Found, rest: Found, others: Sequence[int]
 
     The few examples by which edits go are chosen for having changed, and may have changed by chance: with a real model
     another wording gives other answers to one example in four, and what was left by sixteen examples did worse on the
-    others in nine patches of nine (docs/state.md, "On a real model").
+    others in nine patches of nine (docs/experiments.md, "On a real model").
 
     Args:
         objective: runs the examples.
