@@ -151,3 +151,19 @@ def test_json_of_one_run(cli: Any, trained: tuple[Path, Any]) -> None:
     assert body["status"] == "finished"
     assert body["parameters"]["system"]["patch"] == cli("diff", trained[0]).stdout
     assert body["parameters"]["system"]["best"] == (trained[0] / "best_prompt.txt").read_text(encoding="utf-8")
+
+
+def test_a_run_from_python_that_keeps_a_config_of_its_own_is_no_damaged_one(
+    cli: Any, trained: tuple[Path, Any], run: Any
+) -> None:
+    """It is compared by what is known of it, and what other commands need of a config is said to be missing."""
+    folder = run()
+    (folder / "config.json").write_text(json.dumps({"format": 1, "seed": 7, "looks_before": "?"}), encoding="utf-8")
+    result = cli("diff", trained[0], folder)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 0
+    assert "not all are known, as B was started from Python, with a config of its own; both keep seed" in said
+    assert " seed 0 7 " in said
+    result = cli("eval", folder)
+    assert "its config.json holds no config of a command, as the run was started from Python" in result.stderr
+    assert "tg.Trainer(run_dir=..., resume=True)" in cli("show", killed(folder, folder.parent / "killed")).stdout

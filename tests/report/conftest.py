@@ -73,6 +73,8 @@ def run_of(tmp_path: Path) -> Any:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         (folder / "completions.jsonl").touch()
+        if isinstance(kept := fields.get("config"), dict) and "config" in kept:  # as a command keeps it
+            fields["config"] = {"folder": "..", **kept}
         texts = {} if found is None else {"seed": found.seed, "best": found.best, "steps": found.steps}
         known: dict[str, Any] = {
             "config": None, "seed": {}, "best": {}, "events": (), "steps": (), "evaluations": (), "evals": (),

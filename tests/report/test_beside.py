@@ -182,10 +182,28 @@ def test_settings_that_differ(run_of: Any, result: TrainResult) -> None:
     assert "Settings: all the same" in shown(first, run_of(result, "c", config=one))
 
 
-def test_a_damaged_config_is_named(run_of: Any, result: TrainResult) -> None:
-    """It is of no use to compare with."""
-    with pytest.raises(RunError, match=r"config\.json: was damaged, as it holds no config"):
-        shown(run_of(result, "a", config={"config": {}}), run_of(result, "b", config={"config": "x"}))
+def test_what_python_keeps_in_its_folder_is_compared_where_both_have_it(run_of: Any, result: TrainResult) -> None:
+    """`RunFolder(path, config=...)` takes anything; it is no damaged config of a command, nor told as one."""
+    own = run_of(result, "own", config={"format": 1, "seed": 1, "learning": {"rate": 3}, "digests": "x"})
+    kept = {"config": {"seed": 0, "metric": {"name": "judge"}, "models": {"forward": "small"}}, "feedback": True}
+    command = run_of(result, "command", config=kept)
+    said = " ".join(shown(own, command).split())
+    assert "Settings: not all are known, as A was started from Python, with a config of its own; both keep seed" in said
+    assert " seed 1 0 " in said
+    assert "A was started from Python, so whether program, metric and models are the same is not on record." in said
+    assert "mean different things" not in said
+    assert "prompts alone" not in said
+    body = beside_as_json(beside_of(own, command, (1, 1)))
+    assert body["settings"] == {"seed": {"a": 1, "b": 0}}
+    other = run_of(result, "other", config={"format": 1, "seed": 1, "learning": {"rate": 4}})
+    said = " ".join(shown(own, other).split())
+    assert "Settings that differ A B learning.rate 3 4 digests x not set " in said
+    alike = run_of(result, "alike", config={"config": {"seed": 1}})
+    assert "Settings that both keep: all the same" in shown(own, alike)
+    none = run_of(result, "none", config={"config": {"epochs": 1}})
+    assert "Settings: unknown, as A was started from Python, with a config of its own" in shown(own, none)
+    without = " ".join(shown(own, run_of(result, "without")).split())
+    assert "Settings: unknown, as B was started from Python, which keeps none, and A was started from Python" in without
 
 
 @pytest.mark.parametrize("metric", ["x", [1]])

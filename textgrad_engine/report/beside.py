@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -90,8 +90,9 @@ class Beside:
         sides: the runs, A and B.
         pairings: what the same examples say about their best texts: on the test set, and where that says nothing and
             the validation set does, there.
-        settings: in what their configs differ.
-        unknown: why nothing is known about their settings; "" where they are.
+        settings: in what their configs differ; where not all is known, which of `shared` do.
+        unknown: why nothing, or not all, is known about their settings; "" where they are.
+        shared: where not all is known, the settings that both keep.
         texts: their best texts.
         remarks: what a reader must know to judge all of it.
     """
@@ -102,6 +103,7 @@ class Beside:
     unknown: str
     texts: tuple[Texts, ...]
     remarks: tuple[str, ...]
+    shared: tuple[str, ...] = ()
 
 
 def changes_of(run: Run) -> tuple[Texts, ...]:
@@ -155,15 +157,18 @@ def beside_of(first: Run | Folds, second: Run | Folds, openings: tuple[int, int]
     pairings: tuple[Pairing, ...] = (test,)
     if test.comparison is None and (val := pairing_of(first, second, "val")).comparison is not None:
         pairings = (test, val)
-    unknown = [name for name, run in zip("AB", (first, second)) if run.config is None]
     texts = tuple(_texts(first, second))
+    kept = _flat(first), _flat(second)
+    unknown = _unknown(first, second)
+    shared = tuple(name for name in kept[0] if name in kept[1]) if unknown else ()
     return Beside(
         sides=sides,
         pairings=pairings,
-        settings=tuple(_settings(first, second)) if not unknown else (),
-        unknown=_unknown(unknown),
+        settings=tuple(_settings(*kept, shared if unknown else {**kept[0], **kept[1]})),
+        unknown=unknown,
         texts=texts,
         remarks=(*_of_folds(several, test, bool(texts)), *_remarks(first, second, sides, pairings)),
+        shared=shared,
     )
 
 
@@ -220,10 +225,16 @@ def _of_folds(several: tuple[Run | Folds, Run | Folds], test: Pairing, texts: bo
     yield f"{each}{difference}{final}"
 
 
-def _unknown(names: list[str]) -> str:
-    if not names:
+def _unknown(first: Run, second: Run) -> str:
+    """Why the settings of two runs cannot be set against each other; what Python keeps of both can be."""
+    python = [(name, run) for name, run in zip("AB", (first, second)) if run.kept is None]
+    if len(python) == 2 and None not in (first.config, second.config):
         return ""
-    return f"{' and '.join(names)} {'were' if len(names) > 1 else 'was'} started from Python, which keeps none"
+    none = [name for name, run in python if run.config is None]
+    own = [name for name, run in python if run.config is not None]
+    said = [f"{' and '.join(none)} {'were' if len(none) > 1 else 'was'} started from Python, which keeps none"]
+    said = [*(said if none else ()), *(f"{name} was started from Python, with a config of its own" for name in own)]
+    return ", and ".join(said)
 
 
 def beside_as_json(found: Beside) -> dict[str, Any]:
@@ -240,7 +251,7 @@ def beside_as_json(found: Beside) -> dict[str, Any]:
             for each in found.pairings
         ],
         "settings": None
-        if found.unknown
+        if found.unknown and not found.shared
         else {each.name: {"a": each.first, "b": each.second} for each in found.settings},
         "parameters": [
             {"name": each.name, "a": each.first, "b": each.second, "patch": each.patch} for each in found.texts
@@ -282,27 +293,22 @@ def _side(run: Run, ended: str, openings: int) -> Side:
     )
 
 
-def _settings(first: Run, second: Run) -> Iterator[Changed]:
-    pairs = [_flat(run) for run in (first, second)]
-    versions = [setting(run, "version") for run in (first, second)]
-    if None not in versions:  # a run from Python keeps none
-        pairs = [{**pair, "version": version} for pair, version in zip(pairs, versions)]
-    for name in {**pairs[0], **pairs[1]}:
-        one, other = (each.get(name) for each in pairs)
-        if one != other:
+def _settings(first: Mapping[str, Any], second: Mapping[str, Any], names: Iterable[str]) -> Iterator[Changed]:
+    for name in names:
+        one, other = first.get(name), second.get(name)
+        if one != other and not (name == "version" and None in (one, other)):  # folders of before keep none
             yield Changed(name, one, other)
 
 
 def _flat(run: Run) -> dict[str, Any]:
-    """Every setting by its dotted name, and what tells whether the data is the same."""
-    config = setting(run, "config")
-    if not isinstance(config, Mapping):
-        raise RunError(f"{run.path / 'config.json'}: was damaged, as it holds no config; restore it")
-    found = dict(_leaves(config))
+    """Every setting by its dotted name, and what tells whether the data is the same; of Python what it keeps itself."""
+    if run.kept is None:
+        return {name: value for name, value in _leaves(run.config or {}) if name != "format"}
+    found = dict(_leaves(run.kept["config"]))
     found["feedback"], found["folds"] = setting(run, "feedback"), setting(run, "folds")
     for split in ("train", "val", "test"):
         found[f"examples.{split}"] = setting(run, "digests", split)
-    return found
+    return {**found, "version": setting(run, "version")}
 
 
 def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

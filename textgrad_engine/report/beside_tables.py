@@ -118,8 +118,14 @@ def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:
 
 
 def _settings(found: Beside) -> Iterator[RenderableType]:
-    if found.unknown:
+    if found.unknown and not found.shared:
         yield styled("Settings: unknown, as ", "bold").append(found.unknown, style="not bold")
+        return
+    if found.unknown:
+        both = f"{found.unknown}; both keep {', '.join(found.shared)}"
+        yield styled("Settings: not all are known, as ", "bold").append(both, style="not bold")
+    if found.unknown and not found.settings:
+        yield styled("Settings that both keep: all the same", "bold")
         return
     if not found.settings:
         yield styled("Settings: all the same", "bold")

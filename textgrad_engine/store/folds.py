@@ -76,8 +76,8 @@ class Folds:
 
     @property
     def config(self) -> dict[str, Any] | None:
-        """What the ``config.json`` of the first run that has one says; its settings are those of all."""
-        return next((run.config for run in self.runs.values() if run.config is not None), None)
+        """What the command line wrote into the first ``config.json`` that there is; its settings are those of all."""
+        return next((run.kept for run in self.runs.values() if run.kept is not None), None)
 
     @property
     def way_on(self) -> str:

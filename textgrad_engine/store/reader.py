@@ -49,7 +49,8 @@ class Run:
 
     Attributes:
         path: the folder.
-        config: what the command line wrote into ``config.json``; None for a run from Python.
+        config: what is in ``config.json``: what the command line wrote, or what `RunFolder` was given in Python; None
+            where there is none.
         result: what the run found; None when it ended with an error, was killed, or is still going.
         seed: the trained texts by name, before the run.
         best: the best texts so far, by name.
@@ -95,9 +96,14 @@ class Run:
         return not (self.result.kept_short and begun.get("settings", {}).get(NESTED))
 
     @property
+    def kept(self) -> dict[str, Any] | None:
+        """What the command line wrote into ``config.json``; None for a run from Python, whatever that keeps there."""
+        return self.config if self.config is not None and _is_of_command(self.config) else None
+
+    @property
     def looks_before(self) -> int:
         """How often other runs had opened the same test examples when this one was begun, as far as it was noted."""
-        return int((self.config or {}).get("looks_before", 0))
+        return int((self.kept or {}).get("looks_before", 0))
 
     def completions(self) -> Iterator[dict[str, Any]]:
         """Every completion that was paid for as plain JSON, read one at a time; a torn last line is left out.
@@ -370,12 +376,17 @@ _HELD: dict[str, Any] = {
 """What a ``config.json`` of the command line holds beside tables."""
 
 
+def _is_of_command(body: Mapping[str, Any]) -> bool:
+    """Whether a command wrote a ``config.json``, by what each of them holds."""
+    return {"config", "folder"} <= body.keys()
+
+
 def _damaged(body: Mapping[str, Any]) -> str:
     """What in a ``config.json`` of a command is of another kind than is written there; "" where nothing is.
 
     What Python keeps there is its own. The config in it is looked at by who makes one of it.
     """
-    if not {"config", "folder"} <= body.keys():
+    if not _is_of_command(body):
         return ""
     if not isinstance(body["config"], dict):
         return ", as it holds no config"
