@@ -205,6 +205,64 @@ def test_lanes_that_lose_their_answers_at_one_moment_count_once(lanes: int, most
     assert result.best != result.seed
 
 
+def refusing(setting: str) -> BadRequest:
+    """What an endpoint says of a setting that it does not take."""
+    error = BadRequest(f"Unsupported parameter: {setting}", status=400)
+    error.setting = setting
+    return error
+
+
+@pytest.mark.parametrize("purpose", ["backward", "optimizer"])
+@pytest.mark.parametrize("name", ["TGD", "PatchSearch", "ParetoSearch", "BeamSearch"])
+def test_a_setting_that_is_refused_amid_a_run_ends_it_at_once(name: str, purpose: str, tmp_path: Path) -> None:
+    """Each further round would be refused alike; resumed with the setting left out, it is a whole run."""
+    task = simulated_task(rules=6, train=24, val=12, seed=3)
+    refused: list[Any] = []
+
+    def model(taken: bool) -> llm.Model:
+        async def respond(request: llm.Request) -> Any:
+            if request.purpose == purpose and not taken:
+                refused.append(request)
+                raise refusing("seed")
+            return await task.model.complete(request)
+
+        return FunctionModel(respond, name=task.model.name)
+
+    def run(taken: bool, **settings: Any) -> tg.TrainResult:
+        program = task.program()
+        length = {"max_epochs": 1, "batch_size": 6} if name == "TGD" else {"max_steps": 6}
+        short = {"errors": 1, "gradients": 1, "paraphrases": 1} if name == "BeamSearch" else {}
+        with tg.use_models(forward=model(taken)):
+            search = getattr(optim, name)(program.parameters(), **short)
+            trainer = tg.Trainer(**length, **settings)
+            return trainer.fit(program, task.loss, search, task.train, task.val)
+
+    whole = run(True)
+    with pytest.raises(BadRequest, match="Unsupported parameter: seed") as caught:
+        run(False, run_dir=tmp_path)
+    assert caught.value.setting == "seed"
+    assert any("step 1 came to nothing" in note for note in caught.value.__notes__)
+    assert tg.store.read_run(tmp_path).steps == ()
+    again = run(True, run_dir=tmp_path, resume=True)
+    assert (again.best, again.best_val, again.status) == (whole.best, whole.best_val, "finished")
+
+
+def test_a_setting_that_one_request_alone_may_have_wrong_counts_as_any_lost_answer() -> None:
+    """The form of an answer differs from request to request, so that another one may be taken."""
+    asked = []
+
+    def respond(request: llm.Request) -> Any:
+        if request.purpose == "optimizer":
+            asked.append(request)
+            if len(asked) == 1:
+                raise refusing("response_format")
+        return answer(request)
+
+    result = fit(respond, max_epochs=1)
+    assert "response_format" in result.steps[0].problems[0]
+    assert result.best["system"] == "Repeat.\nShout."
+
+
 SEARCHES: dict[str, Callable[..., optim.Searcher]] = {
     "OPRO": functools.partial(optim.OPRO, per_round=1),
     "ParetoSearch": optim.ParetoSearch,

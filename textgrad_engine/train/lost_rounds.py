@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from textgrad_engine.errors import MalformedResponse, ModelError
+from textgrad_engine.errors import BadRequest, MalformedResponse, ModelError
+from textgrad_engine.llm.charged import own_copy
 from textgrad_engine.optim import Optimizer
 
 FEWEST_LOST_ROUNDS, MOST_LOST_ROUNDS = 3, 10
@@ -13,6 +14,10 @@ FEWEST_LOST_ROUNDS, MOST_LOST_ROUNDS = 3, 10
 
 LEVEL = 1e-4
 """As many in a row as are lost by chance more rarely than this, by how many were lost before, end it in between."""
+
+
+_OF_ONE_REQUEST = ("messages", "response_format", "tools")
+"""What differs from request to request, so that another one's may be taken where one's is refused."""
 
 
 AT_THE_END = 1e-2
@@ -31,6 +36,9 @@ class LostRounds:
     Three end a run in which nothing was answered before. Later on it has to be more than bad luck: of a critic whose
     filter withholds one answer in ten, three are lost in a row in 8 of 100 runs of 100 steps.
 
+    One ends it where its answers are lost to a setting that the endpoint does not take, or to a model that is gone: all
+    after it would be refused alike.
+
     Args:
         optimizer: whose steps they are.
     """
@@ -41,6 +49,12 @@ class LostRounds:
         self._earlier: list[bool] = []  # of each round that was answered or lost, before those that are counted now
         self._answered = False
         self._round: dict[str, list[str]] = {}  # why steps were lost since a round began ("": not), by kind
+        self._refusals: dict[str, BadRequest] = {}  # of what each request has, by their words
+
+    def hear(self, error: BaseException | None) -> None:
+        """Take note of what a call has failed with; it may be called on any thread."""
+        if isinstance(error, BadRequest) and error.setting and error.setting not in _OF_ONE_REQUEST:
+            self._refusals.setdefault(str(error), error)
 
     def check(self, heard: bool, problems: Sequence[str], number: int, *, kind: str = "", more: bool = False) -> None:
         """Count a step, lost or not.
@@ -53,9 +67,17 @@ class LostRounds:
             more: whether more steps of its round follow.
 
         Raises:
+            BadRequest: it was lost to a setting that the endpoint does not take, or to a model that is not there.
             ModelError: more rounds in a row have lost their answers than chance loses.
         """
         lost = bool(problems) and (not heard or not self._optimizer.changes)
+        refusals, self._refusals = self._refusals, {}
+        if lost and (refusal := next((refusals[each] for each in refusals if each in problems[0]), None)) is not None:
+            error = own_copy(refusal)
+            error.add_note(
+                f"step {number} came to nothing by it, as each after it would; resumed, the run takes it anew"
+            )
+            raise error
         self._round.setdefault(kind, []).append(problems[0] if lost else "")
         self._answered |= heard and not lost
         if more:

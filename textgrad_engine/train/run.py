@@ -370,6 +370,7 @@ class Run(abc.ABC):
         error, phase = record.error, current_phase.get()
         if isinstance(error, BudgetExceeded) and any(each.refused(error) for each in self.budgets):
             self.refused.add(current_proposal())
+        self.lost_rounds.hear(error)
         self.emit(CallEnded(phase, record))
 
     def on_tool(self, record: ToolRecord) -> None:
