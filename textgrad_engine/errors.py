@@ -255,9 +255,11 @@ class BadRequest(APIError):
     Attributes:
         setting: what of the request it refuses whatever is asked: a setting by its name, or ``"model"`` for the model;
             "" where it does not say so without doubt.
+        unserved: whether there may be nothing at all at its address: a 404 or 405 that says nothing of models.
     """
 
     setting: str = ""
+    unserved: bool = False
 
 
 class ContextOverflow(BadRequest):

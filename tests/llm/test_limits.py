@@ -86,6 +86,64 @@ def test_where_a_model_is_not_there_only_those_in_flight_reach_the_server(run, a
     assert [bool(getattr(each, "__notes__", ())) for each in failed] == [False] * 8 + [True] * 56
 
 
+def of_replies(replies):
+    """A model that takes a second; of each request the reply is the next one, the last of them for all others."""
+    replies = iter(replies)
+    last = "ok"
+
+    async def answer(request):
+        nonlocal last
+        last = next(replies, last)
+        said = last
+        await asyncio.sleep(1)
+        if isinstance(said, str):
+            return said
+        raise said()
+
+    return FunctionModel(answer)
+
+
+def unserved():
+    error = BadRequest("status 404: page not found; check the model's name and the base_url", status=404)
+    error.unserved = True
+    error.add_note("it was asked at http://a/v1/chat/completions")
+    return error
+
+
+def test_where_nothing_is_at_an_address_what_is_queued_fails_after_eight_refusals(run, ask):
+    """600 examples made 600 refusals of a base_url that lacks its /v1."""
+    _, failed, sent = asked_of(run, of_replies([unserved]), 4, *[ask()] * 64)
+    assert sent <= 8 + 3
+    assert [str(each) for each in failed] == [str(unserved())] * 64
+    assert all("http://a/v1/chat/completions" in each.__notes__[0] for each in failed)
+
+
+@pytest.mark.parametrize(
+    "other", ["ok", lambda: ServerFailed("restarting", status=503), lambda: TruncatedResponse("cut"), BadRequest]
+)
+def test_a_gateway_that_has_said_anything_else_may_find_its_way_again(run, ask, other):
+    """It may give 404 for what is behind it while that is restarted."""
+    other = (lambda: BadRequest("no images", status=404)) if other is BadRequest else other
+    for at in (0, 7):
+        replies = [unserved] * at + [other] + [unserved] * 12 + ["ok"]
+        answers, _, sent = asked_of(run, of_replies(replies), 4, *[ask()] * 64)
+        assert sent == 64
+        assert answers.count("ok") == 64 - len(replies) + 1 + (other == "ok")
+
+
+def test_an_address_where_nothing_was_is_asked_again(run, ask):
+    """One by one at first, as nobody knows; a notebook goes on when the server is up."""
+
+    async def main():
+        limited = Limit(of_replies([unserved] * 10 + ["ok"]), 8)
+        first = await asyncio.gather(*(limited.complete(ask()) for _ in range(9)), return_exceptions=True)
+        second = await asyncio.gather(*(limited.complete(ask()) for _ in range(9)), return_exceptions=True)
+        third = await asyncio.gather(*(limited.complete(ask()) for _ in range(9)), return_exceptions=True)
+        return [sum(isinstance(each, BadRequest) for each in some) for some in (first, second, third)]
+
+    assert run(main()) == [9, 9, 0]
+
+
 @pytest.mark.parametrize("given", [{"temperature": 0.2}, {"extra": {"top_k": 5}}])
 def test_a_setting_that_is_refused_fails_what_is_queued_with_it_and_nothing_else(run, ask, given):
     """A critic that is asked without it is answered."""

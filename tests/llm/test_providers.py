@@ -942,6 +942,24 @@ def test_an_address_that_lacks_its_end_is_shown(replies, ask, send):
     with pytest.raises(errors.BadRequest) as caught:
         send(model, ask())
     assert "http://127.0.0.1:11434/v1/chat/completions" in caught.value.__notes__[0]
+    assert caught.value.unserved
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (404, 'model "m" not found, try pulling it first'),
+        (404, "No endpoints found that support image input"),
+        (404, "This is not a chat model"),
+        (400, "not found"),
+    ],
+)
+def test_a_refusal_by_who_knows_models_is_no_sign_of_a_wrong_address(replies, ask, send, status, said):
+    """Somebody is there, and may take the next request."""
+    model, _ = replies("ollama", refused(status, said))
+    with pytest.raises(errors.BadRequest) as caught:
+        send(model, ask())
+    assert not caught.value.unserved
 
 
 @pytest.mark.parametrize(

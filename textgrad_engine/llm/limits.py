@@ -45,6 +45,9 @@ _PACED = 20
 _PATIENCE = 300.0
 """Seconds for which an endpoint may ask for more time by 503 alone, as while it loads its model."""
 
+_NOTHING_THERE = 8
+"""So many refusals (`BadRequest.unserved`) before anything else is heard mean that nothing is at that address."""
+
 _SILENCE = 10.0
 """Seconds without an answer, those until the next attempt included, before the log says why there is none."""
 
@@ -64,6 +67,8 @@ class Limit(Wrapper):
       flight reach the server; after that calls go out one by one until one succeeds.
     - A model that is not there fails everything that is queued likewise, and a setting that the endpoint does not take
       what is queued with the same value of it (`BadRequest.setting`).
+    - An address where nothing seems to be (`BadRequest.unserved`) fails everything that is queued where it has never
+      said anything else: a gateway may answer so while it is restarted.
     - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.
     - A day's quota of which some is back soon is waited for, as long as the endpoint says (`max_quota_wait`); the calls
       after that go out as far apart. What is queued fails where none of it has come back in all that time, or in five
@@ -196,6 +201,7 @@ class _Gate:
         self._paused_until = 0.0
         self._pauses = 0  # after 429s without a time, and without an answer between
         self._refused = False
+        self._unserved: int | None = 0  # refusals that look as if nothing were there; None once it said something else
         self._absent_since: float | None = None  # when it first said to come back later, and nothing else since
         self._requests = None if requests_per_minute is None else Bucket(requests_per_minute)
         self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute)
@@ -257,6 +263,7 @@ class _Gate:
     def succeeded(self, purpose: str, sent: float, completion: Completion) -> None:
         self._pauses = 0
         self._refused = False
+        self._unserved = None
         self._absent_since = None
         now = self.now()
         self._silent_since, self._answered_at = None, now  # `_heard`, written out: it is so for each answer
@@ -268,6 +275,14 @@ class _Gate:
         self.window.succeeded(purpose, now - sent, full=self.in_flight >= self.window.room)
 
     def failed(self, error: ModelError, sent: float, name: str) -> None:
+        if not isinstance(error, BadRequest) or not error.unserved:
+            if isinstance(error, APIError | AnswerError):
+                self._unserved = None
+        elif self._unserved is not None:
+            self._unserved += 1
+            if self._unserved >= _NOTHING_THERE:
+                self._refused = True
+                self._fail_queue(error)
         if isinstance(error, QuotaExhausted) and quota_may_wait.get() and error.is_back_within(self._max_quota_wait):
             self._wait_for_quota(error, sent, name)
             return

@@ -79,6 +79,7 @@ _NOTHING_ALLOWED = (
     "the account's limit for this model is 0, so waiting does not help; name another model, or another plan"
 )
 _NOT_SERVED_HERE = "the key may be right; the endpoint does not serve the place that this is sent from"
+_NOTHING_THERE = "check the model's name and the base_url"
 _NO_PROVIDER = (
     "no provider of this model takes such a request: send fewer settings, or ask less of providers (extra's provider)"
 )
@@ -205,6 +206,7 @@ def _meant(status: int, refusal: Refusal, wait: float | None, about: str, asked:
     found = kind(f"{about.rstrip('. ')}; {repair}" if repair else about, status=status, retry_after=wait)
     if type(found) is BadRequest and not _FLAGGED.search(refusal.all):
         found.setting = refused_of_all(status, refusal, asked)
+        found.unserved = repair == _NOTHING_THERE and not found.setting
     return found
 
 
@@ -246,7 +248,7 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
     if status == 404 and "no endpoints found" in low:  # OpenRouter's, of a model that it knows
         return BadRequest, _NO_PROVIDER
     if status in (404, 405):  # the latter from what serves web pages there
-        return BadRequest, "check the model's name and the base_url"
+        return BadRequest, _NOTHING_THERE
     if status in (413, 429) and _FOR_A_MINUTE.search(low):
         return ContextOverflow, _TOO_LARGE_FOR_A_MINUTE
     if status == 413 or (status in (400, 422) and _OVERFLOW.search(low)):
