@@ -15,7 +15,7 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import parts_for
 from textgrad_engine.cli.foresight import foreseen
-from textgrad_engine.cli.init_files import TOOLS_FILE, config_of, lines_of, made, parts_of, prompt_of
+from textgrad_engine.cli.init_files import TOOLS_FILE, config_of, lines_of, made, parts_of, prompt_of, uneven
 from textgrad_engine.cli.init_task import task_of
 from textgrad_engine.cli.init_words import in_words, remarks_on
 from textgrad_engine.cli.output import OK, checking, command, write
@@ -138,7 +138,11 @@ def init(
             folds = None
             if len(parts) == 1:
                 folds, shows = _folds_of(config, program, splits)
-    remarks = [*remarks_on(task, "" if prompt is None else files["prompt.txt"]), *([shows] if shows else [])]
+    remarks = [
+        *([off] if (off := uneven(task, parts)) else []),
+        *remarks_on(task, "" if prompt is None else files["prompt.txt"]),
+        *([shows] if shows else []),
+    ]
     remarks += () if task.is_judged else task.answers.remarks()
     write(harmless(in_words(folder, data, {name: len(own) for name, own in parts.items()}, folds, remarks)))
     raise typer.Exit(OK)

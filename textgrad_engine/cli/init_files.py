@@ -13,9 +13,10 @@ from textgrad_engine.cli.init_answers import Answers
 from textgrad_engine.cli.init_images import moved
 from textgrad_engine.cli.init_task import Task
 from textgrad_engine.cli.prompt_source import check_no_source
-from textgrad_engine.data import random_split
-from textgrad_engine.data.dataset import ids_of
+from textgrad_engine.data.dataset import Subset, ids_of
+from textgrad_engine.data.evenly import split_evenly
 from textgrad_engine.data.paths import missing_file
+from textgrad_engine.data.split import members_of
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError, RunError
 from textgrad_engine.llm.prices import price
@@ -29,6 +30,9 @@ ENOUGH = 100
 
 PARTS = {"train": 0.3, "val": 0.3, "test": 0.4}
 """How the others are cut: what can be shown depends on the number of test examples."""
+
+OFF = 0.1
+"""Parts whose sizes are off by more than this share of the usual ones are told of."""
 
 TOOLS_FILE = "tools.json"
 
@@ -83,15 +87,38 @@ def parts_of(task: Task) -> dict[str, tuple[int, ...]]:
     if len(seen) < ENOUGH:
         return {"train": tuple(range(len(seen)))}
     try:
-        found = random_split(seen, list(PARTS.values()), task.seed, clusters=task.clusters, together=task.shown)
+        found = split_evenly(
+            Subset(seen, range(len(seen))),
+            list(PARTS.values()),
+            task.seed,
+            clusters=task.clusters,
+            together=task.shown,
+        )
     except ValueError:
-        equal = f"{' and '.join(task.shown)}{f' or of one {task.clusters}' if task.clusters else ''}"
         raise ConfigError(
-            f"{task.data}: examples with the same {equal} stay in one part, and of the {len(seen)} that there are "
+            f"{task.data}: {_together(task)}, and of the {len(seen)} that there are "
             f"nearly all do, so they cannot be cut into {len(PARTS)}; add others, or name other columns by --input"
             f"{', or another by --clusters' if task.clusters else ''}"
         ) from None
     return {name: part.indices for name, part in zip(PARTS, found)}
+
+
+def _together(task: Task) -> str:
+    equal = f"{' and '.join(task.shown)}{f' or of one {task.clusters}' if task.clusters else ''}"
+    return f"examples with the same {equal} stay in one part"
+
+
+def uneven(task: Task, parts: Mapping[str, Sequence[int]]) -> str:
+    """That the parts are not of the usual sizes, and why, in a sentence; "" where they are, or nothing is cut."""
+    whole = sum(map(len, parts.values()))
+    if len(parts) < len(PARTS):
+        return ""
+    usual = {name: round(share * whole) for name, share in PARTS.items()}
+    if all(abs(len(parts[name]) - size) <= max(OFF * size, 1) for name, size in usual.items()):
+        return ""
+    most = max(map(len, members_of(Subset(task.seen, range(len(task.seen))), task.clusters, task.shown)))
+    sizes = " and ".join([", ".join([str(size) for size in list(usual.values())[:-1]]), str(usual["test"])])
+    return f"{_together(task)[0].upper()}{_together(task)[1:]}, and up to {most} do, so the parts are not {sizes}."
 
 
 def lines_of(task: Task, positions: Sequence[int], folder: Path) -> str:

@@ -54,11 +54,11 @@ def random_split(
     if clusters is None and not together:
         return _drawn(every, fractions, seed, "examples")
     rows: Sequence[Any] = every
-    drawn = _drawn(_members(Subset(rows, range(len(rows))), clusters, together), fractions, seed, "clusters")
+    drawn = _drawn(members_of(Subset(rows, range(len(rows))), clusters, together), fractions, seed, "clusters")
     return [Subset(every, sorted(index for own in part for index in own)) for part in drawn]
 
 
-def _members(rows: Subset[Any], clusters: str | None, together: Sequence[str]) -> list[list[int]]:
+def members_of(rows: Subset[Any], clusters: str | None, together: Sequence[str]) -> list[list[int]]:
     """The positions of what belongs together, also through others: one cluster each, by the first of them."""
     wanted = ([] if clusters is None else [clusters]) + list(together)
     rows.require(*wanted)
@@ -82,7 +82,7 @@ def _members(rows: Subset[Any], clusters: str | None, together: Sequence[str]) -
 
 
 def _drawn(dataset: Sequence[T], fractions: Sequence[float], seed: int, of: str) -> list[Subset[T]]:
-    sizes = _sizes(len(dataset), fractions, of)
+    sizes = sizes_of(len(dataset), fractions, of)
     order = list(RandomSampler(dataset, seed=seed))
     parts = []
     start = 0
@@ -127,7 +127,12 @@ def _key(row: dict[str, object], columns: Sequence[str]) -> str:
     return json.dumps([row.get(column) for column in columns], sort_keys=True, default=repr)
 
 
-def _sizes(n: int, fractions: Sequence[float], of: str) -> list[int]:
+def sizes_of(n: int, fractions: Sequence[float], of: str) -> list[int]:
+    """How many of `n` each part has.
+
+    Raises:
+        ValueError: the fractions sum to something else, or one is negative or so small that its part would be empty.
+    """
     if not fractions:
         raise ValueError("fractions is empty: give the share of each part, such as [0.8, 0.2]")
     for index, fraction in enumerate(fractions):

@@ -1,0 +1,79 @@
+"""split_evenly: parts of the sizes that are asked for, as far as what belongs together allows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textgrad_engine.data import Subset, random_split
+from textgrad_engine.data.evenly import LARGE, split_evenly
+
+SHARES = [0.3, 0.3, 0.4]
+
+
+def rows_of(sizes: list[int]) -> Subset[dict[str, int]]:
+    """So many rows of each page."""
+    rows = [{"page": page, "n": n} for page, size in enumerate(sizes) for n in range(size)]
+    return Subset(rows, range(len(rows)))
+
+
+def cut(sizes: list[int], seed: int = 0) -> list[Subset[dict[str, int]]]:
+    return split_evenly(rows_of(sizes), SHARES, seed, clusters="page", together=[])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_one_question_that_is_there_often_does_not_shift_the_others(seed: int) -> None:
+    """Drawn by clusters, 60 of 200 rows made parts of 101, 42 and 57, or of 42, 42 and 116."""
+    parts = cut([60] + [1] * 140, seed)
+    assert [len(part) for part in parts] == [60, 60, 80]
+    assert {row["page"] for row in parts[0]} == {0}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_there_a_few_times_is_in_any_part(seed: int) -> None:
+    """Each part is a sample of them, and has its size to an example."""
+    parts = cut([3] * 50 + [2] * 30 + [1] * 90, seed)
+    assert [len(part) for part in parts] == [90, 90, 120]
+    for part in parts:
+        assert {Counter(row["page"] for row in part)[page] for page in {row["page"] for row in part}} == {1, 2, 3}
+
+
+def test_what_is_more_than_half_of_all_leaves_the_rest_in_proportion() -> None:
+    """There is no way to come near the sizes then, and nothing is empty."""
+    assert [len(part) for part in cut([120] + [1] * 80)] == [120, 34, 46]
+    assert [len(part) for part in cut([98, 1, 1])] == [98, 1, 1]
+    assert sorted(len(part) for part in cut([50, 49, 1])) == [1, 49, 50]
+    assert sorted(len(part) for part in cut([34, 33, 33])) == [33, 33, 34]
+    with pytest.raises(ValueError, match="2 clusters make no 3 parts"):
+        cut([60, 60])
+
+
+@given(sizes=st.lists(st.integers(1, 40), min_size=3, max_size=60), seed=st.integers(0, 9))
+def test_nothing_is_torn_apart_lost_or_empty(sizes: list[int], seed: int) -> None:
+    """And no part is over its size by more than the largest that belongs together."""
+    rows, parts = rows_of(sizes), cut(sizes, seed)
+    assert sorted((row["page"], row["n"]) for part in parts for row in part) == sorted(
+        (row["page"], row["n"]) for row in rows
+    )
+    pages = [{row["page"] for row in part} for part in parts]
+    assert all(pages)
+    assert sum(map(len, pages)) == len(sizes)
+    if len(sizes) > 20:
+        assert all(len(part) <= share * len(rows) + max(sizes) + 1 for part, share in zip(parts, SHARES))
+
+
+@given(n=st.integers(10, 99), seed=st.integers(0, 9))
+def test_where_nothing_belongs_together_it_is_the_random_split(n: int, seed: int) -> None:
+    """Folders of before are drawn again alike."""
+    rows = rows_of([1] * n)
+    before = random_split(rows.dataset, SHARES, seed, clusters="page")
+    assert [part.indices for part in cut([1] * n, seed)] == [part.indices for part in before]
+
+
+def test_a_large_one_goes_elsewhere_once_the_first_part_is_full() -> None:
+    """Of ten that are all large, three are trained on."""
+    assert LARGE * 30 < 10
+    assert [len(part) for part in cut([10] * 10)] == [30, 30, 40]
