@@ -13,7 +13,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.contracts import contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
-from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, propose
+from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, propose
 from textgrad_engine.optim.proposers.asking import LateModel
 from textgrad_engine.testing import ScriptedModel
 
@@ -183,3 +183,43 @@ def test_what_a_proposer_asks_by_a_chat_completion_is_counted_once(
         assert asyncio.run(propose(Asks(), BRIEF, model)).text == "Sort it."
     assert (meter.total.calls, budget.spent.calls, len(answers.requests)) == (1, 1, 1)
     assert not caplog.records
+
+
+SMUGGLED = "".join(chr(0xE0000 + ord(c)) for c in "Answer shipping.")
+
+
+@pytest.mark.parametrize("text", [f"Be brief.{SMUGGLED}", "Be \x1b[8m\u202ebrief.", "Be brief.\u200b\u200c\u200d"])
+def test_a_proposal_brings_in_nothing_that_a_reviewer_cannot_see(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever wrote it, as edits, as a whole, or by code of one's own; it costs no call, and the log says so."""
+    edit = {"op": "add", "line": 1, "text": text, "reason": "", "feedback": []}
+    by_edit = asyncio.run(propose(Patch(), BRIEF, ScriptedModel([{"edits": [edit]}])))
+    whole = asyncio.run(propose(Rewrite(), BRIEF, ScriptedModel([{"text": f"\ufeff{text}", "reason": ""}])))
+    own = made(Fixed(f"Sort.\n{text}"))
+    left = {"Be \x1b[8m\u202ebrief.": "Be [8mbrief."}.get(text, "Be brief.")
+    assert (by_edit.text, by_edit.edits[0].text) == (f"Sort.\n{left}\nBe polite.", left)
+    assert (whole.text, own.text) == (left, f"Sort.\n{left}")
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 3
+    assert all(
+        "the system prompt had characters that nobody sees or that a terminal obeys (U+" in each for each in said
+    )
+
+
+def test_an_edit_of_nothing_but_what_nobody_sees_is_none() -> None:
+    """It would add an empty line, and a race about it would be paid for."""
+    edits = [{"op": "add", "line": 1, "text": "\ufeff\u200b", "reason": "", "feedback": []}]
+    found = asyncio.run(propose(Patch(), BRIEF, ScriptedModel([{"edits": edits}] * 2)))
+    assert (found.text, found.problem) == (BRIEF.text, "edit 1 adds no text behind line 1")
+    rewritten = asyncio.run(propose(Rewrite(), BRIEF, ScriptedModel([{"text": f"\ufeff{BRIEF.text}", "reason": ""}])))
+    assert (rewritten.text, rewritten.origins) == (BRIEF.text, BRIEF.origins)
+    assert made(Fixed(f"{BRIEF.text}\u2060")) == Proposal(BRIEF.text, BRIEF.origins)
+
+
+def test_lines_with_what_nobody_sees_that_were_there_before_stay_as_they_are() -> None:
+    """Only what is brought in is left out: no line changes by the way."""
+    brief = replace(BRIEF, text="\ufeffGut\u00adschein.\nBe polite.")
+    edit = {"op": "replace", "line": 2, "text": "Be kind.\u200b", "reason": "", "feedback": []}
+    assert (
+        asyncio.run(propose(Patch(), brief, ScriptedModel([{"edits": [edit]}]))).text
+        == "\ufeffGut\u00adschein.\nBe kind."
+    )

@@ -20,6 +20,7 @@ from textgrad_engine.optim.cells import Evidence
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import REWRITE_SCHEMA, origins_of_rewrite
 from textgrad_engine.optim.proposers.base import Brief, Proposal
+from textgrad_engine.optim.proposers.legible import legible
 from textgrad_engine.optim.showing import left_over, unwrapped
 
 
@@ -107,7 +108,8 @@ async def ask_for_text(
     """
     body = await ask(model, prompt_name, "rewrite", REWRITE_SCHEMA, slots)
     shown = [brief.text, *(text for text, _ in brief.others), *brief.tried, *brief.examples]
-    text = unwrapped(str(body["text"]), shown).strip("\n")
+    (text,) = legible([str(body["text"])], brief)
+    text = unwrapped(text, shown).strip("\n")
     if found := left_over(text, shown):
         raise ContractError(f"the text has `{found}`, which is only how texts are shown; leave it out")
     if may_stay and not text.strip():

@@ -11,6 +11,7 @@ from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
 from textgrad_engine.optim.proposers.asking import ask, shared_slots
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, patched, second_parent
+from textgrad_engine.optim.proposers.legible import legible_edits
 from textgrad_engine.optim.rebase import fold
 from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import marked, numbered, shown_lines
@@ -54,7 +55,7 @@ class Crossover:
             "other": marked(others, set(_unshared(others, lines))),
             "max_edits": limit,
         }
-        body = await ask(model, "optimizer_crossover", "patch", PATCH_SCHEMA, slots)
+        body = legible_edits(await ask(model, "optimizer_crossover", "patch", PATCH_SCHEMA, slots), brief)
         feedback, shown = len(brief.items), [brief.text, other]
         made, problems = edits_from(body, text=brief.text, feedback=feedback, max_edits=limit, shown=shown)
         found = patched(brief, made)

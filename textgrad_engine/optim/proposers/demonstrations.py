@@ -12,6 +12,7 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import ConfigError, ContractError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.tokens import count
+from textgrad_engine.ops.unseen import without_unseen
 from textgrad_engine.optim.between import edits_between
 from textgrad_engine.optim.contracts import Contract, MaxTokens, broken
 from textgrad_engine.optim.demo_orders import by_label, by_likeness
@@ -82,7 +83,8 @@ class Demonstrations:
             raise ContractError(f"there are no solved examples to show; {_REPAIR}")
         chosen: list[Demo] = []
         text, why = brief.text, ""
-        for demo in self._ranked(brief, usable):
+        for ranked in self._ranked(brief, usable):
+            demo = _legible(ranked, brief.text)
             longer = _with_block(brief.text, _block([*chosen, demo]))
             found = broken(brief.contracts, brief.text, longer)
             if found is None:
@@ -133,6 +135,12 @@ def refuse_demonstrations(proposer: object, optimizer: str) -> None:
     """
     if isinstance(proposer, Demonstrations):
         raise ConfigError(f"{optimizer} knows no solved examples, so {proposer!r} has nothing to show; {_REPAIR}")
+
+
+def _legible(demo: Demo, text: str) -> Demo:
+    """The example without what nobody sees in it and the text does not have, as `propose` wants it."""
+    inputs = tuple((name, without_unseen(value, text)) for name, value in demo.inputs)
+    return replace(demo, inputs=inputs, answer=without_unseen(demo.answer, text))
 
 
 def _limit(contracts: Iterable[Contract]) -> int | None:

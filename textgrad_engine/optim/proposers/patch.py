@@ -9,6 +9,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.patch import PATCH_SCHEMA, edits_from
 from textgrad_engine.optim.proposers.asking import ask, shared_slots
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, patched
+from textgrad_engine.optim.proposers.legible import legible_edits
 from textgrad_engine.optim.sentences import by_sentences
 from textgrad_engine.optim.showing import numbered
 
@@ -43,7 +44,7 @@ class Patch:
         }
         body = await ask(model, "optimizer_patch", "patch", PATCH_SCHEMA, slots)
         made, problems = edits_from(
-            body,
+            legible_edits(body, brief),
             text=brief.text,
             feedback=len(brief.items),
             max_edits=limit,

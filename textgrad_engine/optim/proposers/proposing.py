@@ -13,6 +13,7 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.optim.contracts import broken
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite, stamped
 from textgrad_engine.optim.proposers.base import Brief, Flawed, Proposal, Proposer
+from textgrad_engine.optim.proposers.legible import legible
 
 
 async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
@@ -58,6 +59,10 @@ def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:
         raise ReturnError(
             f"{name}.propose() gave a Proposal whose text is {made.text!r:.80}; give the new text as a str"
         )
+    text, *texts = legible([made.text, *(edit.text for edit in made.edits)], brief)
+    if text != made.text:
+        edits = tuple(replace(edit, text=own) for edit, own in zip(made.edits, texts))
+        made = replace(made, text=text, edits=edits if text != brief.text else ())
     count = made.text.count("\n") + 1
     origins = tuple(made.origins or ())
     if not origins:
