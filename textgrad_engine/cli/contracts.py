@@ -123,10 +123,9 @@ def _made(
 
 def _check_frozen(config: Config, asked: Contracts, table: tuple[str, ...], texts: Sequence[str]) -> None:
     """A line that is not there would freeze nothing, in silence."""
-    lines = {line.strip() for text in texts for line in text.split("\n")}
     where = "no prompt that is trained" if table == _TABLE else f"the prompt {table[-1]!r} never"
     for position, line in enumerate(asked.frozen or ()):
-        if line.strip() not in lines:
+        if FrozenLines([line]).nowhere_in(texts):
             config.fail(
                 f"{_shown(table)} frozen: {where} has the line {line!r}; copy it from there",
                 *table,
@@ -134,7 +133,7 @@ def _check_frozen(config: Config, asked: Contracts, table: tuple[str, ...], text
                 position,
             )
     for position, marker in enumerate(asked.frozen_between or ()):
-        if not any(marker in line for line in lines):
+        if not any(marker in line for text in texts for line in text.split("\n")):
             config.fail(
                 f"{_shown(table)} frozen_between: {where} has {marker!r}; put the two markers "
                 "around the lines that are to stay",

@@ -40,7 +40,7 @@ def test_what_freezes_nothing_is_refused(arguments: dict[str, Any], error: Any, 
     ],
 )
 def test_frozen_lines_stay_word_for_word_and_in_order(new: str, problem: str | None) -> None:
-    """White space at their ends included; what stands between them is free."""
+    """White space before them included; what stands between them is free."""
     contract = FrozenLines(["Never give legal advice.", "Answer in JSON.", "not in this text"])
     found = contract.problem(OLD, new)
     assert (found is None) if problem is None else (found is not None and problem in found)
@@ -50,6 +50,31 @@ def test_a_line_that_stands_there_twice_stays_twice() -> None:
     """Counting, not only looking for it."""
     assert FrozenLines(["a"]).problem("a\nb\na", "a\nb") is not None
     assert FrozenLines(["a"]).problem("a\nb\na", "a\na\na") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Sort.\r\nNever guess.\r\nBe brief.", "Sort it.\nNever guess.\nBe brief."),
+        ("Sort.\nNever guess.\nBe brief.", "Sort it.\r\nNever guess.\r\nBe brief."),
+        ("Sort.\nNever guess.  \nBe brief.\t", "Sort it.\nNever guess.\nBe brief."),
+        ("Sort.\nNe\u0301ver guess.\nBe brief.", "Sort it.\nN\u00e9ver guess.\nBe brief."),
+    ],
+)
+def test_a_rewrite_that_changes_only_what_nobody_sees_at_the_end_of_a_line_keeps_it(old: str, new: str) -> None:
+    """Line ends of Windows, blanks behind a line, and how a letter is encoded do not come back from a model."""
+    lines = FrozenLines(["Never guess.", "N\u00e9ver guess."])
+    assert lines.problem(old, new) is None
+    assert lines.problem(old, new.replace("guess.", "guess!")) is not None
+    assert FrozenLines(between=("Sort", "brief")).problem(f"<\n{old}", f"<<\n{new}") is not None
+    assert FrozenLines(between=("ver guess", "brief")).problem(old, new) is None
+
+
+def test_a_line_is_known_however_its_letters_are_encoded() -> None:
+    """Editors write the one, file systems the other; it would be frozen nowhere."""
+    frozen = FrozenLines(["Caf\u00e9."])
+    assert frozen.nowhere_in(["Sort.\nCafe\u0301."]) == []
+    assert frozen.problem("Sort.\nCafe\u0301.", "Sort.\nCoffee.") is not None
 
 
 def test_a_function_may_choose_the_lines() -> None:

@@ -34,6 +34,16 @@ def test_the_pattern_decides(contract: Matches | Lacks, good: str, bad: str) -> 
     assert ("471" if isinstance(contract, Lacks) else contract.pattern) in problem
 
 
+def test_line_ends_and_how_letters_are_encoded_decide_nothing() -> None:
+    """Texts of web forms have line ends of Windows, before which no ``$`` stands; a letter may be two characters."""
+    assert Matches(r"(?m)^Answer in JSON\.$").problem("", "Sort.\r\nAnswer in JSON.\r\nBe brief.") is None
+    assert Matches("Caf\u00e9").problem("", "Cafe\u0301") is None
+    assert Lacks(r"(?mi)as an ai$").problem("", "Sort as an AI\r\nBe brief.") is not None
+    assert Lacks("Caf\u00e9").problem("", "Cafe\u0301") is not None
+    assert Lacks("(?m)x$").problem("x\r\nx\r\n", "x\r\n") is None
+    assert Lacks("\r").problem("", "Sort.\r\n") is not None
+
+
 def test_what_stood_there_before_may_become_less() -> None:
     """Else no small patch could ever repair a seed prompt; it may not stay as it is."""
     contract = Lacks("very")

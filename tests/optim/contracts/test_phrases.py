@@ -55,6 +55,15 @@ def test_phrases_that_mean_nothing_are_refused(contract: Any, phrases: Any, erro
         ("JSON", "JSON में दें", True),
         ("환불", "환불은 안 됩니다", True),
         ("الله", "والله", True),
+        ("as an AI", "as an **AI**", True),
+        ("as an AI", "_as_ *an* `AI`", True),
+        ("as an AI", "_as an AI model_ or __as an AI__", True),
+        ("as an AI", "as_an_AI", False),
+        ("AI", "my_AI", False),
+        ("AI", "AI_model", False),
+        ("valid **JSON**", "valid **JSON**", True),
+        ("a", "* a", True),
+        ("a b", "a * b", False),
     ],
 )
 def test_a_phrase_is_found_as_whole_words(phrase: str, text: str, there: bool) -> None:

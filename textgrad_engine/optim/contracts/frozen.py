@@ -8,11 +8,15 @@ from dataclasses import dataclass
 
 from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
+from textgrad_engine.slots import composed
 
 
 @dataclass(frozen=True, init=False)
 class FrozenLines:
     r"""Some lines of the old text stay word for word and in their order; between them, others may be put.
+
+    White space behind a line, which is how Windows ends one, and how a letter is encoded are no words. What is put
+    between may read as a frozen line does; it is frozen, too, from then on.
 
     Args:
         lines: the texts of the lines, white space around them aside, or a function that is given a line and says
@@ -62,11 +66,11 @@ class FrozenLines:
     def problem(self, before: str, after: str) -> str | None:
         """Looks for the lines, each as often as before, and compares the blocks."""
         singles, blocks = self.lines_of(before), self.blocks_of(before)
-        new = after.split("\n")
-        left = Counter(singles) - Counter(new)
-        missing = [line for line in dict.fromkeys(singles) if left[line]]
-        moved = singles if not missing and not _in_order(singles, new) else []
-        changed = blocks != self.blocks_of(after)
+        wanted, new = list(map(_words, singles)), list(map(_words, after.split("\n")))
+        left = Counter(wanted) - Counter(new)
+        missing = [line for line in dict.fromkeys(singles) if left[_words(line)]]
+        moved = singles if not missing and not _in_order(wanted, new) else []
+        changed = list(map(_words, blocks)) != list(map(_words, self.blocks_of(after)))
         if not missing and not moved and not changed:
             return None
         return say("frozen_lines", lines=singles, blocks=blocks, missing=missing, moved=moved, blocks_changed=changed)
@@ -78,16 +82,18 @@ class FrozenLines:
             >>> FrozenLines(["Be kind.", "Be breif."]).nowhere_in(["Be kind.", "Be brief."])
             ['Be breif.']
         """
-        there = {line.strip() for text in texts for line in text.split("\n")}
-        lines = [] if callable(self.lines) else [line for line in self.lines if line not in there]
+        every = [line for text in texts for line in text.split("\n")]
+        there = {_words(line).strip() for line in every}
+        lines = [] if callable(self.lines) else [line for line in self.lines if _words(line) not in there]
         markers = () if self.between is None else self.between[:1]
-        return lines + [marker for marker in markers if not any(marker in text for text in texts)]
+        return lines + [marker for marker in markers if not any(marker in line for line in every)]
 
     def lines_of(self, text: str) -> list[str]:
         """The lines of a text that are frozen one by one, in order."""
         if callable(self.lines):
             return [line for line in text.split("\n") if self.lines(line)]
-        return [line for line in text.split("\n") if line.strip() in self.lines]
+        frozen = set(map(_words, self.lines))
+        return [line for line in text.split("\n") if _words(line).strip() in frozen]
 
     def blocks_of(self, text: str) -> list[str]:
         """The blocks between the markers, markers included, in order."""
@@ -106,6 +112,11 @@ class FrozenLines:
                 # A marker may open and close; on the line that opens a block, an equal marker does not close it.
                 inside = end not in (line.replace(start, "", 1) if opens else line)
         return ["\n".join(block) for block in blocks]
+
+
+def _words(lines: str) -> str:
+    """Lines as they are compared."""
+    return composed("\n".join([line.rstrip() for line in lines.split("\n")]))
 
 
 def _in_order(wanted: Sequence[str], lines: Sequence[str]) -> bool:

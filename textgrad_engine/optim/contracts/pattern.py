@@ -1,4 +1,8 @@
-"""`Matches` and `Lacks`: what a regular expression must find in the text, and what it must not."""
+"""`Matches` and `Lacks`: what a regular expression must find in the text, and what it must not.
+
+A text is looked at as it is, and as it reads alike where that differs: with plain line ends, before which ``$`` stands
+(those of Windows are two characters), and with each letter and its signs as one character.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.checks import check
 from textgrad_engine.optim.contracts.base import say
+from textgrad_engine.slots import composed
 
 _SHOWN = 200
 """Characters of a forbidden match that are shown."""
@@ -44,8 +49,8 @@ class Matches:
     def problem(self, before: str, after: str) -> str | None:
         """Looks for the pattern."""
         pattern = _compiled(self.pattern, "Matches")
-        found = pattern.fullmatch(after) if self.full else pattern.search(after)
-        return None if found else self._say(broken=True)
+        find = pattern.fullmatch if self.full else pattern.search
+        return None if any(map(find, dict.fromkeys([after, _plain(after)]))) else self._say(broken=True)
 
     def _say(self, *, broken: bool) -> str:
         return say("matches", pattern=self.pattern, full=self.full, meaning=self.meaning, broken=broken)
@@ -83,10 +88,16 @@ class Lacks:
 
     def problem(self, before: str, after: str) -> str | None:
         """Looks for the pattern; shows the first match."""
-        found = [match[0] for match in _compiled(self.pattern, "Lacks").finditer(after)]
-        if not found or len(found) < sum(1 for _ in _compiled(self.pattern, "Lacks").finditer(before)):
-            return None
-        return say("lacks", pattern=self.pattern, meaning=self.meaning, found=found[0][:_SHOWN])
+        pattern = _compiled(self.pattern, "Lacks")
+        for old, new in dict.fromkeys([(before, after), (_plain(before), _plain(after))]):
+            found = [match[0] for match in pattern.finditer(new)]
+            if found and len(found) >= sum(1 for _ in pattern.finditer(old)):
+                return say("lacks", pattern=self.pattern, meaning=self.meaning, found=found[0][:_SHOWN])
+        return None
+
+
+def _plain(text: str) -> str:
+    return composed(text.replace("\r\n", "\n"))
 
 
 def _compiled(pattern: str, contract: str) -> re.Pattern[str]:

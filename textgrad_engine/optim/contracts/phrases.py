@@ -21,7 +21,7 @@ class Requires:
 
     Args:
         phrases: the phrases; white space in them stands for any, so that a line may end within one, and quotation
-            marks, apostrophes and hyphens are one, straight or curly.
+            marks, apostrophes and hyphens are one, straight or curly. Words of one may be emphasized, as Markdown does.
         match_case: whether capital letters have to agree.
 
     Raises:
@@ -111,7 +111,7 @@ _AS_TYPED = str.maketrans("\u2018\u2019\u201a\u201b\u02bc\u201c\u201d\u201e\u201
 def _count(phrase: str, text: str, match_case: bool) -> int:
     forms = (unicodedata.normalize("NFC", shown(each)) if match_case else folded(each) for each in (phrase, text))
     phrase, text = (each.translate(_AS_TYPED) for each in forms)
-    pattern = re.compile(r"\s+".join(map(re.escape, phrase.split())))
+    pattern = re.compile(r"[*_`]*\s+[*_`]*".join(map(re.escape, phrase.split())))
     count, at = 0, 0
     while (match := pattern.search(text, at)) is not None:
         whole = not _goes_on(text, match.start()) and not _goes_on(text, match.end())
@@ -123,9 +123,17 @@ def _count(phrase: str, text: str, match_case: bool) -> int:
 def _goes_on(text: str, at: int) -> bool:
     """Whether a word goes on between two letters of a text: not where one of them is Chinese, Thai or the like.
 
-    These write on without a space, beside "JSON" too; others put what belongs to a word right before or behind it.
+    These write on without a space, beside "JSON" too; others put what belongs to a word right before or behind it. An
+    underscore joins two words to a name, and emphasizes one where it stands at its end.
     """
-    return 0 < at < len(text) and _has_edge(text[at - 1]) and _has_edge(text[at])
+    before, behind = at - 1, at
+    if text[at : at + 1] != "_":
+        while before >= 0 and text[before] == "_":
+            before -= 1
+    elif text[before] != "_":
+        while behind < len(text) and text[behind] == "_":
+            behind += 1
+    return before >= 0 and behind < len(text) and _has_edge(text[before]) and _has_edge(text[behind])
 
 
 def _has_edge(char: str) -> bool:
