@@ -147,6 +147,36 @@ def test_another_model_s_answer_is_not_used(run, ask, tmp_path):
     assert "recorded with 'large' only" in str(error)
 
 
+@pytest.mark.parametrize(("here", "there"), [("openai/gpt-5-mini", "gpt-5-mini"), ("gpt-5-mini", "openai/gpt-5-mini")])
+def test_a_cassette_is_played_where_openai_base_url_is_set_on_one_machine_only(run, ask, tmp_path, here, there):
+    """It makes another name of "openai/gpt-5-mini", and to record anew would make the same cassette."""
+    path = tmp_path / "c.jsonl"
+    taped(run, model_named(here, lambda request: "x"), path, ask())
+    (found,), _ = played(run, path, ask(), model=model_named(there, str))
+    assert found.text == "x"
+
+    async def go_on():
+        with record(path, resume=True):
+            return await resolve(model_named(there, lambda request: "y"), policy=ONCE).complete(ask())
+
+    assert run(go_on()).text == "x", "what is on record is not paid for again"
+
+
+def test_of_a_name_with_openai_before_it_and_without_each_gets_its_own(run, ask, tmp_path):
+    """A program may ask a gateway and OpenAI in turn."""
+    path = tmp_path / "c.jsonl"
+
+    async def main():
+        with record(path):
+            for name in ("gpt-5", "openai/gpt-5"):
+                await resolve(model_named(name, lambda request, name=name: name), policy=ONCE).complete(ask())
+
+    run(main())
+    (found, once_more), _ = played(run, path, ask(), ask(), model=model_named("openai/gpt-5", str))
+    assert found.text == "openai/gpt-5"
+    assert isinstance(once_more, RequestRefused)
+
+
 def test_an_empty_cassette_answers_nothing(run, ask, tmp_path):
     """Not even without a model."""
     with record(tmp_path / "c.jsonl"):

@@ -24,6 +24,8 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, usage_from_json
 from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, note_sample
 
+_PROVIDER = "openai/"
+
 COMPARED = 200
 """How many recorded requests are compared, at most, to find the nearest one to an unknown one."""
 
@@ -162,6 +164,17 @@ class Equal:
     waiting: dict[str, dict[Hashable, deque[Answer]]] = field(default_factory=dict)
     inside: dict[tuple[str, str], list[deque[Answer]]] = field(default_factory=dict)
     """Those that were made inside of calls of tools, by example and call: of one request there may be thousands."""
+
+    def recorded_as(self, name: str) -> str:
+        """The name under which a model was recorded that has this one here.
+
+        "openai/gpt-5" is the whole name of a model where OPENAI_BASE_URL names an endpoint, and else it is "gpt-5" at
+        OpenAI: a program that was recorded behind a gateway names the same one where there is none.
+        """
+        if name in self.models:
+            return name
+        other = name.removeprefix(_PROVIDER) if name.startswith(_PROVIDER) else f"{_PROVIDER}{name}"
+        return other if other in self.models else name
 
 
 class Answers:

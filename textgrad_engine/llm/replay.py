@@ -79,14 +79,16 @@ class Replay:
             ModelError: what the recorded request failed with.
         """
         entry = entry_of(model, request)
+        equal = self._answers.equal_to(entry)
         name = None if isinstance(innermost(model), Absent) else entry["model"]
+        if name is not None and equal is not None:
+            name = equal.recorded_as(name)
 
         def rank(each: Answer) -> Any:
             if name not in (None, each.model):
                 return None
             return each.example != entry["example"], *distance(each, entry), each.nth, each.line
 
-        equal = self._answers.equal_to(entry)
         taken = self._answers.take(equal, rank, entry["example"], elsewhere=True)
         if taken is not None:
             return await self._answers.play(taken, model, request)

@@ -165,6 +165,8 @@ class Resumption:
         entry, phase, known = entry_of(model, request), self._phase(), False
 
         equal = self._answers.equal_to(entry)
+        if equal is not None and self._validated is None:  # a cassette; of a run, the endpoint is to be the same one
+            entry["model"] = equal.recorded_as(entry["model"])
         bases, sample = sample_of(model, request) if equal is not None and equal.sampled else ([], None)
 
         def rank(each: Answer) -> Any:
