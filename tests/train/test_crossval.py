@@ -185,6 +185,24 @@ def test_a_floor_that_the_folds_texts_do_not_reach_is_told_beside_their_verdict(
     assert "(of the folds' prompts); floor not reached: the metric 'safe', 4.333 of 4.5 on test" in str(found)
 
 
+def test_floors_of_folds_under_criteria_that_begin_alike_keep_their_own_level() -> None:
+    """They are known by their whole name, of which a sentence shows the beginning."""
+    begin = "The answer names the customer, and the number of the order as the first line of the mail has it, "
+    parts = parts_of(program(), rows(4), folds=2, val=0)
+    results: list[Any] = []
+    for part in parts[:2]:
+        assert part.test is not None
+        ids = tuple(row["id"] for row in part.test)
+        two = tuple(MetricScores(f"{begin}{name}", (0.5, 0.5), (0, 1), 1.0) for name in ("first", "then"))
+        each = Evaluation(ids, (0.5, 0.5), (None,) * 2, {}, parts=two)
+        floors = tuple(
+            Standing(score.called, least, "test", 2, 0.5, 0.5) for score, least in zip(two, (0.25, 0.75), strict=True)
+        )
+        results.append(SimpleNamespace(seed_test=each, best_test=each, controls=None, floors=floors, status="finished"))
+    found = pooled([*zip(parts, results)], [row["id"] for row in rows(4)], (), 0.0)
+    assert [(each.least, each.reached) for each in found.floors] == [(0.25, True), (0.75, False)]
+
+
 def test_a_fold_gains_by_examples_that_both_texts_answered() -> None:
     """One whose best texts lost the answers that the seed texts got wrong did as well on the others, and no better."""
     parts = parts_of(program(), rows(8), folds=2, val=0)

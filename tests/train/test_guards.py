@@ -14,9 +14,11 @@ from textgrad_engine.errors import BadRequest, DataError
 from textgrad_engine.llm import Request
 from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.testing import FunctionModel, simulated_task
-from textgrad_engine.train import Guards, Objective, Trainer, TrainResult
+from textgrad_engine.train import Evaluation, Guards, Objective, Trainer, TrainResult
 from textgrad_engine.train.estimate import estimate
-from textgrad_engine.train.guards import guarded_by
+from textgrad_engine.train.guards import guarded_by, standings
+from textgrad_engine.train.metric_scores import MetricScores
+from textgrad_engine.train.standing import missed_in_words
 
 from .shouting import improving
 
@@ -204,6 +206,23 @@ def test_a_floor_under_a_criterion_says_which_in_a_line() -> None:
     assert one.of.endswith("…'")
     assert len(one.of) < 100
     assert other.of == "the criterion 'not: It lies.'"
+
+
+def test_floors_under_criteria_that_begin_alike_are_told_apart() -> None:
+    """In a sentence they look the same; what is told of one was the number of the other."""
+    begin = "The answer names the customer, and the number of the order as the first line of the mail has it, "
+    named = [f"{begin}in English", f"{begin}in German"]
+    guards = Guards(metrics=dict.fromkeys(named, 0.9))
+    parts = [MetricScores(name, (score,), (0, 1), 1.0, is_criterion=True) for name, score in zip(named, (0.25, 0.75))]
+    found = Evaluation(("a",), (0.5,), (None,), {}, parts=tuple(parts))
+    tested = standings(guards.floors_on(rows("a"), (0, 1), parts), found, found, "test")
+    missed = missed_in_words(tested)
+    assert ("0.250 of 0.9 on test" in missed, "0.750 of 0.9 on test" in missed) == (True, True)
+    assert len(missed) < 300
+    guarded = guards.on(rows("a"), (0, 1), parts)
+    scores = [({0: score}, {0: score}) for score in (0.25, 0.75)]
+    told = guarded.standing({0: 0.5}, {0: 0.5}, metrics=scores, tested=tested)
+    assert [each.rpartition("on test it is not: ")[2] for each in told] == ["0.250 -> 0.250", "0.750 -> 0.750"]
 
 
 def test_a_floor_under_what_is_no_criterion_is_told_where_criteria_are() -> None:

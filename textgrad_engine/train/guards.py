@@ -16,7 +16,7 @@ from textgrad_engine.ops.evaluators import written
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.scores import ALIKE, apart
-from textgrad_engine.train.standing import Split, Standing
+from textgrad_engine.train.standing import Split, Standing, in_a_sentence
 
 if TYPE_CHECKING:
     from textgrad_engine.train.evaluation import Evaluation
@@ -147,7 +147,7 @@ class Guards:
             if name not in known:
                 raise DataError(f"metrics names {name!r}, " + _no_metric(name, known))
             part = parts[known.index(name)]
-            _check_least(part.called, least, part.scale)
+            _check_least(in_a_sentence(part.called), least, part.scale)
         floors = self.floors_on(rows, scale, parts)
         return Guarded(names, tuple(positions[name] for name in self.never_break), floors)
 
@@ -199,7 +199,8 @@ class Floor:
     def of(self) -> str:
         """What it is under, and of a slice how many examples that has."""
         count = len(self.positions)
-        return self.under if self.metric is not None else f"{self.under} ({count} example{'' if count == 1 else 's'})"
+        under = in_a_sentence(self.under)
+        return under if self.metric is not None else f"{under} ({count} example{'' if count == 1 else 's'})"
 
     def broken(self, before: Scores, after: Scores) -> str:
         """How it is broken, in words; "" where it is not.

@@ -6,9 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-_LONGEST = 80
-"""Characters of a criterion that stand in a sentence."""
-
 
 @dataclass(frozen=True)
 class MetricScores:
@@ -31,11 +28,8 @@ class MetricScores:
 
     @property
     def called(self) -> str:
-        """What it is called in a sentence; a criterion may have several lines."""
-        name = " ".join(self.name.split())
-        if len(name) > _LONGEST:
-            name = f"{name[: _LONGEST - 1]}…"
-        return f"the {'criterion' if self.is_criterion else 'metric'} {name!r}"
+        """What it is called, on one line: a criterion may be a page (`standing.in_a_sentence`)."""
+        return f"the {'criterion' if self.is_criterion else 'metric'} {' '.join(self.name.split())!r}"
 
     @property
     def n(self) -> int:

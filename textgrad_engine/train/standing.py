@@ -16,7 +16,7 @@ class Standing:
     """How the seed texts and the best ones stand to a floor, on the examples of one set.
 
     Attributes:
-        of: what the floor is under, in words.
+        of: what the floor is under, in words; of a criterion all of it.
         least: the floor.
         split: whose examples they are: guards refuse texts by those of ``"val"``; by those of ``"test"`` nothing is
             chosen, so these tell whether it holds; ``"other"`` are those of an evaluation.
@@ -66,15 +66,28 @@ def missed_in_words(floors: Iterable[Standing]) -> str:
     if not missed:
         return ""
     told = [
-        f"{each.of}, {'not measured' if each.best is None else apart(each.best, each.least)[0]} of {each.least:g}"
-        f"{_ON[each.split]}"
+        f"{in_a_sentence(each.of)}, {'not measured' if each.best is None else apart(each.best, each.least)[0]} "
+        f"of {each.least:g}{_ON[each.split]}"
         for each in missed.values()
     ]
     more = [f"{len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
     return f"{'floor' if len(told) == 1 else 'floors'} not reached: {'; '.join([*told[:_MOST_TOLD], *more])}"
 
 
+def in_a_sentence(of: str) -> str:
+    """What a floor is under, as a sentence has room for it.
+
+    Example:
+        >>> in_a_sentence("the metric 'brief'"), len(in_a_sentence(f"the criterion '{'It is polite. ' * 20}'"))
+        ("the metric 'brief'", 97)
+    """
+    return of if len(of) <= _LONGEST else f"{of[: _LONGEST - 2]}…{of[-1]}"  # the quotation mark at its end stays
+
+
 _ON: dict[Split, str] = {"val": " on validation", "test": " on test", "other": ""}
 
 _MOST_TOLD = 3
 """So many floors are named."""
+
+_LONGEST = 97
+"""Characters of it that stand in a sentence."""
