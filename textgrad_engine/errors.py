@@ -292,3 +292,14 @@ UNANSWERED: tuple[type[ModelError], ...] = (
     UnsendableRequest,
 )
 """What leaves one question without an answer, after all retries, while others can still be asked."""
+
+_BY_THE_REQUEST = (AnswerError, BadRequest, UnsendableRequest)
+
+
+def is_by_the_request(error: BaseException) -> bool:
+    """Whether what left a question unanswered comes of what was asked: who asks again mostly gets the same.
+
+    An endpoint that is down says nothing of the question, nor does a model that is gone, or a setting that is no longer
+    taken (`BadRequest.setting`).
+    """
+    return isinstance(error, _BY_THE_REQUEST) and not (isinstance(error, BadRequest) and error.setting)

@@ -17,7 +17,7 @@ import pytest
 import textgrad_engine
 from textgrad_engine import llm
 from textgrad_engine.cli import evaluate, evaluation_words
-from textgrad_engine.errors import ContentFiltered, ModelError, RunError, ServerFailed
+from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, RunError, ServerFailed
 from textgrad_engine.llm import Request, RetryPolicy
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.store import write_shrunk
@@ -622,6 +622,18 @@ def test_an_answer_that_another_time_would_be_the_same_is_not_missing(cli: Any, 
     assert "5 examples without an answer left out" in " ".join(done.stdout.split())
     assert "--missing" not in done.stdout
     assert not (run / "unfinished").exists()
+
+
+def test_what_was_refused_as_the_model_was_gone_can_be_asked_for_alone(cli: Any, run: Path, lossy: Any) -> None:
+    """It says nothing of the examples: it is there again later, and what was answered before stays paid for."""
+    lossy.lost, lossy.error = 30, BadRequest("no such model", status=404)
+    lossy.error.setting = "model"
+    assert "with --missing asks for what is lost alone" in " ".join(
+        cli("eval", run, "--model", "lossy:model").stdout.split()
+    )
+    lossy.lost, lossy.asked = 0, []
+    found = json.loads(cli("eval", run, "--model", "lossy:model", "--missing", "--json").stdout)
+    assert (len(lossy.asked), found["unanswered"]) == (30, 0)
 
 
 def test_a_config_has_nothing_missing(cli: Any, small: Any) -> None:

@@ -322,7 +322,8 @@ def _changes(entry):
 
 def test_a_failure_whose_fields_are_no_failures_is_refused(tmp_path):
     """It would be raised amid a run, as another error, where nobody knows the file that it came from."""
-    for at, (field, value) in enumerate({"status": "bad", "retry_after": "soon", "message": {"a": 1}}.items()):
+    forged = {"status": "bad", "retry_after": "soon", "message": {"a": 1}, "setting": 1}
+    for at, (field, value) in enumerate(forged.items()):
         path = tmp_path / f"{at}.jsonl"
         entry = {"model": "o", "example": "", "nth": 0, "request": {"purpose": "forward", "messages": []}}
         entry["error"] = {"type": "RateLimited", "message": "slow down", field: value}
@@ -353,10 +354,18 @@ def test_a_torn_last_line_is_left_out(run, ask, tmp_path):
         assert tape.left == 1
 
 
+def refused_for_all():
+    """What an endpoint says of a model that it has no longer."""
+    error = BadRequest("no such model", status=404)
+    error.setting = "model"
+    return error
+
+
 FAILURES = [
     RateLimited("slow down", status=429, retry_after=3.0),
     ConnectionFailed("gone"),
-    BadRequest("no such model", status=404),
+    BadRequest("too many examples", status=400),
+    refused_for_all(),
     MalformedResponse("no JSON"),
     ModelError("plain"),
 ]
@@ -372,7 +381,7 @@ def test_failures_are_recorded_and_raised_again(run, ask, tmp_path, failure):
     notes = list(getattr(failure, "__notes__", ()))
     (error,), _ = played(run, path, ask(), model=model)
     assert (type(error), str(error), getattr(error, "__notes__", [])) == (type(failure), str(failure), notes)
-    for name in ("status", "retry_after", "sent", "usage"):
+    for name in ("status", "retry_after", "sent", "usage", "setting"):
         assert getattr(error, name, None) == getattr(failure, name, None)
 
 

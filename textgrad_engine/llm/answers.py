@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from textgrad_engine.errors import APIError, ModelError
+from textgrad_engine.errors import APIError, BadRequest, ModelError
 from textgrad_engine.llm.as_json import recorded, recorded_without
 from textgrad_engine.llm.attachments import as_recorded, signed_again
 from textgrad_engine.llm.budget import Budgeted
@@ -376,6 +376,8 @@ def error_to_json(error: ModelError) -> dict[str, Any]:
     found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, APIError):
         found |= {name: value for name in ("status", "retry_after") if (value := getattr(error, name)) is not None}
+    if isinstance(error, BadRequest) and error.setting:
+        found["setting"] = error.setting
     if notes := getattr(error, "__notes__", None):
         found["notes"] = list(notes)
     if error.sent is not None:
@@ -401,6 +403,8 @@ def error_from_json(found: Mapping[str, Any]) -> ModelError:
     error: ModelError
     if issubclass(kind, APIError):
         error = kind(found["message"], status=found.get("status"), retry_after=found.get("retry_after"))
+        if isinstance(error, BadRequest):
+            error.setting = found.get("setting") or ""
     else:
         error = kind(found["message"])
     for note in found.get("notes", ()):
@@ -414,7 +418,13 @@ def error_from_json(found: Mapping[str, Any]) -> ModelError:
     )
 
 
-_FIELDS = {"message": str, "status": int | None, "retry_after": float | int | None, "sent": bool | None}
+_FIELDS = {
+    "message": str,
+    "status": int | None,
+    "retry_after": float | int | None,
+    "setting": str | None,
+    "sent": bool | None,
+}
 """What the fields of a failure are."""
 
 

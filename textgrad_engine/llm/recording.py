@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.checks import check
-from textgrad_engine.errors import APIError, BadRequest, ModelError, RunError
+from textgrad_engine.errors import APIError, ModelError, RunError, is_by_the_request
 from textgrad_engine.homes import expanded
 from textgrad_engine.llm.answers import entry_of, error_to_json
 from textgrad_engine.llm.cassette import FORMAT, parsed, read_cassette
@@ -129,7 +129,7 @@ class Recording:
             body: dict[str, Any] = {"completion": redacted(answer, secrets_of(model))}
         else:
             body = {"error": redacted(error_to_json(outcome), secrets_of(model))}
-            self.lost += isinstance(outcome, APIError) and not isinstance(outcome, BadRequest)
+            self.lost += isinstance(outcome, APIError) and not is_by_the_request(outcome)
         if (own := call_under_way.get()) is not None and own.sample is not None:
             body["sample"] = list(own.sample)
         self._append({**begun.entry, **body}, begun.number, answers=1)

@@ -16,14 +16,11 @@ from textgrad_engine.data.dataset import Examples, examples_of, ids_of
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import (
     UNANSWERED,
-    AnswerError,
-    BadRequest,
     BudgetExceeded,
     CallCancelled,
     DataError,
     ScoreError,
     Stopped,
-    UnsendableRequest,
 )
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.cachekey import repeat
@@ -48,17 +45,6 @@ from textgrad_engine.train.targets import counting_entries, inputs_and_target
 
 MOST_UNANSWERED = 0.5
 """When a larger share than this went unanswered, nothing can be said, and the first error is raised."""
-
-_BY_THE_TEXTS = (AnswerError, BadRequest, UnsendableRequest)
-
-
-def is_by_the_texts(error: BaseException) -> bool:
-    """Whether what left a question unanswered comes of what was asked: who asks again mostly gets the same.
-
-    A model that is gone, or a setting that is no longer taken, says nothing of the texts.
-    """
-    return isinstance(error, _BY_THE_TEXTS) and not (isinstance(error, BadRequest) and error.setting)
-
 
 ENDED = (BudgetExceeded, Stopped, CallCancelled)
 """What ends an evaluation before every example was asked about."""

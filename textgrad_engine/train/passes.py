@@ -7,15 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from textgrad_engine.autograd import Node, Variable, backward
 from textgrad_engine.autograd.forgiving import forgiving
-from textgrad_engine.errors import (
-    UNANSWERED,
-    BadRequest,
-    ConnectionFailed,
-    ContextOverflow,
-    DeadlineExceeded,
-    RateLimited,
-    ServerFailed,
-)
+from textgrad_engine.errors import UNANSWERED, ContextOverflow, is_by_the_request
 
 
 def go_backward(roots: Sequence[Variable], inputs: Sequence[Variable] | None = None) -> list[str]:
@@ -78,18 +70,10 @@ def none_reached(examples: int, failures: Sequence[Exception]) -> list[str]:
         examples: in the minibatch.
         failures: what those failed with that went unanswered.
     """
-    if not failures or len(failures) < examples or not all(map(_is_down, failures)):
+    if not failures or len(failures) < examples or any(map(is_by_the_request, failures)):
         return []
     first = failures[0]
     return [f"none of the {examples} training examples was answered: {type(first).__name__}: {first}"]
-
-
-_DOWN = (ConnectionFailed, DeadlineExceeded, RateLimited, ServerFailed)
-"""What says nothing about an example: what is filtered or refused is so again."""
-
-
-def _is_down(failure: Exception) -> bool:
-    return isinstance(failure, _DOWN) or (isinstance(failure, BadRequest) and bool(failure.setting))
 
 
 def _is_lost(node: Node, error: BaseException) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import DataLoader, Subset
-from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, Stopped
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, Stopped, is_by_the_request
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.context import counting_left_out
 from textgrad_engine.llm.meters import Meter, meter
@@ -32,7 +32,7 @@ from textgrad_engine.train.controls import CONTROLS, Controls
 from textgrad_engine.train.deadline import Deadline
 from textgrad_engine.train.ending import Ending
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import evaluate, is_by_the_texts
+from textgrad_engine.train.evaluator import evaluate
 from textgrad_engine.train.events import (
     Callback,
     CallEnded,
@@ -414,7 +414,7 @@ class Run(abc.ABC):
                 self.best_test = self.seed_test = None
                 self.untested = "the test set has no score, as none of its examples has an answer with both prompts"
         except UNANSWERED as error:  # of most answers, and a run that is resumed would ask for them in vain
-            if not is_by_the_texts(error):
+            if not is_by_the_request(error):
                 raise
             self.best_test = self.seed_test = None
             self.untested = f"the test set has no score, as most answers to it are lost: {error}"

@@ -8,13 +8,12 @@ from typing import cast
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import RandomSampler, SequentialSampler
-from textgrad_engine.errors import UNANSWERED, ReturnError
+from textgrad_engine.errors import UNANSWERED, ReturnError, is_by_the_request
 from textgrad_engine.kinds import is_number, told
 from textgrad_engine.llm.meters import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import is_by_the_texts
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 from textgrad_engine.train.unguided import beats_seed
@@ -85,7 +84,7 @@ class SearchRun(Run):
         try:
             self.best_val = self.evaluated(self.objective.texts_of(self.best), len(self.steps))
         except UNANSWERED as error:  # of most answers, and a run that is resumed would ask for them in vain
-            if not is_by_the_texts(error):
+            if not is_by_the_request(error):
                 raise
             _log.warning(
                 "with the texts that were found most of all %d validation answers are lost, so the seed texts stay: %s",

@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable, example
 from textgrad_engine.data import ids_of
-from textgrad_engine.errors import UNANSWERED
+from textgrad_engine.errors import UNANSWERED, is_by_the_request
 from textgrad_engine.llm.context import LeftOut, on_left_out
 from textgrad_engine.llm.meters import Meter
 from textgrad_engine.nn.metric_functions import with_fields
@@ -22,7 +22,6 @@ from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.doubtful import Answer
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import is_by_the_texts
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.prediction import said_in
@@ -239,7 +238,7 @@ class StepRun(Run):
                 validated = self.evaluated(found.texts, number)
                 after = validated.mean
             except Exception as error:
-                if is_by_the_texts(error):  # of most answers, and a run that is resumed would ask for them in vain
+                if is_by_the_request(error):  # of most answers, and a run that is resumed would ask for them in vain
                     kept = False
                     refusal = f"it won its race, and most of all {len(self.val)} validation answers are lost: {error}"
                 else:  # the budget is spent, Ctrl-C: the race has decided, and the step has been
