@@ -406,6 +406,30 @@ class Unguarded(optim.Searcher):
         return optim.Decision(self.steps + 1, "next", kept=True, why="it is next")
 
 
+class Fussy(optim.Searcher):
+    """Runs the seed text twice, and refuses another one by itself."""
+
+    expected = 0.0
+
+    def texts(self) -> tuple[str, ...]:
+        return ("Repeat.",)
+
+    def decide(self, objective: optim.Objective) -> optim.Decision | None:
+        for repeat in (0, 1):
+            objective.scores(self.texts(), range(6), repeat=repeat)
+        return None if self.steps else optim.Decision(1, "look", kept=False, why="refused: it is too long for me")
+
+
+def test_what_a_search_refuses_by_itself_is_no_matter_of_guards() -> None:
+    """It was told of a run without any that they may have refused what is no worse."""
+    turn = itertools.count()
+    wobbly = nn.Metric(lambda said, target: float(next(turn) % 3 == 0), "is right, in a mood", scale=(0, 1))
+    assert fit(lambda params: Fussy(params, {}), None, wobbly).terms == ()
+    both = nn.Weighted({"mood": wobbly, "right": nn.ExactMatch()})
+    (reached,) = fit(lambda params: Fussy(params, {}), Guards(metrics={"mood": 0}), both).terms
+    assert "is reached" in reached
+
+
 def test_a_run_keeps_no_text_of_a_search_of_ones_own_that_the_guards_refuse() -> None:
     """Whether it asks them or not; what it finds after that is looked at beside the last text that they let through."""
     found = fit(lambda params: Unguarded(params, "Repeat it.", "Shout."), Guards(never_break=[KEPT]))

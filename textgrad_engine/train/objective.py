@@ -71,6 +71,7 @@ class Objective(Findings):
         metrics: the names of the metrics that the score is made of (`nn.Weighted`), or of the criteria that all
             examples share (`nn.Rubric`); () where it is one.
         answered: what was answered on training examples beside what is known of candidates.
+        guards_refused: whether the guards have refused texts, or edits of some.
 
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
@@ -138,6 +139,7 @@ class Objective(Findings):
         )
         self._known = KnownScores()
         self.answered = Answered()
+        self.guards_refused = False
         self._trials = Trials(
             program, loss, self._rows, self._named, self._known, concurrency=concurrency, timed=self.timed
         )
@@ -269,9 +271,11 @@ class Objective(Findings):
         if self.guarded is None or before == after:
             return ""
         try:
-            return self.guarded.broken(*self._on_guarded(self.guarded, before, after, number))
+            found = self.guarded.broken(*self._on_guarded(self.guarded, before, after, number))
         except UNANSWERED as error:
             return f"the guarded examples could not be run: {type(error).__name__}: {error}"
+        self.guards_refused |= bool(found)
+        return found
 
     def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
         """The positions of the examples for which the guards refuse texts; see `optim.search.objective`.
@@ -282,9 +286,11 @@ class Objective(Findings):
         if self.guarded is None or before == after:
             return ()
         try:
-            return self.guarded.culprits(*self._on_guarded(self.guarded, before, after, number))
+            found = self.guarded.culprits(*self._on_guarded(self.guarded, before, after, number))
         except UNANSWERED:
             return ()
+        self.guards_refused |= bool(found)
+        return found
 
     def _check_asked(self, candidates: Sequence[Texts], positions: Sequence[int], split: Split) -> None:
         """Refuse what cannot be run.

@@ -14,8 +14,6 @@ def terms_of(
     seed: Evaluation | None,
     best: Evaluation | None,
     tested: Sequence[Standing] | None = None,
-    *,
-    refused: bool = False,
 ) -> tuple[str, ...]:
     """The terms of a run, and how its best texts stand to them, a sentence for each, without its full stop.
 
@@ -24,14 +22,13 @@ def terms_of(
         seed: the seed texts on the validation set; None where that is not known.
         best: the best texts there; likewise.
         tested: how they stand to the floors on the test set; None where both were not run on it.
-        refused: whether guards refused changes, or edits of some.
     """
     untimed = objective.timed and seed is not None and not any(seed.latency)
     return (
         *_costs(objective, untimed),
         *([_UNTIMED] if untimed else []),
         *_guards(objective, seed, best, tested),
-        *_mood(objective, refused),
+        *_moods(objective),
     )
 
 
@@ -41,9 +38,9 @@ _UNTIMED = (
 )
 
 
-def _mood(objective: Objective, refused: bool) -> Iterator[str]:
+def _moods(objective: Objective) -> Iterator[str]:
     """What to know of guards that refused something, where scores vary by themselves, as far as a run measured that."""
-    changed, twice = objective.vary() if refused else (0, 0)
+    changed, twice = objective.vary() if objective.guards_refused else (0, 0)
     if changed:
         yield (
             f"guards refused changes by one run of each example, and of {twice} examples that were run twice with the "
