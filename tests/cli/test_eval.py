@@ -119,6 +119,22 @@ def test_a_run_from_python_has_no_config(cli: Any, run: Path) -> None:
     assert "from Python, with tg.evaluate" in result.stderr
 
 
+@pytest.mark.parametrize("kept", [{"config": "prod"}, {"config": {"metric": "exact"}}, {"stage": 3}])
+@pytest.mark.parametrize(
+    "asked", [("eval",), ("shrink",), ("resume",), ("show", "--by", "queue"), ("show", "--doubtful", "3")]
+)
+def test_what_python_keeps_of_a_run_is_no_config_of_a_command(
+    cli: Any, run: Path, asked: tuple[str, ...], kept: dict[str, Any]
+) -> None:
+    """`RunFolder(path, config=...)` takes anything; it was called damaged, or ended with a traceback."""
+    (run / "config.json").write_text(json.dumps({"format": 1, **kept}), encoding="utf-8")
+    if asked[0] == "resume":
+        (run / "result.json").unlink()  # else there is nothing to resume
+    result = cli(asked[0], run, *asked[1:])
+    told = " ".join(result.stderr.split())
+    assert (result.exit_code, "as the run was started from Python" in told, "damaged, as" in told) == (2, True, False)
+
+
 def test_a_damaged_config_is_named(cli: Any, run: Path) -> None:
     """Not a traceback."""
     body = json.loads((run / "config.json").read_text(encoding="utf-8"))
