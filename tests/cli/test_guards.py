@@ -73,6 +73,21 @@ def test_an_evaluation_tells_which_floors_are_not_reached(cli: Any, small: Any) 
     assert json.loads(cli("eval", small(), "--json").stdout)["floors"] == []
 
 
+def test_a_check_of_an_evaluation_goes_by_floors_too(cli: Any, small: Any, tmp_path: Path) -> None:
+    """They are what its user asks of each slice; the mean alone hides one that fell."""
+    folder = with_guards(small, "[guards.floors.queue]\naccount = 1.0\nshipping = 0.0\n")
+    assert cli("eval", folder).exit_code == 0
+    low = cli("eval", folder, "--at-least", "0.01")
+    assert low.exit_code == 4
+    assert "floor not reached: queue = 'account', " in low.stderr
+    assert "below --at-least" not in low.stderr
+    assert cli("train", folder, "--run-dir", tmp_path / "run", "--budget-calls", "60", "-q").exit_code in (0, 3)
+    same = cli("eval", tmp_path / "run", "--not-worse")
+    assert (same.exit_code, "floor not reached: queue = 'account', " in same.stderr) == (4, True)
+    reached = with_guards(small, "[guards.floors.queue]\nshipping = 0.0\n")
+    assert cli("eval", reached, "--at-least", "0.01").exit_code == 0
+
+
 SHORT = "def short(answer):\n    return 1.0 if len(answer) < 12 else 0.0\n"
 
 

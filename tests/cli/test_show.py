@@ -164,6 +164,18 @@ def test_whatever_was_written_into_a_config_json_by_hand_ends_no_command_with_a_
         assert key in result.stderr
 
 
+FLOOR = {"of": "queue = 'billing'", "least": 0.9, "split": "test", "examples": 9, "seed": 0.5, "best": 0.8}
+
+
+def test_a_floor_that_is_reached_on_test_or_missed_on_validation_alone_is_no_reason(cli: Any, run: Any) -> None:
+    """By those of validation changes were refused; what the prompt is worth is told by those of test."""
+    path = run()
+    body = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    floors = [{**FLOOR, "split": "val"}, {**FLOOR, "best": 0.9}]
+    (path / "result.json").write_text(json.dumps(body | {"floors": floors}), encoding="utf-8")
+    assert cli("show", path, "--exit-code").exit_code == 0
+
+
 def test_exit_code_tells_a_shown_improvement_from_all_else(cli: Any, run: Callable[[], Path]) -> None:
     """A step of CI takes a prompt over, or not; what is printed stays as it is."""
     path = run()
@@ -177,6 +189,11 @@ def test_exit_code_tells_a_shown_improvement_from_all_else(cli: Any, run: Callab
         ({"compared_on": "val"}, "the verdict is of the validation set, which chose the prompt"),
         ({"best": body["seed"]}, "the seed prompt was kept"),
         ({"comparison": None}, "there is no verdict, as the test set was not run with both prompts"),
+        ({"floors": [FLOOR]}, "floor not reached: queue = 'billing', 0.800 of 0.9 on test"),
+        (
+            {"floors": [FLOOR], "comparison": {**body["comparison"], "verdict": "worse"}},
+            "the verdict is \"worse\"; floor not reached: queue = 'billing', 0.800 of 0.9 on test",
+        ),
     ):
         (path / "result.json").write_text(json.dumps(body | change), encoding="utf-8")
         told = cli("show", path, "--exit-code", *(["--json"] if "comparison" in change else []))

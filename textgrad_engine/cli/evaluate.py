@@ -35,6 +35,7 @@ from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import headline
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import append_evaluation, done_with, keep_for_missing
+from textgrad_engine.train.standing import missed_in_words
 
 
 @command
@@ -98,7 +99,8 @@ def evaluate(
         typer.Option(
             "--at-least",
             metavar="SCORE",
-            help="End with exit code 4 where the mean score is less. What was not answered counts as the lowest score.",
+            help="End with exit code 4 where the mean score is less, or a floor of the config is not reached. What was "
+            "not answered counts as the lowest score.",
         ),
     ] = None,
     not_worse: Annotated[
@@ -106,8 +108,8 @@ def evaluate(
         typer.Option(
             "--not-worse",
             help="End with exit code 4 where it is shown to be worse than what the run itself measured on its test "
-            "split, or more answers are missing. Of 40 looks at equal prompts, one is so by chance, and up to three "
-            "where an endpoint loses answers.",
+            "split, or more answers are missing, or a floor of the config is not reached. Of 40 looks at equal "
+            "prompts, one is worse by chance, and up to three where an endpoint loses answers.",
         ),
     ] = False,
     missing: Annotated[
@@ -203,9 +205,10 @@ def _end(done: Done, task: Task, at_least: float | None, not_worse: bool) -> Non
         low = "" if at_least is None or evaluation is None else short_of(evaluation, at_least)
         own = task.subject.run
         worse = worse_than_the_run(own, done.earlier) if not_worse and own is not None else ""
-        for said in filter(None, (low, worse)):
+        missed = missed_in_words(done.floors) if at_least is not None or not_worse else ""
+        for said in filter(None, (low, worse, missed)):
             complain(said)
-        if low or worse:
+        if low or worse or missed:
             raise typer.Exit(TOO_LOW)
         return
     spent = isinstance(ended, BudgetExceeded)

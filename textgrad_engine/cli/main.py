@@ -27,7 +27,8 @@ class _Program(Commands):
             epilog(
                 spent="the score of what was answered was printed",
                 interrupted="the score of what was answered was printed, unless Ctrl-C was pressed twice",
-                also="4 the score is below --at-least, or worse where --not-worse was asked; ",
+                also="4 the score is below --at-least, or worse where --not-worse was asked, or with either a floor is "
+                "not reached; ",
             ),
             "evaluate",
         ),
@@ -38,7 +39,7 @@ class _Program(Commands):
             "textgrad_engine.cli.show",
             epilog_of_reading(
                 failed="an error while running, or the run has no result: what is known is shown",
-                also="4 not shown to be better, where --exit-code was asked; ",
+                also="4 not shown to be better, or a floor not reached, where --exit-code was asked; ",
             ),
             "show",
         ),
@@ -63,7 +64,7 @@ app = typer.Typer(
     help="Make LLM prompts better from examples, and prove it on held-out data.",
     epilog=epilog(
         also="4 the score of eval is below --at-least, or worse where --not-worse was asked, or show --exit-code was "
-        "asked of a run that was not shown to be better; "
+        "asked of a run that was not shown to be better, or with one of these a floor is not reached; "
     ),
     no_args_is_help=True,
     rich_markup_mode="markdown",

@@ -32,7 +32,9 @@ from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.store.folds import is_folds, read_folds
 from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.train.standing import missed_in_words
 
 
 @command
@@ -97,7 +99,8 @@ def show(
         bool,
         typer.Option(
             "--exit-code",
-            help="End with 4 unless the best prompt was shown to be better on test examples: a check for scripts.",
+            help="End with 4 unless the best prompt was shown to be better on test examples, and reaches the floors of "
+            "the guards there: a check for scripts.",
         ),
     ] = False,
     as_json: Json = False,
@@ -115,16 +118,19 @@ def show(
 
 
 def _lacking(path: Path) -> str:
-    """Why nothing shows the best prompt of a run, or of folds, to be better; "" where that was shown."""
-    if is_folds(path):
-        comparison = read_folds(path).found.comparison
-    else:
-        result = read_run(path).result
-        if result is not None and result.best == result.seed:
-            return "the seed prompt was kept"
-        if result is not None and result.compared_on == "val":
-            return "the verdict is of the validation set, which chose the prompt"
-        comparison = None if result is None else result.comparison
+    """Why the best prompt of a run, or of folds, is not to be taken over; "" where it is better, and does no harm."""
+    found = read_folds(path).found if is_folds(path) else read_run(path).result
+    floors = () if found is None else [each for each in found.floors if each.split == "test"]
+    return "; ".join(filter(None, [_unproven(found), missed_in_words(floors)]))
+
+
+def _unproven(found: TrainResult | CrossValidation | None) -> str:
+    """Why nothing shows the best prompt to be better; "" where that was shown."""
+    if isinstance(found, TrainResult) and found.best == found.seed:
+        return "the seed prompt was kept"
+    if isinstance(found, TrainResult) and found.compared_on == "val":
+        return "the verdict is of the validation set, which chose the prompt"
+    comparison = None if found is None else found.comparison
     if comparison is None:
         return "there is no verdict, as the test set was not run with both prompts"
     return "" if comparison.verdict == "better" else f'the verdict is "{comparison.verdict}"'
