@@ -23,6 +23,7 @@ def with_guards(small: Any, text: str) -> Path:
     [
         ('never_break = ["t9999"]\n', 1, r"\[guards\] never_break names 't9999', and no validation example"),
         ('never_break = [\n  "t9999",\n]\n', 2, "never_break names 't9999'"),
+        ('never_break = ["t013"]\n', 1, "names 't013', which is a training example; guards are about validation ex"),
         ('never_break = "t1"\n', 1, r"\[guards\] never_break"),
         ("[guards.floors.target]\nbiling = 0.8\n", 2, "floors names target = 'biling'"),
         ("[guards.floors.queue]\nbilling = 1.5\n", 2, "'billing' is 1.5, and scores run from 0 to 1"),

@@ -129,7 +129,8 @@ def test_a_slice_is_named_as_the_table_has_it_or_as_python_does(value: Any) -> N
 @pytest.mark.parametrize(
     ("guards", "message"),
     [
-        (Guards(("w1",)), "never_break names 'w1', and no validation example has that id"),
+        (Guards(("w99",)), "never_break names 'w99', and no validation example has that id"),
+        (Guards(("w1",)), "never_break names 'w1', which is a training example; guards are about validation examples"),
         (Guards(floors={("kind", "lout"): 0.5}), "kind is 'loud', 'quiet'"),
         (Guards(floors={("knd", "loud"): 0.5}), "did you mean 'kind'"),
         (Guards(metrics={"quiet": 0.5}), "metrics names 'quiet', and the score is made by one metric"),
@@ -139,6 +140,20 @@ def test_what_is_guarded_must_be_there(guards: Guards, message: str) -> None:
     """Found before anything is asked, with what there is instead."""
     with pytest.raises(DataError, match=message):
         fit(optim.TGD, guards)
+
+
+def test_an_example_of_another_set_is_named_as_such() -> None:
+    """A near id of a validation example would look like a slip in the name, and guard another one."""
+    sets = [[{"id": f"{kind}{n}", "kind": kind, "target": "x"} for n in range(3)] for kind in ("train", "val", "test")]
+    others = {"training": sets[0], "test": sets[2]}
+    for kind, name in (("training", "train1"), ("test", "test1")):
+        said = f"'{name}', which is a {kind} example; guards are about validation examples alone, and they are val0 to"
+        with pytest.raises(DataError, match=said):
+            Guards((name,)).on(sets[1], others=others)
+    with pytest.raises(DataError, match=r"kind is 'val'; guards are .*, and not about test examples"):
+        Guards(floors={("kind", "test"): 0.5}).on(sets[1], others=others)
+    with pytest.raises(DataError, match="no validation example has that id; did you mean 'val1'"):
+        Guards(("val11",)).on(sets[1], others=others)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

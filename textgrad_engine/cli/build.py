@@ -133,20 +133,27 @@ def _loss_of(
     return OnField(loss, *metric.path, default=metric.default) if metric.path else loss
 
 
-def make_guards(config: Config, val: Sequence[Mapping[str, Any]]) -> Guards | None:
+def make_guards(
+    config: Config,
+    val: Sequence[Mapping[str, Any]],
+    train: Sequence[Mapping[str, Any]] = (),
+    test: Sequence[Mapping[str, Any]] | None = None,
+) -> Guards | None:
     """What no new text may break; None when the config names nothing.
 
     Args:
         config: names examples and slices.
         val: the validation examples.
+        train: the training examples, where somebody may have taken what is guarded from them.
+        test: the test examples, likewise.
 
     Raises:
         ConfigError: there is no such example or slice.
     """
     for number, name in enumerate(config.guards.never_break):
-        _check_guards(config, Guards(never_break=(name,)), val, "never_break", number)
+        _check_guards(config, Guards(never_break=(name,)), (val, train, test), "never_break", number)
     for (column, value), floor in _slice_floors(config).items():
-        _check_guards(config, Guards(floors={(column, value): floor}), val, "floors", column, value)
+        _check_guards(config, Guards(floors={(column, value): floor}), (val, train, test), "floors", column, value)
     metrics = _metric_floors(config, val)
     never_break, floors = tuple(config.guards.never_break), _slice_floors(config)
     return Guards(never_break, floors, metrics) if never_break or floors or metrics else None
@@ -185,9 +192,15 @@ def _metric_floors(config: Config, val: Sequence[Mapping[str, Any]] | None) -> d
     return floors
 
 
-def _check_guards(config: Config, guards: Guards, val: Sequence[Mapping[str, Any]], *keys: str | int) -> None:
+def _check_guards(
+    config: Config,
+    guards: Guards,
+    sets: tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]] | None],
+    *keys: str | int,
+) -> None:
+    val, train, test = sets
     try:
-        guarded_by(guards, val, make_metric(config))
+        guarded_by(guards, val, make_metric(config), train, test)
     except DataError as error:
         config.fail(f"[guards] {error}", "guards", *keys)
 

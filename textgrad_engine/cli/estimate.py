@@ -109,7 +109,7 @@ def estimate(
         check_shown(found, folds)
         sets = read_data(found)
         program, metric = build.make_program(found), build.make_metric(found)
-        guards = build.make_guards(found, sets[1])
+        guards = build.make_guards(found, sets[1], sets[0], sets[2])
         models = make_models(found, model, judge=judge, needs_key=False)
         trainer = build.make_trainer(found, guards, controls=controls)
         lowest = min([(each.scale or (0.0, 1.0))[0] for _, each in found.metrics()])

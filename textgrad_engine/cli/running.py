@@ -93,7 +93,7 @@ def checked(
     if run is not None:
         runs.load_texts(program, run.seed, run.path)
     metric = build.make_metric(config)
-    guards = build.make_guards(config, val_set)
+    guards = build.make_guards(config, val_set, train_set, test_set)
     optimizer = build.make_optimizer(config, program, train_set, feedback=feedback)
     models = make_models(config, model, judge=judge)
     check_prices(config, models, budget, model)

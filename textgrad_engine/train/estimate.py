@@ -117,8 +117,8 @@ def estimate(
     check_parts(program, loss, optimizer, call="estimate")
     loader, val, test = sets_of(trainer, train, val, test, call="estimate")
     check(estimate, locals())
-    guarded = guarded_by(trainer.guards, val, loss)
     rows = loader.dataset
+    guarded = guarded_by(trainer.guards, val, loss, rows, test)
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
     plan = _Plan.of(trainer, optimizer, loader, val, test, 0 if guarded is None else len(guarded.positions))

@@ -84,7 +84,7 @@ def check_given(
     _check_together(trainer, program, loss, optimizer, [train, val, *(() if test is None else (test,))])
     check_notes(trainer.notes, program, optimizer, train)
     check_shared(trainer, optimizer)
-    guarded_by(trainer.guards, val, loss)
+    guarded_by(trainer.guards, val, loss, train, test)
     if trainer.clusters is not None:
         for name, examples in (("val", val), ("test", test)):
             if examples is not None and len(set(clusters_of(examples, trainer.clusters))) < 2:

@@ -114,6 +114,7 @@ class Guards:
         rows: Sequence[Mapping[str, Any]],
         scale: tuple[float, float] | None = None,
         parts: Sequence[MetricScores] = (),
+        others: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> Guarded:
         """The guards by the positions of the examples.
 
@@ -121,6 +122,8 @@ class Guards:
             rows: the validation examples.
             scale: the lowest and the highest score that there can be; None where nobody knows.
             parts: the metrics that the score is made of; none where it is that of one.
+            others: examples of other sets, by what these are called, such as ``"training"``: of what is missed among
+                the validation examples a message says where it is.
 
         Raises:
             DataError: there is no such example, slice or metric, or a floor is not among the scores that there can be.
@@ -134,13 +137,12 @@ class Guards:
         positions = {name: position for position, name in enumerate(names)}
         for name in self.never_break:
             if name not in positions:
-                raise DataError(
-                    f"never_break names {name!r}, and no validation example has that id"
-                    + (suggest(name, names) or f"; they are {names[0]} to {names[-1]}")
-                )
+                raise DataError(f"never_break names {name!r}, {_no_such(name, names, others or {})}")
         for (column, value), least in self.floors.items():
             if not _slice(rows, column, value):
-                raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}")
+                having = [kind for kind, own in (others or {}).items() if _slice(own, column, value)]
+                where = f"; guards are about these, and not about {having[0]} examples, which have it" if having else ""
+                raise DataError(f"floors names {column} = {value!r}, {_instead(column, rows)}{where}")
             _check_least(f"{column} = {value!r}", least, scale)
         known = [part.name for part in parts]
         for name, least in self.metrics.items():
@@ -387,18 +389,27 @@ def standings(floors: Sequence[Floor], seed: Evaluation, best: Evaluation, split
     return tuple(found)
 
 
-def guarded_by(guards: Guards | None, rows: Sequence[Mapping[str, Any]], loss: Callable[..., Any]) -> Guarded | None:
+def guarded_by(
+    guards: Guards | None,
+    rows: Sequence[Mapping[str, Any]],
+    loss: Callable[..., Any],
+    train: Sequence[Mapping[str, Any]] = (),
+    test: Sequence[Mapping[str, Any]] | None = None,
+) -> Guarded | None:
     """The guards on a validation set; None where there are none.
 
     Args:
         guards: the guards.
         rows: the validation examples.
         loss: what scores them.
+        train: the training examples, where somebody may have taken what is guarded from them.
+        test: the test examples, likewise.
 
     Raises:
         DataError: as for `Guards.on`.
     """
-    return None if guards is None else guards.on(rows, scores_between(loss), parts_of(loss))
+    others = {"training": train, "test": test or ()}
+    return None if guards is None else guards.on(rows, scores_between(loss), parts_of(loss), others)
 
 
 def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> None:
@@ -407,6 +418,15 @@ def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> No
             f"the floor of {of} is {least:g}, and scores run from {scale[0]:g} to {scale[1]:g}; a floor is a mean "
             "score, so give one between these"
         )
+
+
+def _no_such(name: str, names: Sequence[str], others: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """What is said of an id that no validation example has."""
+    known = f"they are {names[0]} to {names[-1]}"
+    for kind, rows in others.items():
+        if name in ids_of(rows):
+            return f"which is a {kind} example; guards are about validation examples alone, and {known}"
+    return "and no validation example has that id" + (suggest(name, names) or f"; {known}")
 
 
 def _no_metric(name: str, known: Sequence[str]) -> str:
