@@ -61,6 +61,11 @@ def contracts_of(config: Config) -> list[Contract | str]:
         ),
         ('frozen_between = ["- billing", "- nowhere"]', r":34: .*frozen_between: .*has '- nowhere'"),
         ('frozen_between = ["a"]', r":34: .*at least 2, and has 1"),
+        (
+            'placeholders = ["ticket"]',
+            r":34: .*placeholders: no prompt that is trained has the slot \{ticket\}, so nothing",
+        ),
+        ('matches = ""', r":34: .*matches = '': should not be empty"),
         ("no_copying = 8", r":34: .*no_copying = 8: should be a valid boolean"),
     ],
 )

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from textgrad_engine.cli.config_file import load_config
+from textgrad_engine.errors import ConfigError
+
 
 def with_guards(small: Any, text: str) -> Path:
     """A small config with the table at its end."""
@@ -57,6 +60,13 @@ def test_a_run_keeps_its_guards(cli: Any, small: Any, tmp_path: Path) -> None:
     after = dict(zip(best["ids"], best["scores"]))
     assert right
     assert all(after[name] == 1.0 for name in right)
+
+
+def test_ids_may_be_numbers_as_in_the_table(small: Any) -> None:
+    """A table that numbers its rows has the ids 1 and 2, and so have `Guards([1, 2])` in Python."""
+    assert load_config(with_guards(small, "never_break = [1, 't2']\n")).guards.never_break == ["1", "t2"]
+    with pytest.raises(ConfigError, match=r"\[guards\] never_break\[0\] = True: should be a valid string"):
+        load_config(with_guards(small, "never_break = [true]\n"))
 
 
 def test_an_evaluation_tells_which_floors_are_not_reached(cli: Any, small: Any) -> None:

@@ -136,6 +136,10 @@ PROBLEMS = {
         '[optimizer.contracts]\nrequires = ["JSON"]',
         SHARED,
     ),
+    "a slot of the user message, asked of the prompt": (
+        '[optimizer.prompts."sorter.system"]\nplaceholders = ["about"]',
+        "[optimizer.prompts.\"sorter.system\"] placeholders: the prompt 'sorter.system' never has the slot {about}, so",
+    ),
     "a pattern that one prompt matches, asked of all": (
         '[optimizer.contracts]\nmatches = "brief"',
         "[optimizer.contracts] matches: the prompt 'reader.system' keeps 'brief', and",

@@ -157,6 +157,7 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
         error["msg"]
         .removeprefix("Value error, ")
         .replace("Input should", "should")
+        .replace("String should have at least 1 character", "should not be empty")
         .replace("valid integer", "whole number")
         .replace("valid dictionary", "table, such as {name = ...}")
         .replace("valid list", "list in brackets, [...]")

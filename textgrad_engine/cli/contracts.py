@@ -7,7 +7,7 @@ from typing import Any
 
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.settings import Contracts
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.optim.contracts import (
     Contract,
     Forbids,
@@ -21,6 +21,7 @@ from textgrad_engine.optim.contracts import (
     Requires,
 )
 from textgrad_engine.optim.contracts.standard import kept_by_some
+from textgrad_engine.slots import composed, slots_of
 
 
 def make_contracts(
@@ -69,14 +70,18 @@ def check_shared(config: Config, texts: Mapping[str, str]) -> None:
     wanted: list[Contract] = [
         *([Requires(asked.requires)] if asked.requires is not None else []),
         *([Matches(asked.matches)] if asked.matches is not None else []),
+        *([Placeholders(asked.placeholders)] if asked.placeholders is not None else []),
     ]
     found = kept_by_some(wanted, list(texts.values()))
     if found is not None:
         contract, *places = found
         having, lacking = (list(texts)[place] for place in places)
-        key, value = (
-            ("requires", contract.phrases[0]) if isinstance(contract, Requires) else ("matches", contract.pattern)
-        )
+        if isinstance(contract, Placeholders):
+            key, value = "placeholders", f"{{{''.join(contract.kept or ())}}}"
+        elif isinstance(contract, Requires):
+            key, value = "requires", contract.phrases[0]
+        else:
+            key, value = "matches", contract.pattern
         config.fail(
             f"[optimizer.contracts] {key}: the prompt {having!r} keeps {value!r}, and {lacking!r} does not, so "
             f'nothing new in that one would be kept; put it into [optimizer.prompts."{having}"]',
@@ -117,13 +122,27 @@ def _made(
             made.append(make(value))
         except ValueError as error:
             config.fail(f"{_shown(table)} {key}: {error}", *table, key)
-    _check_frozen(config, asked, table, tuple(texts))
+    _check_there(config, asked, table, tuple(texts))
     return tuple(made)
 
 
-def _check_frozen(config: Config, asked: Contracts, table: tuple[str, ...], texts: Sequence[str]) -> None:
-    """A line that is not there would freeze nothing, in silence."""
+def _check_there(config: Config, asked: Contracts, table: tuple[str, ...], texts: Sequence[str]) -> None:
+    """A line that is not there would freeze nothing, in silence; and a slot would have to come in with the first edit.
+
+    Raises:
+        ConfigError: one is not there; the message names the key.
+    """
     where = "no prompt that is trained" if table == _TABLE else f"the prompt {table[-1]!r} never"
+    slots = list(dict.fromkeys(slot for text in texts for slot in slots_of(text)))
+    for position, slot in enumerate(asked.placeholders or ()):
+        if composed(slot) not in slots:
+            config.fail(
+                f"{_shown(table)} placeholders: {where} has the slot {{{slot}}}, so nothing new would be kept without "
+                f"it; {f'there are {listed(slots)}' if slots else 'leave it out, as there are no slots'}",
+                *table,
+                "placeholders",
+                position,
+            )
     for position, line in enumerate(asked.frozen or ()):
         if FrozenLines([line]).nowhere_in(texts):
             config.fail(

@@ -262,10 +262,14 @@ class Train(Section):
     latency_weight: float | None = Field(default=None, ge=0)
 
 
+_Id = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+"""The id of an example, which may be a number in its file, and is a text from then on."""
+
+
 class Guards(Section):
     """Validation examples that no new text may break, and the least mean score of slices: field, value, floor."""
 
-    never_break: list[str] = []
+    never_break: list[_Id] = []
     floors: dict[_Column, dict[str, float]] = {}
 
 

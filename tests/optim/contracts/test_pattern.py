@@ -12,6 +12,12 @@ def test_a_pattern_that_is_none_is_refused_at_once(contract: type[Matches | Lack
         contract("(a")
 
 
+def test_an_empty_pattern_is_refused() -> None:
+    """It would check nothing, as the config says, too."""
+    with pytest.raises(ValueError, match="Matches: the pattern is empty, so any text would do"):
+        Matches("")
+
+
 def test_a_pattern_that_no_text_lacks_is_refused() -> None:
     """Every proposal would be dropped."""
     with pytest.raises(ValueError, match=r"'a\*' matches the empty text"):

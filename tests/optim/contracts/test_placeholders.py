@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from textgrad_engine.optim.contracts import MaxTokens, Placeholders, contracts_for
+from textgrad_engine.optim.contracts.standard import kept_by_some
 from textgrad_engine.slots import fill
 
 
@@ -80,6 +81,14 @@ def test_a_name_that_no_slot_can_have_is_refused(name: str) -> None:
     """No text could keep it."""
     with pytest.raises(ValueError, match="a slot's name is letters"):
         Placeholders([name])
+
+
+def test_a_slot_that_one_of_several_texts_has_is_not_asked_of_all() -> None:
+    """Nothing new would be kept in the others; an optimizer says so, as it does of phrases."""
+    asked = [Placeholders(["ticket", "note"])]
+    assert kept_by_some(asked, ["Sort it.", "{note} {ticket}"]) == (Placeholders(["ticket"]), 1, 0)
+    assert kept_by_some(asked, ["{ticket} {note}", "{note} {ticket}"]) is None
+    assert kept_by_some([Placeholders(), Placeholders([])], ["Sort it.", "{ticket}"]) is None
 
 
 def test_names_are_compared_as_names_of_slots_are_and_said_in_one_order() -> None:

@@ -27,7 +27,7 @@ class Matches:
         meaning: what it stands for, in words for the optimizer, which reads these more surely than the pattern.
 
     Raises:
-        ValueError: the pattern is no regular expression.
+        ValueError: the pattern is no regular expression, or empty, so that any text would do.
 
     Example:
         >>> Matches(r"(?m)^Answer with one word").problem("", "Be brief.") is None
@@ -40,7 +40,8 @@ class Matches:
 
     def __post_init__(self) -> None:
         check(Matches, vars(self))
-        _compiled(self.pattern, "Matches")
+        if not _compiled(self.pattern, "Matches").pattern:
+            raise ValueError("Matches: the pattern is empty, so any text would do")
 
     def describe(self, before: str) -> str:
         """Gives the meaning and the pattern."""

@@ -63,8 +63,8 @@ def slots_stay(own: Iterable[Contract], variable: Variable | None = None) -> tup
 
 def kept_by_some(
     contracts: Iterable[Contract | str], texts: Sequence[str]
-) -> tuple[Requires | Matches, int, int] | None:
-    """A phrase or a pattern that is asked of several texts, and that only some of them have as they are.
+) -> tuple[Requires | Matches | Placeholders, int, int] | None:
+    """A phrase, a pattern or a slot that is asked of several texts, and that only some of them have as they are.
 
     Asked of the others, it has nothing new kept in them that does not say it, too; mostly it was meant for the first.
 
@@ -73,8 +73,8 @@ def kept_by_some(
         texts: the texts.
 
     Returns:
-        The first such contract, for one phrase where it has several; the position of a text that keeps it, and of one
-        that does not. None where there is none.
+        The first such contract, for one phrase or slot where it has several; the position of a text that keeps it, and
+        of one that does not. None where there is none.
 
     Example:
         >>> contract, keeps, lacks = kept_by_some([Requires(["code", "JSON"])], ["Name a code.", "Read a code: JSON."])
@@ -82,9 +82,11 @@ def kept_by_some(
         (('JSON',), 1, 0)
     """
     for contract in contracts:
-        asked: list[Requires | Matches] = []
+        asked: list[Requires | Matches | Placeholders] = []
         if isinstance(contract, Requires):
             asked += [Requires([phrase], contract.match_case) for phrase in contract.phrases]
+        elif isinstance(contract, Placeholders):
+            asked += [Placeholders([slot]) for slot in contract.kept or ()]
         elif isinstance(contract, Matches):
             asked.append(contract)
         for each in asked:
