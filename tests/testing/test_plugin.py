@@ -135,6 +135,22 @@ def test_a_test_with_a_cassette_is_answered_from_it(pytest_run, tmp_path):
     assert "second" in said.read_text()
 
 
+def test_a_test_whose_cassette_no_longer_fits_says_what_to_type(pytest_run):
+    """Somebody changed a word of the prompt: what was recorded for it is to go, and the rest stays as it is."""
+    assert "7 passed" in pytest_run(CASSETTES, "--record-cassettes", SAYS="first").stdout
+    changed = CASSETTES.replace('nn.ChatCompletion("{question}")', 'nn.ChatCompletion("{question}!")')
+    told = " ".join(pytest_run(changed, "-k", "TestInClass").stdout.split())
+    assert (
+        "If the change is meant, delete that file and record it anew: "
+        "pytest --record-cassettes 'test_it.py::TestInClass::test_said'" in told
+    ), told
+    assert "llm.replay" not in told, "the fixture has a block of its own for each test"
+    twice = CASSETTES.replace('question="b").data', 'question="b").data == chat(question="b").data')
+    told = " ".join(pytest_run(twice, "-k", "TestInClass").stdout.split())
+    assert "was recorded once, and is asked once more; delete that file and record it anew: pytest --rec" in told, told
+    assert "llm.replay" not in told
+
+
 POOLS = """
 import concurrent.futures, contextvars
 from textgrad_engine import nn, use_models

@@ -45,6 +45,10 @@ class Replay:
     Args:
         path: the file.
 
+    Attributes:
+        path: the file.
+        anew: what is to be done to record it anew, for what a refusal says; "" where somebody wrote the block.
+
     Raises:
         RunError: there is no such file, or it is damaged; the message names the line.
     """
@@ -52,6 +56,7 @@ class Replay:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check(Replay.__init__, locals())
         self.path = expanded(path).absolute()
+        self.anew = ""
         self.outer: Player | None = None
         self._lock = threading.Lock()
         found = read_cassette(self.path)
@@ -115,12 +120,10 @@ class Replay:
         if equal is not None:
             if name is not None and name not in equal.models:
                 models = ", ".join(map(repr, sorted(equal.models)))
-                return f"{self.path}: {what} was recorded with {models} only; record it anew"
+                return f"{self.path}: {what} was recorded with {models} only; {self.anew or 'record it anew'}"
             times = "once" if equal.count == 1 else f"{equal.count} times"
-            return (
-                f"{self.path}: {what} was recorded {times}, and is asked once more; record it anew, or put "
-                "llm.replay around each test: it begins anew with each block"
-            )
+            blocks = "record it anew, or put llm.replay around each test: it begins anew with each block"
+            return f"{self.path}: {what} was recorded {times}, and is asked once more; {self.anew or blocks}"
         return f"{self.path}: {what} was not recorded; {self._unlike(entry['request'])}"
 
     def _unlike(self, request: dict[str, Any]) -> str:
@@ -131,9 +134,9 @@ class Replay:
         with self._lock:
             if self._first_unknown is not None:
                 return f"nor was one that was asked before it, of which {self._first_unknown}"
-            self._first_unknown = "the cassette is empty"
+            self._first_unknown = f"the cassette is empty; {self.anew or 'record it anew'}"
             if self._all:
-                advice = "If the change is meant, record the cassette anew."
+                advice = f"If the change is meant, {self.anew or 'record the cassette anew.'}"
                 self._first_unknown = f"{difference(self._all, request)}\n{advice}"
             return self._first_unknown
 

@@ -77,7 +77,7 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Replay | Recording]:
     """Models answer what they said when the test ran with --record-cassettes; nobody is asked."""
     from textgrad_engine import llm  # heavy, and most tests of most people need none of it
 
-    path = _cassette_of(request.node)
+    path, command = _cassette_of(request.node), f"pytest --record-cassettes '{request.node.nodeid}'"
     if request.config.getoption("--record-cassettes"):
         with _permitted(), llm.record(path, resume=True) as recording:
             yield recording
@@ -85,11 +85,9 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Replay | Recording]:
             warnings.warn(_NOTHING.format(path=path), pytest.PytestWarning, stacklevel=1)
         return
     if not path.exists():
-        pytest.fail(
-            f"{path}: nothing is recorded for this test; record it: pytest --record-cassettes '{request.node.nodeid}'",
-            pytrace=False,
-        )
+        pytest.fail(f"{path}: nothing is recorded for this test; record it: {command}", pytrace=False)
     with llm.replay(path) as tape:
+        tape.anew = f"delete that file and record it anew: {command}"
         yield tape
 
 
