@@ -151,6 +151,47 @@ def test_a_test_whose_cassette_no_longer_fits_says_what_to_type(pytest_run):
     assert "llm.replay" not in told
 
 
+ASYNC_CASES = """
+import os, unittest, pytest
+from textgrad_engine import budget, nn, use_models
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.testing import ScriptedModel
+
+SAYS = os.environ.get("SAYS", "")
+chat = nn.ChatCompletion("{question}")
+
+@pytest.fixture(autouse=True)
+def model():
+    with use_models(forward=ScriptedModel([SAYS] * 2 if SAYS else [], name="m")), budget(calls=1):
+        yield
+
+@pytest.mark.usefixtures("cassette")
+class TestOfUnittest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.first = await chat(question="a")
+
+    async def test_awaited(self):
+        self.assertEqual(self.first.data, "first")
+        with self.assertRaises(BudgetExceeded):
+            await chat(question="a")
+
+    def test_read(self):
+        self.assertEqual(self.first.data, "first")
+
+def test_behind_it():
+    assert chat(question="b").data == "second"
+"""
+
+
+def test_an_async_case_of_unittest_is_inside_the_blocks_of_its_fixtures(pytest_run):
+    """It runs in a copy of the context that is made before the fixtures are, where none of them would be seen."""
+    result = pytest_run(ASYNC_CASES, "--record-cassettes", "-k", "TestOfUnittest", SAYS="first")
+    assert "2 passed" in result.stdout, result.stdout
+    assert "warning" not in result.stdout
+    result = pytest_run(ASYNC_CASES, SAYS="second")
+    assert "3 passed" in result.stdout, result.stdout
+
+
 POOLS = """
 import concurrent.futures, contextvars
 from textgrad_engine import nn, use_models

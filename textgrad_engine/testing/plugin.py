@@ -10,6 +10,7 @@ when pytest was called with ``--record-cassettes``.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import hashlib
 import os
 import re
@@ -63,6 +64,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     with _permitted():
         return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Have an async case of unittest see the blocks (`use_models`, `budget`, cassettes) that its fixtures opened.
+
+    `IsolatedAsyncioTestCase` runs a test in a copy of the context, made with the case and so before the fixtures are.
+    """
+    own = getattr(getattr(item, "instance", None), "_asyncioTestContext", None)
+    if isinstance(own, contextvars.Context):
+        for variable, value in contextvars.copy_context().items():
+            if variable.name.startswith("textgrad_engine"):
+                own.run(variable.set, value)
 
 
 @pytest.fixture
