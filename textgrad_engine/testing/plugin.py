@@ -33,6 +33,7 @@ _NOTHING = (
     "before it (anyio): name cassette first"
 )
 _before = pytest.StashKey[str | None]()
+_skipped = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,6 +80,17 @@ def pytest_runtest_call(item: pytest.Item) -> None:
                 own.run(variable.set, value)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note for the fixtures of a test whether it was skipped."""
+    report = yield
+    if call.when == "call":
+        item.stash[_skipped] = report.skipped
+    return report
+
+
 @pytest.fixture
 def allow_requests() -> Iterator[None]:
     """Permits real requests while the test runs."""
@@ -95,7 +107,7 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Replay | Recording]:
     if request.config.getoption("--record-cassettes"):
         with _permitted(), llm.record(path, resume=True) as recording:
             yield recording
-        if not recording.answers:
+        if not recording.answers and not request.node.stash.get(_skipped, False):
             warnings.warn(_NOTHING.format(path=path), pytest.PytestWarning, stacklevel=1)
         return
     if not path.exists():
