@@ -192,6 +192,47 @@ def test_an_async_case_of_unittest_is_inside_the_blocks_of_its_fixtures(pytest_r
     assert "3 passed" in result.stdout, result.stdout
 
 
+FAILURES = """
+from textgrad_engine import Variable, nn, use_models
+from textgrad_engine.testing import ScriptedModel
+
+LONG = "\\n".join(f"Rule {n} of the house." for n in range(60))
+
+def test_text():
+    assert Variable(LONG, role="prompt") == LONG.replace("Rule 55", "rule 55")
+
+def test_answer_on_the_right():
+    with use_models(forward=ScriptedModel([LONG])):
+        assert LONG.replace("Rule 55", "rule 55") == nn.ChatCompletion("{question}")("?")
+
+def test_batch():
+    assert Variable(["a", "b", "c"]) == ["a", "x", "c"]
+
+def test_in():
+    assert "rule 55" in Variable(LONG)
+
+def test_not_in():
+    assert "Rule 55" not in Variable(LONG)
+
+def test_two():
+    assert Variable("a") == Variable("a")
+"""
+
+
+def test_an_assertion_about_a_variable_shows_where_the_texts_differ(pytest_run):
+    """Of a Variable itself only the beginning is shown, also with -vv."""
+
+    def told_of(name, *arguments):
+        return " ".join(pytest_run(FAILURES, "-k", name, *arguments).stdout.split())
+
+    assert "E - rule 55 of E ? ^ E + Rule 55 of" in told_of("test_text")
+    assert "E - Rule 55 of E ? ^ E + rule 55 of" in told_of("test_answer_on_the_right")
+    assert "At index 1 diff: 'b' != 'x'" in told_of("test_batch")
+    assert "Rule 59 of the house." in told_of("test_in", "-vvv")
+    assert "'Rule 55' is contained here:" in told_of("test_not_in")
+    assert "two Variables are equal only where they are one; compare their .data" in told_of("test_two")
+
+
 POOLS = """
 import concurrent.futures, contextvars, pytest
 from textgrad_engine import nn, use_models

@@ -4,7 +4,7 @@ It is installed with the library. Models of `textgrad_engine.testing`, mocked tr
 interface work as ever; a request of `OpenAIModel` that would reach the network raises `RequestRefused`. A test that is
 meant to ask a real endpoint is marked ``@pytest.mark.live`` or uses the fixture ``allow_requests``. One that uses the
 fixture ``cassette`` is answered from ``cassettes/MODULE/TEST.jsonl`` beside its file, with what real models had said
-when pytest was called with ``--record-cassettes``.
+when pytest was called with ``--record-cassettes``. Where an assertion about a `Variable` fails, its text is compared.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import contextvars
 import hashlib
 import os
 import re
+import sys
 import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -89,6 +90,24 @@ def pytest_runtest_makereport(
     if call.when == "call":
         item.stash[_skipped] = report.skipped
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
+    """Show how the text of a Variable differs from what it was compared with, as pytest shows it of two texts."""
+    module = sys.modules.get("textgrad_engine.autograd.variable")  # a test that has one has imported it
+    if module is None or op not in ("==", "in", "not in"):
+        return None
+    sides = [isinstance(side, module.Variable) for side in (left, right)]
+    if not any(sides):
+        return None
+    if all(sides):
+        same = "two Variables are equal only where they are one; compare their .data"
+        return [f"{left!r} {op} {right!r}", "", same] if op == "==" else None
+    plain = [side.data if isinstance(side, module.Variable) else side for side in (left, right)]
+    told = config.hook.pytest_assertrepr_compare(config=config, op=op, left=plain[0], right=plain[1])
+    whole = [f"{plain[0]!r} in {plain[1]!r}"] if op == "in" else None
+    return next((lines for lines in told if lines), whole)
 
 
 @pytest.fixture
