@@ -339,3 +339,36 @@ def test_what_would_wait_for_nobody_or_do_nothing_is_told_of_before_anything_is_
     """A callback that was a generator did nothing; a contract that was a coroutine ended a run at its first step."""
     with pytest.raises(TypeError, match=re.escape(says)):
         use()
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (
+            lambda: llm.on_token(lambda piece: None).__enter__(),
+            "on_token: callback takes (piece), and is called with (request, piece); write `def callback(request, ",
+        ),
+        (lambda: llm.observe(lambda: None).__enter__(), "observe: callback takes (), and is called with (record)"),
+        (
+            lambda: tg.evaluate(lambda text: text, [], nn.ExactMatch(), on_score=lambda: None),
+            "evaluate: on_score takes (), and is called with (position)",
+        ),
+    ],
+)
+def test_a_function_that_is_to_be_told_of_calls_is_looked_at_before_one_is_made(
+    use: Callable[[], object], says: str
+) -> None:
+    """It failed at the first call, which was paid for, and said to have failed in the model."""
+    with pytest.raises(TypeError, match=re.escape(says)):
+        use()
+
+
+def test_what_can_be_called_so_may_be_told_of_calls() -> None:
+    """Also what takes more that has a default, anything, or does not say."""
+    seen: list[object] = []
+    for told in (seen.append, Mock(), print, lambda record, more=None: None, lambda *records: None):
+        with llm.observe(told):
+            pass
+    for told in (lambda *heard: None, Mock(), print):
+        with llm.on_token(told):
+            pass

@@ -117,6 +117,26 @@ def check_method(given: Any, method: str, *names: str, waits: bool = False, writ
         raise TypeError(f"{kind}.{method} takes {takes}, and is called with ({', '.join(names)}); {repair}")
 
 
+def check_told(caller: str, name: str, function: Callable[..., Any], *names: str) -> None:
+    """Refuse a function of the user's that cannot be called with what it will be told, before anything is asked.
+
+    Args:
+        caller: the function that was given it.
+        name: the name of the argument.
+        function: what was given.
+        names: what it is called with, by place.
+
+    Raises:
+        TypeError: it takes something else.
+
+    Example:
+        >>> check_told("on_token", "callback", print, "request", "piece")
+    """
+    if takes := misfit(function, *names):
+        given = ", ".join(names)
+        raise TypeError(f"{caller}: {name} takes {takes}, and is called with ({given}); write `def {name}({given})`")
+
+
 def name_of(function: Callable[..., Any]) -> str:
     """What a function is called; of a partial its function, of an object that can be called its class.
 

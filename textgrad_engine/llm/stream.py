@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from textgrad_engine.blocks import block
+from textgrad_engine.callables import check_told
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.content import refusal_in, text_in
@@ -35,12 +36,16 @@ def on_token(callback: Listener) -> Iterator[None]:
         callback: called with the request and a piece of the answer's text; with None when what came so far is void (the
             connection broke, or the answer was refused), and the text begins anew or the call fails.
 
+    Raises:
+        TypeError: it cannot be called so.
+
     Example:
         >>> with on_token(lambda request, piece: None):
         ...     len(listeners())
         1
     """
     check(on_token, locals())
+    check_told("on_token", "callback", callback, "request", "piece")
     with setting(_listeners, (*_listeners.get(), callback)):
         yield
 

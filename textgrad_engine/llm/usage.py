@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from textgrad_engine.blocks import block
+from textgrad_engine.callables import check_told
 from textgrad_engine.checks import check
 from textgrad_engine.kinds import told
 from textgrad_engine.llm.charged import usage_of
@@ -155,6 +156,9 @@ def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
     Calls that were dispatched inside the block are reported even when they end after it. An exception of the callback
     is raised from the call: a journal that cannot be written must stop the run.
 
+    Raises:
+        TypeError: it cannot be called so.
+
     Example:
         >>> from textgrad_engine import llm, nn
         >>> from textgrad_engine.testing import ScriptedModel
@@ -165,6 +169,7 @@ def observe(callback: Callable[[CallRecord], None]) -> Iterator[None]:
         ('forward', 'Rome')
     """
     check(observe, locals())
+    check_told("observe", "callback", callback, "record")
     with setting(_observers, (*_observers.get(), callback)):
         yield
 

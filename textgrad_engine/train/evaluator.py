@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable, example, no_grad
+from textgrad_engine.callables import check_told
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.data.contents import contents_of
 from textgrad_engine.data.dataset import Examples, examples_of, ids_of
@@ -153,6 +154,8 @@ def attempt(
         )
     every = check_examples(dataset, "dataset", "evaluate")
     check(evaluate, locals(), at_least(1, "concurrency", "repeats"))
+    if on_score is not None:
+        check_told("evaluate", "on_score", on_score, "position")
     if len(every) == 0:
         raise DataError("there is nothing to evaluate on: the dataset is empty")
     names = ids_of(every)
