@@ -10,7 +10,9 @@ import textgrad_engine as tg
 from textgrad_engine import func, nn, ops, pytree
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.graph import Node
+from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.func.split import BatchSplit
 from textgrad_engine.testing import FunctionModel
 
 TEXTS, TARGETS = ["abc", "xyz", "q"], ["cba", "z", "r"]
@@ -637,3 +639,18 @@ def test_a_call_that_is_the_same_for_all_speaks_for_each_example() -> None:
 
     func.vmap(func.grad(loss), in_dims=(None, 0), chunk_size=2)("P", ["a", "b", "c"])
     assert seen == [("ReverseBackward", f"[{number}]", f"[{number}]") for number in range(3)]
+
+
+def test_a_value_that_was_edited_in_place_is_taken_apart_anew() -> None:
+    """What a rule closes over is what it is now, not what it was when it was met before."""
+    met: list[Any] = []
+
+    def program(text: Any) -> tg.Variable:
+        split, note = BatchSplit(LAYERS.get()[0]), text + "-"
+        for added in ("", "!"):
+            note += added
+            met.append([part.data for part in split.parts(note)])
+        return matches(note)
+
+    func.vmap(func.grad(program))(["a", "b"])
+    assert met == [["a-", "b-"], ["a-!", "b-!"]]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.dispatch import waiting
-from textgrad_engine.errors import BudgetExceeded, RunError, Stopped, TruncatedResponse
+from textgrad_engine.errors import BudgetExceeded, RunError, ServerFailed, Stopped, TruncatedResponse
 from textgrad_engine.llm import (
     Completion,
     RetryPolicy,
@@ -23,9 +23,11 @@ from textgrad_engine.llm import (
     repeat,
     resolve,
 )
+from textgrad_engine.llm.amounts import Amount
 from textgrad_engine.llm.answers import Answer, entry_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.limits import Limit
+from textgrad_engine.llm.reserve import UNTESTED, LastTest, Reserve
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, Turn, inside
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
@@ -213,6 +215,28 @@ def test_what_was_not_asked_for_again_is_kept_from_new_calls(run: Any, ask: Any)
         return found
 
     assert run(main()) == ["first", "new", "second"]
+
+
+@pytest.mark.parametrize("tested", [True, False])
+def test_what_failed_is_asked_anew_in_the_room_that_the_test_on_record_leaves(run: Any, ask: Any, tested: bool) -> None:
+    """On the way to that test, what is on record of it is what is kept for it; else the test may be another one."""
+    down = ServerFailed("down")
+    down.sent = False
+    lost, test = recorded(ask(), down), recorded(ask("of the test"), "tested", 1)
+    last = LastTest(1, {"system": "best"}) if tested else UNTESTED
+    player = Resumption([lost, test], phase=lambda: 1, ends={(test.source, test.line): "best"}, tested=last)
+
+    async def main() -> str:
+        with budget(calls=2), player.answering(), Reserve(decided=False) as later:
+            later.parts["best"] = Amount(calls=1)
+            later.keep(Amount(calls=1))
+            return (await resolve(MODEL).complete(ask())).text
+
+    if tested:
+        assert run(main()) == "new"
+    else:
+        with pytest.raises(BudgetExceeded):
+            run(main())
 
 
 def test_a_stopped_run_plays_nothing_back(run: Any, ask: Any) -> None:

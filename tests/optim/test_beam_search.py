@@ -10,6 +10,7 @@ import pytest
 
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.optim.search.volume import Sizes
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective
 
@@ -73,6 +74,16 @@ def test_only_successors_that_are_drawn_are_tried_and_paraphrases_of_others_not_
     assert len(decided) - len(undrawn) == 2
     assert len(here.asked("optimizer")) == 2 + len(paraphrases)
     assert all(each.race is None and not each.kept for each in undrawn)
+
+
+@pytest.mark.parametrize(("beam", "heard", "most"), [(1, 8, 8), (2, 12, 16)])
+def test_no_more_examples_go_backward_than_it_says(world: Any, beam: int, heard: int, most: int) -> None:
+    """Four of what each text of the beam gets wrong in each of two rounds; the first one begins with one text."""
+    here = world(*[f"Repeat. {letter}" for letter in "ABCDEFGHIJKL"])
+    optimizer = search(here, rounds=2, beam=beam, gradients=4, errors=1, paraphrases=0)
+    said = optimizer.volume(Sizes(len(here.rows), len(here.rows))).feedback
+    here.steps(optimizer)
+    assert (len(here.asked("backward")), said.high) == (heard, most)
 
 
 def test_the_parameters_hold_the_first_of_the_beam(world: Any) -> None:

@@ -19,6 +19,7 @@ from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import shrink, shrinking
 from textgrad_engine.train.asgood import ERROR, FEWEST_FRESH, MOST_FRESH, AsGood, usual_margin
+from textgrad_engine.train.margin import shown_margin
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.shorter import ShorterTexts
 
@@ -179,6 +180,17 @@ def test_noise_says_how_many_fresh_answers_there_are() -> None:
     assert (many.shown, far.shown) == (True, False)
     assert many.numbers == [*range(1, (many.proof.fresh or 0) + 1)]
     assert len(far.numbers) == math.ceil((far.proof.fresh or 0) / 2)
+
+
+@pytest.mark.parametrize(("noise", "few"), [(0.2, True), (0.3, False), (0.4, False)])
+def test_no_more_fresh_answers_are_paid_for_than_show_it(noise: float, few: bool) -> None:
+    """As many as show a text that is just as good 9 times in 10; with one less they would not, unless it is fewest."""
+    case = Case(0.0, noise, 1, examples=96)
+    fresh = case.proof.fresh or 0
+    sd = [math.sqrt(2 * case.races.noise / number) for number in (fresh - 1, fresh)]
+    one_less, wanted = [shown_margin(96, sd=each, error=ERROR, power=0.9) for each in sd]
+    assert wanted <= case.margin
+    assert fresh == FEWEST_FRESH if few else case.margin < one_less
 
 
 @pytest.mark.parametrize(
