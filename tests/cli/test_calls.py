@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli import calls as calls_command
-from textgrad_engine.report.calls import Call, Wanted, call_in_words, calls_of, render_calls
+from textgrad_engine.report.calls import Call, Wanted, call_in_words, render_calls
 
 
 def recorded(path: Path) -> list[dict[str, Any]]:
@@ -138,6 +138,42 @@ def test_no_text_of_a_call_passes_for_another_message(end: str) -> None:
     assert f"\n{forged}\n" in shown
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"request": 3},
+        {"request": {"purpose": "forward", "messages": ["x"]}},
+        {"request": {"purpose": "forward", "messages": [], "config": [1]}},
+        {"request": {"purpose": "forward", "messages": [], "config": {"response_format": "x"}}},
+        {"request": {"purpose": "forward", "messages": [], "config": {"tools": 3}}},
+        {"usage": {"input_tokens": "many"}},
+        {"latency": "x"},
+        {"attempts": [1]},
+        {"item": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("command", ["calls", "show", "resume"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_line_whose_fields_are_of_other_kinds_is_named(
+    cli: Any, run: Callable[[], Path], command: str, forged: dict[str, Any], cut: bool
+) -> None:
+    """A folder may come from anybody; each command ends with the file and the line, and none with a traceback."""
+    killed = run()
+    (killed / "result.json").unlink()
+    file = killed / "completions.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)[:4]
+    forged = {**json.loads(lines[1]), **forged}
+    file.write_bytes(b"".join([lines[0], json.dumps(forged).encode() + b"\n", *lines[2:]]))
+    if cut:  # a second time, when the first line had come again
+        file.rename(killed / "answers-1.jsonl")
+        file.write_bytes(lines[0])
+    done = cli(command, killed)
+    said = " ".join(done.stderr.split())
+    if command != "show" or done.exit_code == 2:  # which reads what was used alone
+        assert (done.exit_code, "jsonl:2: the " in said, " damaged" in said) == (2, True, True)
+
+
 def test_tools_images_and_forms_are_named() -> None:
     """What there is beside the texts, what the model was told of its tools, and that it was tried twice."""
     shown = call_in_words(Call(7, ODD), 1000)
@@ -146,7 +182,7 @@ def test_tools_images_and_forms_are_named() -> None:
     assert "\n== tools\nf(a, b): Does\n\n  one of:\n  a: what\n  b.c: which\nweb_search()\n\n== user" in shown
     assert '== user\n[image 1]\n\n== assistant\nf({})\n\n== answer\ng({"n": 1})\n' in shown
     for name in ("b", "a, b"):
-        assert [call.number for call in calls_of([ODD, {}, ODD], Wanted(example=name))] == [1, 3]
+        assert [Wanted(example=name).has(each) for each in (ODD, {}, ODD)] == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from textgrad_engine.cli.options import Json, RunPath
 from textgrad_engine.cli.output import at_terminal, checking, colors, command, width, write, write_exactly, write_json
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.request import Purpose
-from textgrad_engine.report.calls import Call, Wanted, call_in_words, calls_of, render_calls
+from textgrad_engine.report.calls import Call, Wanted, call_in_words, render_calls
 from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store.folds import is_folds
+from textgrad_engine.store.paid import paid_for
+from textgrad_engine.store.played import answer_of
 from textgrad_engine.store.reader import Run, read_run
 
 MOST = 40
@@ -57,10 +59,13 @@ def calls(
         found, wanted = _checked(run, number, purpose, step, example), Wanted(purpose, step, example)
         shown: list[Call] = []
         matching = 0  # one at a time, as a record may be larger than the memory
-        for call in calls_of(found.completions(), wanted):
+        for nth, paid in enumerate((each for each in paid_for(found.path) if not each.again), 1):
+            if not wanted.has(paid.entry):
+                continue
             matching += 1
-            if call.number == number or (number is None and matching <= most):
-                shown.append(call)
+            if nth == number or (number is None and matching <= most):
+                answer_of(found.path, paid, source=paid.source)  # whose fields are what they should be
+                shown.append(Call(nth, paid.entry))
         if number is not None and not shown:
             raise RunError(f"{run}: there is no call {number}, as {plural(matching, 'call')} are on record")
     if number is not None:

@@ -113,6 +113,12 @@ def request_from_json(found: Any) -> dict[str, Any]:
                 continue
             if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
                 raise _of_other_kind(name, value)
+    config = {} if found.get("config") is None else found["config"]
+    if not isinstance(config, dict):
+        raise _of_other_kind("config", config)
+    for name, kind in (("response_format", dict), ("tools", list)):
+        if not isinstance(value := config.get(name), kind | None):
+            raise _of_other_kind(name, value)
     return as_recorded(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,16 +78,6 @@ class Call:
         if (error := self.entry.get("error")) is not None:
             return [*said, ("no answer", str(error))]
         return [*said, ("answer", with_calls(str(self.entry.get("text", "")), self.entry.get("tool_calls") or ()))]
-
-
-def calls_of(entries: Iterable[Mapping[str, Any]], wanted: Wanted) -> Iterator[Call]:
-    """The calls of a run that are wanted, in the order of the record.
-
-    Args:
-        entries: all of them (`store.Run.completions`).
-        wanted: which.
-    """
-    return (Call(number, entry) for number, entry in enumerate(entries, 1) if wanted.has(entry))
 
 
 _GAP, _ABOUT, _LONGEST_ID = 2, 3, 16

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.attachments import as_recorded
+from textgrad_engine.llm.answers import request_from_json
 from textgrad_engine.llm.places import same_item, same_place
 from textgrad_engine.signed import unsigned
 from textgrad_engine.store.files import read_lines
@@ -126,6 +126,17 @@ class OnRecord:
             )
 
 
+def place_of(folder: Path, name: str, paid: Paid) -> str:
+    """The file and the line of what was paid for, for errors.
+
+    Args:
+        folder: the run folder.
+        name: of the file, where it is not put aside.
+        paid: what was paid for.
+    """
+    return f"{aside(folder, name, paid.source) if paid.source else folder / name}:{paid.line}"
+
+
 def aside(folder: Path, name: str, number: int) -> Path:
     """Where a file of a run folder is put aside.
 
@@ -166,7 +177,10 @@ def paid_for(folder: Path, name: str = "completions.jsonl", *, or_none: bool = F
         for line, entry in enumerate(read_lines(path, []), 1):
             again = False
             if len(places) > 1:
-                identity, within = identity_of(entry), (tuple(entry.get("item", ())), tuple(entry.get("place", ())))
+                try:
+                    identity, within = identity_of(entry), _within(entry)
+                except (TypeError, ValueError) as error:
+                    raise RunError(f"{path}:{line}: the line was damaged: {error}; restore the file") from None
                 again = _taken(left.get(identity), within)
                 if not again:
                     known.setdefault(identity, Counter())[within] += 1
@@ -174,15 +188,26 @@ def paid_for(folder: Path, name: str = "completions.jsonl", *, or_none: bool = F
 
 
 def identity_of(entry: Mapping[str, Any]) -> bytes:
-    """What tells a completion, or a call of a tool, from others, wherever in a run and whenever it was asked for."""
+    """What tells a completion, or a call of a tool, from others, wherever in a run and whenever it was asked for.
+
+    Raises:
+        ValueError: its request has not the form of one.
+    """
     kept = unsigned({key: value for key, value in entry.items() if key not in _WHERE_AND_WHEN})
     if "request" in kept:  # folders of before have the bytes, and addresses whole
-        kept["request"] = as_recorded(kept["request"])
+        kept["request"] = request_from_json(kept["request"])
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 
 _Within = tuple[tuple[int, ...], tuple[int, ...]]
 """The item and the place that something belongs to, as far as that was kept."""
+
+
+def _within(entry: Mapping[str, Any]) -> _Within:
+    item, place = (tuple(entry.get(name, ())) for name in ("item", "place"))
+    if not all(isinstance(each, int) for each in (*item, *place)):
+        raise ValueError(f"its item and place cannot be {list(item)!r:.80} and {list(place)!r:.80}")
+    return item, place
 
 
 def _taken(left: Counter[_Within] | None, asked: _Within) -> bool:

@@ -13,7 +13,7 @@ from textgrad_engine.llm.tools_on_record import ToolOnRecord
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.sent import check_unlinked, content_of
 from textgrad_engine.store.calls import answer_from_json, tool_from_json
-from textgrad_engine.store.paid import Paid, aside
+from textgrad_engine.store.paid import Paid, place_of
 
 Where = tuple[int, int]
 """What a file is numbered as, and the number of the line."""
@@ -38,8 +38,8 @@ def answer_of(folder: Path, paid: Paid, *, source: int) -> Answer:
     try:
         answer = answer_from_json(paid.entry, nth=0, line=paid.line, source=source)
     except RunError as error:
-        path = aside(folder, "completions.jsonl", paid.source) if paid.source else folder / "completions.jsonl"
-        raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
+        place = place_of(folder, "completions.jsonl", paid)
+        raise RunError(f"{place}: the line was damaged: {error}; restore the file") from None
     return answer if paid.line <= COMPARED or answer.tool else replace(answer, request=None)
 
 
@@ -59,8 +59,8 @@ def tools_of(folder: Path, lines: Iterable[Paid], *, source: int) -> list[ToolOn
         try:
             found.append(tool_from_json(paid.entry, nth=nth, source=paid.source or source, read=read))
         except RunError as error:
-            path = aside(folder, "tools.jsonl", paid.source) if paid.source else folder / "tools.jsonl"
-            raise RunError(f"{path}:{paid.line}: the line was damaged: {error}; restore the file") from None
+            place = place_of(folder, "tools.jsonl", paid)
+            raise RunError(f"{place}: the line was damaged: {error}; restore the file") from None
     return found
 
 

@@ -18,7 +18,7 @@ from textgrad_engine.reasons import reason_of
 from textgrad_engine.sent import content_of
 from textgrad_engine.store.files import FOLDS, read_lines, typed
 from textgrad_engine.store.lock import is_locked
-from textgrad_engine.store.paid import aside, numbers_aside, paid_for
+from textgrad_engine.store.paid import aside, numbers_aside, paid_for, place_of
 from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json, use_that_version
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
 from textgrad_engine.train.front import FrontPoint
@@ -184,12 +184,14 @@ class Run:
             RunError: the file is missing or damaged.
         """
         found: dict[str, Usage] = {}
-        for number, entry in enumerate(self.completions(), 1):
-            purpose = str(entry.get("purpose"))
+        for paid in paid_for(self.path):
+            purpose = str(paid.entry.get("purpose"))
+            if paid.again:
+                continue
             try:
-                found[purpose] = found.get(purpose, Usage()) + usage_from_json(entry.get("usage", {}))
+                found[purpose] = found.get(purpose, Usage()) + usage_from_json(paid.entry.get("usage", {}))
             except (TypeError, ValueError):
-                place = f"{self.path / 'completions.jsonl'}:{number}"
+                place = place_of(self.path, "completions.jsonl", paid)
                 raise RunError(f"{place}: the usage was damaged; restore the file") from None
         return dict(sorted(found.items()))
 
