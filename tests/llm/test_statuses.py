@@ -257,6 +257,12 @@ OPENAI = {"type": "invalid_request_error"}
         (400, {"error": {"message": "the model cannot be shown an image that is not found"}}, ""),
         (400, {"error": {**OPENAI, "message": "image input is not supported by this model", "param": "model"}}, ""),
         (400, {"error": {**OPENAI, "message": "unknown tool in messages", "param": "messages", "code": None}}, ""),
+        (
+            422,
+            {"detail": [{"type": "extra_forbidden", "loc": ["body", "messages", 2, "tool", "name"], "msg": "no"}]},
+            "",
+        ),
+        (400, {"error": {**OPENAI, "message": "no images", "param": "input", "code": "unsupported_value"}}, ""),
         (429, {"error": {"message": "slow down; model not found"}}, ""),
     ],
 )

@@ -62,6 +62,8 @@ _MODEL_NOT_FOUND = re.compile(r"\bmodel\W[^.;]{0,300}?(?:not found|not exist)|mo
 """The same with status 404: of vLLM, Ollama and Groq, and of Gemini."""
 
 _REFUSED_BY_NAME = re.compile(r"(?:unsupported|unknown)_(?:parameter|value)|extra_forbidden")
+_ASKED = ("messages", "input")
+"""Where what is asked stands in a request, which each has of its own."""
 
 
 def refused_of_all(status: int, refusal: Refusal, asked: Request | None) -> str:
@@ -93,8 +95,8 @@ def refused_of_all(status: int, refusal: Refusal, asked: Request | None) -> str:
     setting = refused_setting(refusal)
     if setting and (refusal.parameter == setting or not any(setting in text for text in texts)):
         return setting
-    named = refusal.parameter.isidentifier() and _REFUSED_BY_NAME.search(refusal.codes)
-    return refusal.parameter if named else ""
+    name = refusal.parameter if refusal.parameter.isidentifier() and refusal.parameter not in _ASKED else ""
+    return name if _REFUSED_BY_NAME.search(refusal.codes) else ""
 
 
 def left_out(setting: str) -> str:
