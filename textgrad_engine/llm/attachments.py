@@ -71,7 +71,7 @@ def as_recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
     One that was written down so is given back as it is.
 
     Args:
-        asked: the request, as `cachekey.asked_of` gives it, or without its purpose.
+        asked: the request, as `as_json.asked_of` gives it, or without its purpose.
 
     Example:
         >>> part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
