@@ -83,16 +83,16 @@ def test_the_answer_is_told_of_which_field_something_was_said() -> None:
     nn.ExactMatch()(whole["label"], "billing").backward()
     (said,) = whole.grad
     words = "The answer is wrong. Expected exactly `billing`, got `shipping`."
-    assert said.data == f"On the field label of this answer:\n{words}"
+    assert said.data == f"On the field label of this answer: {words}"
     assert said.source is not None
     assert said.source.score == 0
     whole.grad = None
     nn.ExactMatch()(whole["label"], "shipping").backward()
     assert whole.grad == []
     ops.join([whole["reason"], whole["label"]], ": ").backward("Shorter.")
-    assert [item.data.split("\n")[0] for item in whole.grad] == [
-        "On the field reason of this answer:",
-        "On the field label of this answer:",
+    assert [item.data.partition(":")[0] for item in whole.grad] == [
+        "On the field reason of this answer",
+        "On the field label of this answer",
     ]
     assert "in which this one is part 2 of 2: Shorter." in whole.grad[1].data
 
@@ -128,7 +128,7 @@ def test_nothing_waits_and_transforms_go_through() -> None:
     texts = ['{"a": "x"}', '{"a": "z"}']
     assert func.vmap(lambda text: text["a"])(texts).data == ["x", "z"]
     one, other = func.vmap(func.grad(wrong))(texts).data
-    assert (one.split("\n")[0], other) == ("On the field a of this answer:", "")
+    assert (one.partition(":")[0], other) == ("On the field a of this answer", "")
     edited = func.jvp(lambda text: text["a"], (texts[0],), ("make it y",))[1].data
     assert edited == "What falls on the field a of this edit of the whole: make it y"
     assert tg.autograd.gradcheck(lambda text: text["a"], [answer(texts[0])], vary_inputs=False)

@@ -137,7 +137,7 @@ def test_a_page_that_is_longer_than_the_context_is_shown_without_its_middle(capl
     assert "Messages left out here, for want of room: 2." in user
     (shown,) = [text for _, _, text in case.messages[-1:]]
     begin, gap, end = shown.split("\n")
-    assert page.startswith(begin) and page.endswith(end) and len(begin) == len(end)  # noqa: PT018
+    assert page.startswith(begin) and page.endswith(end) and abs(len(begin) - len(end)) < 6  # noqa: PT018
     assert gap == f"[… {len(page) - len(begin) - len(end):,} more characters …]"
     assert (case.answer, case.feedback) == ("wrong", ["too cold"])
     assert 800 < count(user) <= 1000

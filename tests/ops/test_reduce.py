@@ -78,7 +78,7 @@ def test_the_model_sees_numbered_fenced_pieces_and_the_limit() -> None:
     (request,) = model.requests
     text = request.messages[-1].text
     assert "Feedback, 3 pieces" in text
-    assert "[1] feedback\n<feedback-" in text
+    assert '[1] feedback\nFeedback: "x"\n' in text
     assert "[3] feedback on the prompt" in text
     assert hostile in text
     assert "at most 1 piece," in text

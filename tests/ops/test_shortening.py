@@ -202,3 +202,18 @@ def test_hostile_texts_are_no_structure(hostile: str, place: str) -> None:
     assert short.index("\nThe model's answer:") < short.index("\nFeedback on the answer:")
     assert ('answer: "Oslo"' in short) == (place != "answer")
     assert short.endswith('answer: "No."') == (place != "feedback")
+
+
+@pytest.mark.parametrize("most", range(60, 130, 7))
+def test_no_word_and_no_number_is_cut(most: int) -> None:
+    """Half of a number is another number. A second cut counts what the first one left out, and cuts no word, either."""
+    words = [f"{number}" for number in range(1_000_000, 1_000_400)]
+    text = " ".join(words)
+    once = without_middle(text, most)
+    assert without_middle(without_middle(text, 2 * most), most) == once
+    begin, gap, end = once.split("\n")
+    shown = (begin + " " + end).split()
+    assert set(shown) <= set(words)
+    assert int(re.sub(r"\D", "", gap)) == len(text) - len(begin) - len(end)
+    assert most - 2 * len(words[0]) <= len(begin) + len(end) <= most
+    assert len(without_middle("漢" * 400, most).split("\n")[0]) == most // 2  # there are no words to be seen

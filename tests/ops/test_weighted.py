@@ -65,8 +65,8 @@ def test_the_critic_is_told_for_how_much_each_metric_counts() -> None:
     with tg.use_models(forward=asked.model):
         two()(nn.ChatCompletion("{mail}", system=prompt)(mail="hello"), "lost").backward()
     label, why = asked.pieces()
-    assert label.startswith(f"{LABEL}On the field label of this answer:\nThe answer is wrong.")
-    assert why == "Of the score, why counts for 25%:\nOn the field why of this answer:\nSay because."
+    assert label.startswith(f"{LABEL}On the field label of this answer: The answer is wrong.")
+    assert why == "Of the score, why counts for 25%:\nOn the field why of this answer: Say because."
 
 
 def test_the_critic_of_an_earlier_prompt_hears_it_as_well() -> None:

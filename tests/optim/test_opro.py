@@ -235,3 +235,18 @@ def test_tasks_are_spoken_of_only_where_some_are_shown() -> None:
         asyncio.run(propose(ByScores(), replace(brief, demos=demos), model))
     said = ["each with the right answer" in message.text for r in model.requests for message in r.messages]
     assert said == [False, False, False, True]
+
+
+def test_of_answers_that_are_part_of_what_the_program_says_it_is_told() -> None:
+    """A program that answers JSON was shown to be right with a word, so a text that asks for the word looked best."""
+    shown = [Demo((("mail", "Where is it?"),), "shipping", part=part) for part in (True, False)]
+    texts = []
+    for demo in shown:
+        model = ScriptedModel([{"text": "Sort it.", "reason": "r"}])
+        brief = Brief("prompt", "Sort.", (None,), others=(("Sort.", 0.5),), demos=(demo,))
+        asyncio.run(ByScores().propose(brief, model, ""))
+        texts.append(model.requests[0].messages[-1].text)
+    assert "Right in the answer:\n" in texts[0]
+    assert "leave its form as it is" in texts[0]
+    assert "Right answer:\n" in texts[1]
+    assert "form" not in texts[1]

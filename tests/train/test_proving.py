@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +120,17 @@ def test_the_optimizer_is_told_of_the_edits_that_went_also_when_the_rest_is_not_
     (rest,) = [line for line in history if "taken back" in line]
     assert "z" in harm
     assert "useless" in rest
+    assert rest.endswith("taken back: no difference shown")  # which is none to have done harm
+
+
+def test_of_several_edits_the_optimizer_is_told_that_what_became_of_them_is_that_of_all() -> None:
+    """Who reads "kept: 0.3 -> 0.7" behind each of two edits takes each for the gain of both."""
+    here = World("a", "useless")
+    here.fit(steps=2)
+    history = [line for line in here.asked[1].split("\n") if line.startswith("- added")]
+    assert len(history) == 2
+    for line in history:
+        assert re.search(r"— kept: validation score \d\.\d{3} -> \d\.\d{3} \(with all 2 edits of its step\)$", line)
 
 
 def test_a_text_that_was_written_as_a_whole_is_taken_for_its_edits() -> None:

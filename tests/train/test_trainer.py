@@ -60,7 +60,7 @@ def test_it_keeps_the_best_and_takes_back_the_worse(world: Any, rows: Any) -> No
     assert (result.seed_test.mean, result.best_test.mean, result.compared_on) == (0.0, 1.0, "test")
     third = [r for r in here.model.requests if r.purpose == "optimizer"][2].messages[-1].text
     assert "- added 'HALF' — kept: validation score 0.000 -> 0.500" in third
-    assert "- added 'makes no difference' — taken back: validation score 0.500 -> 0.500" in third
+    assert "- added 'makes no difference' — taken back: no difference shown\n" in third
     assert "makes no difference" not in third.split("</text-")[0]
     assert here.program.system.grad == []
 

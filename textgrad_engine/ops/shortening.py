@@ -36,6 +36,9 @@ _MOST_CALLS = 100
 _NOT_WORTH_IT = 60
 """Characters that are not left out by themselves, as saying so takes about as many."""
 
+_WORD = 40
+"""Characters within which a passage is cut where a word ends; there are texts without any, such as Chinese ones."""
+
 _MOST_MARKS = 4
 """Pairs of tags in a message that are kept where it is cut: a hostile one may have thousands."""
 
@@ -293,14 +296,30 @@ def _middle_out(text: str, most: int) -> str:
     if len(text) - most <= _NOT_WORTH_IT:
         return text
     half = most // 2
-    begin, end = whole_to(text, half), whole_to(text, len(text) - half)
+    begin, end = _between_words(text, whole_to(text, half), whole_to(text, len(text) - half))
     left_out = end - begin
     for gap in _gap().finditer(text):
         # Its middle was left out before, where no letter was cut.
-        if begin <= gap.start() and gap.end() <= end and abs(gap.start() + gap.end() - len(text)) < LONGEST:
+        if begin <= gap.start() and gap.end() <= end and abs(gap.start() + gap.end() - len(text)) < LONGEST + _WORD:
             left_out += int(gap[1].replace(",", "")) - len(gap[0])
     said = templates.load("characters_left_out").render(count=f"{left_out:,}")
     return f"{text[:begin]}\n{said}\n{text[end:]}"
+
+
+def _between_words(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Where the middle is left out: at the ends of words, where such are within `_WORD` characters.
+
+    Half of a number is another number, and nobody would say who had it cut.
+    """
+    for place in range(begin, max(0, begin - _WORD), -1):
+        if text[place].isspace() or text[place - 1].isspace():
+            begin = place
+            break
+    for place in range(end, min(len(text), end + _WORD)):
+        if text[place].isspace() or text[place - 1].isspace():
+            end = place
+            break
+    return begin, end
 
 
 def _gap() -> re.Pattern[str]:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from textgrad_engine import templates
 from textgrad_engine.autograd import Variable, example
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED, is_by_the_request
@@ -19,6 +20,7 @@ from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.top import nothing_to_show
 from textgrad_engine.optim.search.vain import Vain
+from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.train.calling import run_on, run_scored
 from textgrad_engine.train.doubtful import Answer
 from textgrad_engine.train.evaluation import Evaluation
@@ -251,14 +253,35 @@ class StepRun(Run):
         if kept:
             self.best, self.origins, self.best_val = self.texts(), self.origins_now(), validated
         self.keep_for_the_end()
+        if after is not None or found.race is not None:
+            self.optimizer.record_outcome(self.in_words(found, before, after, refusal, kept=kept))
         if after is None and found.race is not None:
             after = before + found.race.difference
-        if after is not None:
-            word = "kept" if kept else refusal or "taken back"
-            self.optimizer.record_outcome(f"{word}: validation score {before:.3f} -> {after:.3f}")
         without = spared_in_words(found) + trimmed_in_words(found)
         why = refusal or (found.race.in_words + without if without and found.race is not None else "")
         return kept, why, after, ended_by
+
+    def in_words(self, found: Found, before: float, after: float | None, refusal: str, *, kept: bool) -> str:
+        """What became of a step, for whoever proposes the next one (the prompt ``outcome``).
+
+        A race that shows no difference is no sign that an edit does harm. Nor is a score that was put together from a
+        race one to be told beside that of all examples: who is told two takes one for the other.
+
+        Args:
+            found: what was tried.
+            before: the validation score of the texts before.
+            after: that of the new ones, where they were run on all examples.
+            refusal: why they are not kept though they won their race, "" where that is not so.
+            kept: whether they are.
+        """
+        return templates.load("outcome").render(
+            kept=kept,
+            refusal=refusal,
+            worse=found.race is None or found.race.outcome == "worse",
+            before=f"{before:.3f}",
+            after=None if after is None else f"{after:.3f}",
+            edits=sum(len(edits_in_words(change)) for change in found.changes),
+        )
 
     def does_worse(self, found: Found, validated: Evaluation) -> bool:
         """Whether what won its race does worse on the whole validation set than the best texts so far.

@@ -53,7 +53,7 @@ def test_a_paraphrase_loses_nothing() -> None:
 
 def test_the_best_text_is_made_better_by_what_the_tasks_show() -> None:
     """It reads the solved tasks as anybody would, and keeps what the best text says."""
-    demo = {"inputs": [("ticket", "My gift card is not accepted.")], "answer": "account"}
+    demo = {"inputs": [("ticket", "My gift card is not accepted.")], "answer": "account", "part": False}
     tried = [{"text": "Sort.", "score": "10", "of": "100"}, {"text": SEED, "score": "45", "of": "100"}]
     text = asked("optimizer_scores", tried=tried, demos=[demo])
     assert text.startswith(SEED)

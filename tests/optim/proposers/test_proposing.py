@@ -11,7 +11,7 @@ from textgrad_engine import llm, nn
 from textgrad_engine.errors import AuthenticationFailed, ContractError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.cells import Origin
-from textgrad_engine.optim.contracts import contracts_for
+from textgrad_engine.optim.contracts import Forbids, contracts_for
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.proposers import Brief, Patch, Proposal, Proposer, Rewrite, propose
 from textgrad_engine.optim.proposers.asking import LateModel
@@ -83,6 +83,20 @@ def test_of_an_answer_that_is_wrong_twice_the_edits_stay_that_can_be_made() -> N
         "edit 1 adds a line behind line 3; the last line is 2 (0 puts it first); there are 5 edits, and the limit is 4"
     )
     assert f"Your last proposal could not be used: {said}\n" in model.requests[1].messages[-1].text
+
+
+def test_what_breaks_a_contract_is_told_beside_edits_that_cannot_be_made() -> None:
+    """The second answer is the last one: it was told of a line that is not there, and kept what breaks a contract."""
+    brief = replace(BRIEF, contracts=contracts_for([Forbids(["sorry"])], 40))
+    edits = [
+        {"op": "add", "line": line, "text": text, "reason": "", "feedback": []}
+        for line, text in ((9, "x"), (2, "Say sorry."))
+    ]
+    model = ScriptedModel([{"edits": edits}, {"edits": []}])
+    asyncio.run(propose(Patch(), brief, model))
+    (said,) = [line for line in model.requests[1].messages[-1].text.split("\n") if "could not be used" in line]
+    assert "edit 1 adds a line behind line 9" in said
+    assert said.count("sorry") == 1
 
 
 def test_a_second_answer_of_which_nothing_is_left_leaves_what_fits_of_the_first() -> None:

@@ -66,7 +66,7 @@ def test_each_sees_another_item_first_and_names_items_by_their_numbers() -> None
 
     def model(request: Request) -> dict[str, Any]:
         text = request.messages[-1].text
-        first = min(("first", "second", "third"), key=lambda name: text.index(f"\n{name}\n"))
+        first = min(("first", "second", "third"), key=lambda name: text.index(f'"{name}"'))
         return patch(f"about the {first}", 1, 3)
 
     found = many(FunctionModel(model), 3)

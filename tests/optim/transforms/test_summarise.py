@@ -96,7 +96,7 @@ def test_items_that_the_context_has_no_room_for_together_are_merged_in_rounds() 
     """Each request fits; no item is lost on the way."""
 
     def model(request: Request) -> Any:
-        numbers = list(range(1, request.messages[-1].text.count("<feedback-") + 1))
+        numbers = list(range(1, request.messages[-1].text.count("\nFeedback:") + 1))
         return merged(("All of it.", numbers))
 
     merger = FunctionModel(model)

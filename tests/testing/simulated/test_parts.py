@@ -18,7 +18,7 @@ REWRITE = ResponseFormat(name="rewrite", json_schema=REWRITE_SCHEMA)
 TRIED = templates.load("optimizer_scores").render(
     role="prompt",
     tried=[{"text": "Answer with the code only.", "score": "30", "of": "100"}],
-    demos=[{"inputs": [["parcel", "Parcel: glass, tea, wine, 3.1 kg, for Ada Berg"]], "answer": "K4"}],
+    demos=[{"inputs": [["parcel", "Parcel: glass, tea, wine, 3.1 kg, for Ada Berg"]], "answer": "K4", "part": False}],
     constraints=[],
     problem="",
     refused="",

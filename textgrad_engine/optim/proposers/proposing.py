@@ -36,13 +36,21 @@ async def propose(proposer: Proposer, brief: Brief, model: Model) -> Proposal:
             if made.text != brief.text and (found := broken(brief.contracts, brief.text, made.text)) is not None:
                 raise Flawed([found], made)
         except ContractError as error:
-            problem = str(error)
+            problem = "; ".join(dict.fromkeys([str(error), *_also_broken(error, brief)]))
             refused = error.rest.text if isinstance(error, Flawed) and error.rest.text != brief.text else refused
             usable = error.rest if isinstance(error, Flawed) and error.rest.edits else usable
             continue
         return made
     fitting = None if usable is None else _what_fits(usable, brief)
     return fitting or Proposal(brief.text, brief.origins, problem=problem, refused=refused)
+
+
+def _also_broken(error: ContractError, brief: Brief) -> list[str]:
+    """What is wrong by the contracts with those edits of a proposal that can be made, beside what is with others."""
+    if not isinstance(error, Flawed) or error.rest.text == brief.text:
+        return []
+    found = broken(brief.contracts, brief.text, error.rest.text)
+    return [] if found is None else [found]
 
 
 def _checked(made: object, proposer: Proposer, brief: Brief) -> Proposal:

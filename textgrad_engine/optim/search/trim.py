@@ -17,8 +17,8 @@ These examples were chosen for what one wording made of them, and another one ma
 mean. So each text is compared with the others, which leave out other edits: what comes right whichever edit is missing
 was not one edit's fault, and what goes wrong as often is not to its credit. That costs no call more. On simulated tasks
 where another wording changes one answer in four or five, fewer than one in five of the edits that go by the first look
-are good ones, instead of nearly one in three by comparison with the whole alone (docs/experiments.md, "Answers that change
-with the wording").
+are good ones, instead of nearly one in three by comparison with the whole alone (docs/experiments.md, "Answers that
+change with the wording").
 """
 
 from __future__ import annotations
