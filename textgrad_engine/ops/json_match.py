@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from textgrad_engine import templates
 from textgrad_engine.kinds import as_own
@@ -74,6 +74,8 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
         if isinstance(wanted, dict | list) and not _are_calls(wanted):
             return 0.0, templates.load("json_match").render(problem=str(error), differences=[], more=0)
         got = answer
+    if _are_equal(got, wanted):
+        return 1.0, ""
     right = wrong = 0
     found = []
     for weight, difference in _compared(got, wanted, _names_in(got, wanted) if any_order else None):
@@ -91,6 +93,16 @@ def json_match(answer: Any, expected: Any, *, any_order: bool = False, graded: b
     ]
     remark = templates.load("json_match").render(problem="", differences=shown, more=len(found) - len(shown))
     return right / (right + wrong) if graded else 0.0, remark
+
+
+def _are_equal(got: Any, wanted: Any) -> bool:
+    """Whether two values are equal to the letter, as most right answers are; it takes no walk through them."""
+    if not isinstance(got, dict | list) or type(got) is not type(wanted):
+        return False
+    try:
+        return json.dumps(got, sort_keys=True) == json.dumps(wanted, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def _are_calls(wanted: Any) -> bool:
@@ -126,8 +138,8 @@ def _value_in(value: Any, *, leniently: bool = False) -> Any:
         return value
 
 
-class _Name(NamedTuple):
-    """What tells a value from others, in whatever order its lists are.
+class _Names(NamedTuple):
+    """What tells values from others, in whatever order their lists are, by the `id` of each.
 
     Attributes:
         own: equal for values that are the same.
@@ -135,39 +147,48 @@ class _Name(NamedTuple):
             they have a field that is null.
     """
 
-    own: int
-    loose: int
-
-
-_Names: TypeAlias = Mapping[int, _Name]
-"""The name of each value by its `id`."""
+    own: dict[int, int]
+    loose: dict[int, int]
 
 
 def _names_in(*values: Any) -> _Names:
     """The names of some values and of all in them, made from the inside, as they may be nested deeply."""
     numbers: dict[Any, int] = {}
-    found: dict[int, _Name] = {}
+    own, loose = names = _Names({}, {})
+    single: dict[tuple[type, Any], Any] = {}  # the first of those that are equal
     inner, waiting = [], list(values)
     while waiting:
         each = waiting.pop()
         inner.append(each)
         waiting += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    forms: tuple[Any, Any]
     for each in reversed(inner):
-        forms: tuple[Any, Any]
+        kind, place = type(each), id(each)
+        if place in own:
+            continue
+        if kind in _SINGLE and (first := single.setdefault((kind, each), each)) is not each:
+            own[place], loose[place] = own[id(first)], loose[id(first)]
+            continue
         if isinstance(each, dict):
-            fields = _by_name(each)
+            fields = [(key, value, id(value)) for key, value in _by_name(each).items()]
             forms = (
-                frozenset([(key, found[id(value)].own) for key, value in fields.items()]),
-                frozenset([(key, found[id(value)].loose) for key, value in fields.items() if value is not None]),
+                frozenset([(key, own[inside]) for key, _, inside in fields]),
+                frozenset([(key, loose[inside]) for key, value, inside in fields if value is not None]),
             )
         elif isinstance(each, list):
-            parts = [found[id(value)] for value in each]
-            forms = ("list", *sorted([name.own for name in parts])), ("list", *sorted([name.loose for name in parts]))
+            parts = list(map(id, each))
+            forms = ("list", *sorted([own[part] for part in parts])), ("list", *sorted([loose[part] for part in parts]))
+        elif kind is int and -(2**53) < each < 2**53:
+            forms = each, float(each)
         else:
             text, number = plain(written(each)), number_of(each)
             forms = (text if isinstance(each, str) or number is None else each), (text if number is None else number)
-        found[id(each)] = _Name(*[numbers.setdefault(form, len(numbers)) for form in forms])
-    return found
+        own[place], loose[place] = [numbers.setdefault(form, len(numbers)) for form in forms]
+    return names
+
+
+_SINGLE = (str, int, float, bool, type(None))
+"""What is the same, and has one name, wherever values of one of these types are equal."""
 
 
 def _compared(got: Any, wanted: Any, names: _Names | None) -> Iterator[tuple[int, _Difference | None]]:
@@ -213,6 +234,8 @@ def _by_name(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _are_alike(got: Any, wanted: Any) -> bool:
     """Whether two values of which one has nothing in it are the same."""
+    if (kind := type(got)) is type(wanted) and kind in _SINGLE and (got == wanted or kind is int):
+        return bool(got == wanted)
     if _NOTHING in (got, wanted) or isinstance(got, dict | list) or isinstance(wanted, dict | list):
         return type(got) is type(wanted) and got == wanted
     return alike(got, wanted)
@@ -232,25 +255,25 @@ def _size(value: Any) -> int:
 
 def _left_over(got: list[Any], wanted: list[Any], names: _Names) -> tuple[list[Any], list[Any]]:
     """What is wanted and not there, and what is there and not wanted, in whatever order both are."""
-    times = Counter([names[id(value)].own for value in got])
+    times = Counter([names.own[id(value)] for value in got])
     lacking = []
     for value in wanted:  # most have one name, which takes no comparing of each with each
-        if times[name := names[id(value)].own]:
+        if times[name := names.own[id(value)]]:
             times[name] -= 1
         else:
             lacking.append(value)
     beyond = []
     for value in got:
-        if times[name := names[id(value)].own]:
+        if times[name := names.own[id(value)]]:
             times[name] -= 1
             beyond.append(value)
     alike: dict[int, list[int]] = {}
     for place, value in enumerate(beyond):
-        alike.setdefault(names[id(value)].loose, []).append(place)
+        alike.setdefault(names.loose[id(value)], []).append(place)
     most = _COMPARED if max(len(lacking), len(beyond)) <= _COMPARED else _FEW
     missing, taken = [], set()
     for value in lacking:
-        places = alike.get(names[id(value)].loose, [])
+        places = alike.get(names.loose[id(value)], [])
         same = next((place for place in places[:most] if _is_same(beyond[place], value, names)), None)
         if same is None:
             missing.append(value)
@@ -279,11 +302,11 @@ def _beside_each_other(lacking: list[Any], beyond: list[Any], names: _Names) -> 
     with_field: dict[tuple[str, int], list[int]] = {}
     for place, value in enumerate(beyond[:_COMPARED]):
         for key, inside in value.items() if isinstance(value, dict) else ():
-            with_field.setdefault((key, names[id(inside)].loose), []).append(place)
+            with_field.setdefault((key, names.loose[id(inside)]), []).append(place)
     common: Counter[tuple[int, int]] = Counter()
     for number, value in enumerate(lacking[:_COMPARED]):
         for key, inside in value.items() if isinstance(value, dict) else ():
-            common.update([(number, place) for place in with_field.get((key, names[id(inside)].loose), ())])
+            common.update([(number, place) for place in with_field.get((key, names.loose[id(inside)]), ())])
     of_lacking: dict[int, int] = {}
     taken: set[int] = set()
     for number, place in sorted(common, key=lambda pair: (-common[pair], pair)):
