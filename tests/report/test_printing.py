@@ -106,6 +106,32 @@ def test_wide_letters_take_two_columns_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "columns", "first", "lines"),
+    [
+        ("well-known e-mail of x", 10, "", ["well-known", "e-mail of", "x"]),  # no hyphen is an end of a line
+        ("one  two\nthree", 20, "", ["one two three"]),
+        ("a longer-than-that word", 8, "", ["a", "longer-t", "han-that", "word"]),
+        ("to be or not", 12, " 0.75 [0.1] ", [" 0.75 [0.1] to be or not"]),
+        ("\x1b[2Jclear", 30, "", ["\ufffd[2Jclear"]),
+        ("x " * 80, 200, "", [("x " * 80).strip()]),
+        ("", 9, "  ", []),
+    ],
+)
+def test_lines_are_broken_alike_whatever_letters_are_in_them(
+    text: str, columns: int, first: str, lines: list[str]
+) -> None:
+    """A text with one foreign name in it was broken at other places, and cut at 100 columns."""
+    assert wrapped(text, columns, first) == lines
+    foreign = [line.replace("e", "\xe9").replace("x", "\xf8") for line in lines]
+    assert wrapped(text.replace("e", "\xe9").replace("x", "\xf8"), columns, first) == foreign
+
+
+def test_a_wide_letter_takes_two_columns() -> None:
+    """A long word is broken where the line ends, and no letter is."""
+    assert wrapped("\u6f22\u5b57\u6f22\u5b57 ok", 7) == ["\u6f22\u5b57\u6f22", "\u5b57 ok"]
+
+
+@pytest.mark.parametrize(
     "text",
     ["\u8bf7\u53ea\u56de\u7b54\u90e8\u95e8\u7684\u540d\u79f0\u3002" * 20, "\ubd80\uc11c \uc774\ub984\ub9cc " * 20],
 )

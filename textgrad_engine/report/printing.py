@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -74,8 +73,10 @@ class _Hanging:
 def wrapped(text: str, columns: int, first: str = "") -> list[str]:
     """Text in lines of so many columns at most, of which a wide letter takes two.
 
+    Lines end between words; only a word that is longer than one is broken.
+
     Args:
-        text: what is wrapped.
+        text: what is wrapped, with nothing in it then that a terminal would take for a command.
         columns: of the terminal.
         first: what the first line begins with; further lines begin below the text behind it.
 
@@ -83,9 +84,41 @@ def wrapped(text: str, columns: int, first: str = "") -> list[str]:
         >>> wrapped("to be or not to be", 9, "a: ")
         ['a: to be', '   or not', '   to be']
     """
-    if (first + text).isascii():
-        return textwrap.wrap(text, columns, initial_indent=first, subsequent_indent=" " * len(first))
-    return printed([hanging(first, "", text)], columns, color=False).splitlines()
+    margin = _width(first)
+    room = max(columns - margin, 1 if 2 * margin <= columns else 20)
+    lines, line, taken = list[str](), "", 0
+    for word in "".join(map(_printable, text)).split():
+        wide = _width(word)
+        if line and taken + 1 + wide <= room:
+            line, taken = f"{line} {word}", taken + 1 + wide
+            continue
+        lines += [line] if line else []
+        *whole, line = _broken(word, room) if wide > room else [word]
+        lines += whole
+        taken = _width(line)
+    lines += [line] if line else []
+    return [(" " * margin if number else first) + line for number, line in enumerate(lines)]
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _broken(word: str, room: int) -> list[str]:
+    """A word that is longer than a line in lines, which are full."""
+    lines, taken = [""], 0
+    for letter in word:
+        taken += _width(letter)
+        if lines[-1] and taken > room:
+            lines.append("")
+            taken = _width(letter)
+        lines[-1] += letter
+    return lines
 
 
 def unwrapped(text: str, style: str = "") -> RenderableType:
