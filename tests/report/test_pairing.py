@@ -166,6 +166,18 @@ def test_test_sets_without_a_common_example_are_not_compared(pair: Any) -> None:
     assert pair(LOW, HIGH, None, other).why == "their test sets differ, and which rows both have is not on record"
 
 
+def test_rows_of_a_folder_of_before_are_known_by_the_digits_that_it_has(pair: Any) -> None:
+    """Its digests are the first twelve of sixteen."""
+    rows = [f"{number:012}abcd" for number in range(20)]
+    now = config(digests={"test": "x"}, rows={"test": " ".join(rows)})
+    before = config(digests={"test": "y"}, rows={"test": " ".join(row[:12] for row in rows[::-1])})
+    found = pair(LOW, HIGH, now, before)
+    assert found.comparison is not None
+    assert found.comparison.n == 20
+    other = config(digests={"test": "y"}, rows={"test": " ".join(f"{row[:12]}ffff" for row in rows)})
+    assert pair(LOW, HIGH, now, other).why == "no example is in the test sets of both"
+
+
 def test_equal_rows_are_paired_one_by_one(pair: Any) -> None:
     """A row that is there twice is there twice."""
     one = config(digests={"test": "x"}, rows={"test": "r r s"})

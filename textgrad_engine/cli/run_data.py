@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import RunError
 from textgrad_engine.signed import unsigned
-from textgrad_engine.store.reader import Run, read_run
+from textgrad_engine.store.reader import ROW_DIGITS_BEFORE, Run, read_run
 from textgrad_engine.store.records import dumps
 
 if TYPE_CHECKING:
@@ -134,19 +134,28 @@ def rows_of_splits(kept: Mapping[str, Any], dataset: Dataset) -> dict[str, int]:
     asked = list(zip(row_digests(dataset), row_digests(dataset, as_before=True)))
     rows: Mapping[str, str] = kept.get("rows", {})
     known = {name: set(digests.split()) for name, digests in rows.items()}
-    counts = {name: sum(not digests.isdisjoint(row) for row in asked) for name, digests in known.items()}
+    counts = {
+        name: sum(any(_is_among(row, digests) for row in forms) for forms in asked) for name, digests in known.items()
+    }
     return {name: number for name, number in counts.items() if number}
 
 
 def row_digests(dataset: Dataset, *, as_before: bool = False) -> list[str]:
     """Of each row what tells it apart by its content, whatever its id and the order of its columns in a file.
 
+    It has 64 bits: with 48, two of 5,000,000 rows had the same in 4 of 100 cases, and one of other 5,000,000 in 9.
+
     Args:
         dataset: the rows.
         as_before: as versions of before know them, which took addresses whole.
     """
     rows = [{name: row[name] for name in sorted(row) if name != "id"} for row in dataset]
-    return [hashlib.sha256(dumps(row if as_before else unsigned(row))).hexdigest()[:12] for row in rows]
+    return [hashlib.sha256(dumps(row if as_before else unsigned(row))).hexdigest()[:16] for row in rows]
+
+
+def _is_among(digest: str, known: Container[str]) -> bool:
+    """Whether a row is one of those that a run had; in folders of before their digests are shorter."""
+    return digest in known or digest[:ROW_DIGITS_BEFORE] in known
 
 
 def openings(run: Run) -> int:
@@ -184,7 +193,7 @@ def looks_at(test: Dataset | None, path: Path) -> int:
             folds = (other / "folds.json").is_file()
             runs = [each for each in sorted(other.glob("fold-*")) if each.is_dir()] if folds else [other]
             theirs = set().union(*(_test_rows(each) for each in runs))
-            if any(2 * len(own & theirs) >= len(own) for own in forms):
+            if any(2 * sum(_is_among(row, theirs) for row in own) >= len(own) for own in forms):
                 found = [openings(read_run(each)) for each in runs]
                 looks += max(map(bool, found)) if folds else found[0]
     return looks

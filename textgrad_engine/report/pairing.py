@@ -9,7 +9,7 @@ from typing import Any, Literal
 from textgrad_engine.errors import RunError
 from textgrad_engine.ops.criteria import without_floors
 from textgrad_engine.report.words import capital
-from textgrad_engine.store.reader import Run
+from textgrad_engine.store.reader import ROW_DIGITS_BEFORE, Run
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 
@@ -57,7 +57,8 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
     assert after is not None
     if why := _other_scores(first, second):
         return Pairing(on, None, why)
-    names = _keys(first, on, before), _keys(second, on, after)
+    digits = _digits(first, second, on)
+    names = _keys(first, on, before, digits), _keys(second, on, after, digits)
     remarks = []
     digests = [setting(run, "digests", on) for run in (first, second)]
     if None in digests:
@@ -128,10 +129,17 @@ def _measured(run: Run, on: Split) -> Evaluation | None:
     return found if found is not None and found.answered else None
 
 
-def _keys(run: Run, on: Split, evaluation: Evaluation) -> dict[str, str]:
+def _digits(first: Run, second: Run, on: Split) -> int | None:
+    """By how many digits rows of two runs are told apart: those of before where one is of then, else all."""
+    kept = [rows for run in (first, second) if isinstance(rows := setting(run, "rows", on), str)]
+    short = any(len(rows.partition(" ")[0]) == ROW_DIGITS_BEFORE for rows in kept)
+    return ROW_DIGITS_BEFORE if short else None
+
+
+def _keys(run: Run, on: Split, evaluation: Evaluation, digits: int | None) -> dict[str, str]:
     """The examples by their content, equal ones numbered; empty where the folder does not tell."""
     kept = setting(run, "rows", on)
-    rows = kept.split() if isinstance(kept, str) else []
+    rows = [digest[:digits] for digest in kept.split()] if isinstance(kept, str) else []
     if len(rows) != len(evaluation):  # measured on a part, and which one is not on record
         return {}
     seen: dict[str, int] = {}

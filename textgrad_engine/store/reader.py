@@ -370,6 +370,9 @@ def _config(path: Path) -> dict[str, Any] | None:
     return body
 
 
+ROW_DIGITS_BEFORE = 12
+"""So many digits the digest of a row has in a ``config.json`` of before: the first of the sixteen that it has now."""
+
 _HELD: dict[str, Any] = {
     **dict.fromkeys(("name", "version", "folder"), str),
     **dict.fromkeys(("ends_line", "feedback", "controls", "cache"), bool),
