@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone, lines_of
-from textgrad_engine.optim.patch import origins_of_rewrite
+from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite, stamped
 from textgrad_engine.optim.sentences import excerpts
 from textgrad_engine.report import difference
 from textgrad_engine.report.difference import DiffLine, Replaced, diff_of, origins_from_steps
@@ -38,6 +38,52 @@ def test_added_and_removed_lines_have_their_reasons(result: TrainResult) -> None
     ]
     assert found[1].evidence[0].examples == ("t3",)
     assert found[3].evidence[0].examples == ("t10", "t9")
+
+
+@pytest.mark.parametrize(
+    ("seed", "patches", "shown"),
+    [
+        ("B\nA", [[Edit("add", 1, "B", "twice")]], [("same", "B"), ("added", "B", 1, "twice"), ("same", "A")]),
+        (
+            "B\nA\nB",
+            [[Edit("remove", 3, "", "the second")], [Edit("remove", 1, "", "the first")]],
+            [("removed", "B", 2, "the first"), ("same", "A"), ("removed", "B", 1, "the second")],
+        ),
+        (
+            "B\nA",
+            [[Edit("add", 2, "B", "last")], [Edit("remove", 1, "", "not first"), Edit("add", 2, "x", "y")]],
+            [("removed", "B", 2, "not first"), ("same", "A"), ("added", "x", 2, "y"), ("added", "B", 1, "last")],
+        ),
+        (
+            "A\nC",
+            [[Edit("add", 2, "A", "twice")], [Edit("remove", 1, "", "move"), Edit("add", 2, "A", "to here")]],
+            [("removed", "A", 2, "move"), ("same", "C"), ("added", "A", 2, "to here"), ("added", "A", 1, "twice")],
+        ),
+        (
+            "B\nA",
+            [[Edit("add", 2, "B", "twice")], [Edit("remove", 3, "", "once")], [Edit("remove", 1, "", "never")]],
+            [("removed", "B", 3, "never"), ("same", "A")],
+        ),
+        (
+            "A\n\nB\n",
+            [[Edit("add", 2, "", "air")], [Edit("remove", 5, "", "no end")]],
+            [("same", "A"), ("same", ""), ("added", "", 1, "air"), ("same", "B"), ("removed", "", 2, "no end")],
+        ),
+    ],
+)
+def test_of_lines_that_read_alike_each_has_the_edit_of_its_own(
+    seed: str, patches: list[list[Edit]], shown: list[tuple[object, ...]]
+) -> None:
+    """By where the edits were made, and not by what difflib takes for the same line."""
+    steps, text = list[StepEnded](), seed
+    for number, edits in enumerate(patches, 1):
+        own = stamped(edits, number)
+        after, _ = apply_patch(text, [None] * (text.count("\n") + 1), own, [], number)
+        steps.append(step(number, text, after, *own))
+        text = after
+    found = diff_of("p", seed, text, origins_from_steps("p", seed, steps), steps)
+    told = [(line.op, line.text, line.step, line.reason) for line in found]
+    assert [each[:2] if each[0] == "same" else each for each in told] == shown
 
 
 def test_steps_that_were_taken_back_explain_nothing() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from textgrad_engine.optim.cells import Evidence, Gone, Origin, lines_of
+from textgrad_engine.optim.cells import Evidence, Gone, Origin, cells_of, lines_of
 from textgrad_engine.optim.matching import matcher_of
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.sentences import by_sentences, excerpts, sentences_of
@@ -79,6 +79,7 @@ def diff_of(
         steps: of the run; they say what removed a line.
     """
     old, new = lines_of(seed), lines_of(best)
+    there = _seed_cells(old, new, best, origins)
     removals, arrivals, replaced = _removals(name, steps), Arrivals(name, seed, steps), Replaced(origins)
 
     @functools.cache
@@ -86,15 +87,14 @@ def diff_of(
         return tuple(dict.fromkeys(_earlier(replaced.by(edit), arrivals)))
 
     lines: list[DiffLine] = []
-    for tag, old_start, old_end, new_start, new_end in matcher_of(old, new).get_opcodes():
+    for tag, old_start, old_end, new_start, new_end in _opcodes(old, new, there):
         if tag == "equal":
             lines += [DiffLine("same", text) for text in old[old_start:old_end]]
             continue
         removed: list[DiffLine] = []
-        for text in old[old_start:old_end]:
-            found = removals.get(text)
-            why = found.pop(0) if found else None
-            removed.append(_line("removed", text, why, None if why is None else why.step))
+        for position in range(old_start, old_end):
+            why = _taken(removals.get(old[position], []), there[position].by if there else "")
+            removed.append(_line("removed", old[position], why, None if why is None else why.step))
         added: list[tuple[DiffLine, str]] = []
         for position in range(new_start, new_end):
             origin = origins[position] if position < len(origins) else None
@@ -104,6 +104,69 @@ def diff_of(
             added.append((replace(line, earlier=earlier(edit)), edit))
         lines += _side_by_side(removed, added, replaced)
     return tuple(with_excerpts(lines))
+
+
+@dataclass(frozen=True)
+class _SeedCell:
+    """What became of a line of the seed text.
+
+    Attributes:
+        place: its place in the best text, from 0; None where it is gone.
+        by: the edit that took it out; "" where it is there.
+    """
+
+    place: int | None
+    by: str
+
+
+def _seed_cells(old: Sequence[str], new: Sequence[str], best: str, origins: Sequence[Origin | None]) -> list[_SeedCell]:
+    """What became of each line of the seed text, as origins tell it; nothing where they tell of another text."""
+    if len(origins) != best.count("\n") + 1:
+        return []
+    found: list[_SeedCell] = []
+    texts: list[str] = []
+    place = 0
+    for cell in cells_of(best, origins):
+        if cell.origin is None:
+            texts.append(cell.text)
+            found.append(_SeedCell(None if cell.by else place, cell.by))
+        place += not cell.by
+    return found if texts == list(old) and place == len(new) else []
+
+
+def _opcodes(
+    old: Sequence[str], new: Sequence[str], there: Sequence[_SeedCell]
+) -> Iterator[tuple[str, int, int, int, int]]:
+    """What difflib says of two lists of lines, between lines that no edit touched: of some that read alike it is each.
+
+    Args:
+        old: the lines of the seed text.
+        new: those of the best text.
+        there: what became of each of the old ones; nothing where nobody knows.
+    """
+    at = to = 0
+    stayed = [(place, cell.place, 1) for place, cell in enumerate(there) if cell.place is not None]
+    for place, target, count in [*stayed, (len(old), len(new), 0)]:
+        between = matcher_of(old[at:place], new[to:target]).get_opcodes() if at < place or to < target else []
+        for tag, start, stop, first, last in between:
+            yield tag, at + start, at + stop, to + first, to + last
+        if count:
+            yield "equal", place, place + 1, target, target + 1
+        at, to = place + count, target + count
+
+
+def _taken(removals: list[tuple[str, Origin]], by: str) -> Origin | None:
+    """Why a line is gone, which is told once: by the edit that took it out, or its step, or else the first that did."""
+
+    def distance(removal: tuple[str, Origin]) -> int:
+        edit, origin = removal
+        return 0 if edit and edit == by else 1 if by.startswith(f"{origin.step}.") else 2
+
+    if not removals:
+        return None
+    found = min(removals, key=distance)
+    removals.remove(found)
+    return found[1]
 
 
 def _side_by_side(
@@ -209,8 +272,10 @@ class Arrivals:
             line: the line.
             origin: of the line.
         """
-        found = self._lines.get(line) or self._edits.get(origin.edit) or []
-        return next((step for step in found if step.step == origin.step), found[-1] if found else None)
+        lines, edits = self._lines.get(line, []), self._edits.get(origin.edit, [])
+        found = lines or edits
+        # One that only moved a line brought none in: of that text another step may have.
+        return next((step for step in (*lines, *edits) if step.step == origin.step), found[-1] if found else None)
 
 
 class Replaced:
@@ -301,17 +366,17 @@ def _kept(name: str, steps: Sequence[StepEnded]) -> list[tuple[int, ParameterCha
     ]
 
 
-def _removals(name: str, steps: Sequence[StepEnded]) -> dict[str, list[Origin]]:
-    """Why lines went away, by their text, oldest first."""
-    found: dict[str, list[Origin]] = {}
+def _removals(name: str, steps: Sequence[StepEnded]) -> dict[str, list[tuple[str, Origin]]]:
+    """Why lines went away, by their text, oldest first, each with the edit that did it, "" where nobody knows."""
+    found: dict[str, list[tuple[str, Origin]]] = {}
     for step, change in _kept(name, steps):
         before = change.before.split("\n")
         for edit in change.edits:
             if edit.op != "add":
                 evidence = tuple(change.feedback[number - 1] for number in edit.feedback)
-                found.setdefault(before[edit.line - 1], []).append(Origin(step, edit.reason, evidence))
+                found.setdefault(before[edit.line - 1], []).append((edit.id, Origin(step, edit.reason, evidence)))
         if not change.edits:
             for tag, start, stop, *_ in matcher_of(before, change.after.split("\n")).get_opcodes():
                 for text in before[start:stop] if tag != "equal" else ():
-                    found.setdefault(text, []).append(Origin(step, "", change.feedback))
+                    found.setdefault(text, []).append(("", Origin(step, "", change.feedback)))
     return found
