@@ -16,6 +16,7 @@ from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.nn.loss import ExactMatch, TextLoss, needs_target, takes_criteria
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
+from textgrad_engine.ops.endless import warn_of_endless
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.extract import check_part, extract, last_match
 from textgrad_engine.ops.field import check_path, field
@@ -131,6 +132,7 @@ class OnMatch(OnPart):
         super().__init__()
         _check_inner("OnMatch: its loss", loss)
         check_part("OnMatch", pattern, default)
+        warn_of_endless("OnMatch", pattern)
         self.loss, self.pattern, self.default = loss, pattern, default
         self._called = CalledLosses()
 

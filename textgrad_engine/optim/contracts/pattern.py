@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from textgrad_engine.checks import check
+from textgrad_engine.ops.endless import warn_of_endless
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.slots import composed
 
@@ -42,6 +43,7 @@ class Matches:
         check(Matches, vars(self))
         if not _compiled(self.pattern, "Matches").pattern:
             raise ValueError("Matches: the pattern is empty, so any text would do")
+        warn_of_endless("Matches", self.pattern, whole=self.full)
 
     def describe(self, before: str) -> str:
         """Gives the meaning and the pattern."""
@@ -82,6 +84,7 @@ class Lacks:
         check(Lacks, vars(self))
         if _compiled(self.pattern, "Lacks").search(""):
             raise ValueError(f"Lacks: the pattern {self.pattern!r} matches the empty text, so no text would do")
+        warn_of_endless("Lacks", self.pattern)
 
     def describe(self, before: str) -> str:
         """Gives the meaning and the pattern."""
