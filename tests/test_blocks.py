@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import logging
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -97,3 +99,19 @@ def test_what_is_raised_inside_goes_out_and_the_block_may_take_it() -> None:
 
     with silent():
         raise KeyError
+
+
+@pytest.mark.parametrize(
+    "made", [lambda: tg.budget(calls=1), lambda: tg.use_models(forward=ScriptedModel([])), llm.meter]
+)
+def test_one_that_is_left_in_another_context_says_that_it_held_nothing(made: Callable[[], Any]) -> None:
+    """As in a dependency of FastAPI that is no `async def`: each half of it is run in a thread of its own."""
+
+    def dependency() -> Iterator[object]:
+        with made() as given:
+            yield given
+
+    opened = dependency()
+    contextvars.copy_context().run(next, opened)
+    with pytest.raises(RuntimeError, match=r"\(\.\.\.\) was left in another context than .* make that an `async def`"):
+        contextvars.copy_context().run(next, opened)

@@ -48,7 +48,16 @@ class Block(contextlib.ContextDecorator, Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return self._inner.__exit__(kind, error, trace)
+        try:
+            return self._inner.__exit__(kind, error, trace)
+        except ValueError as problem:
+            if problem is error or "different Context" not in str(problem):  # in the words of `ContextVar.reset`
+                raise
+            raise RuntimeError(
+                f"{self._name}(...) was left in another context than it was entered in, so not all that ran between was "
+                "inside of it: where a framework runs both halves of a generator in threads, as of a dependency of "
+                "FastAPI, make that an `async def`, or open the block where the calls are made"
+            ) from error
 
     def __call__(self, func: Any) -> Any:
         """Decorate a function: each call of it is a block."""
