@@ -54,8 +54,8 @@ class Block(contextlib.ContextDecorator, Generic[T]):
             if problem is error or "different Context" not in str(problem):  # in the words of `ContextVar.reset`
                 raise
             raise RuntimeError(
-                f"{self._name}(...) was left in another context than it was entered in, so not all that ran between was "
-                "inside of it: where a framework runs both halves of a generator in threads, as of a dependency of "
+                f"{self._name}(...) was left in another context than it was entered in, so not all that ran between "
+                "was inside of it: where a framework runs both halves of a generator in threads, as of a dependency of "
                 "FastAPI, make that an `async def`, or open the block where the calls are made"
             ) from error
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from textgrad_engine import Trainer, nn, use_models
+from textgrad_engine import Trainer, llm, nn, use_models
 from textgrad_engine.errors import (
     BadRequest,
     BudgetExceeded,
@@ -191,6 +191,18 @@ def test_a_cassette_that_is_not_there_says_how_it_is_made(tmp_path):
     """The test was written before it, or the file was not committed."""
     with pytest.raises(RunError, match=r"there is no such cassette; .* `with llm.record\('answers.jsonl'\)` around"):
         replay(tmp_path / "answers.jsonl").__enter__()
+
+
+@pytest.mark.parametrize("kind", ["Recording", "Replay"])
+def test_a_cassette_that_cannot_be_opened_is_shown_where_a_test_fails_for_it(tmp_path, kind):
+    """pytest prints what stood where an error was raised."""
+    path = tmp_path / "c.jsonl"
+    path.write_text("no cassette")
+    with pytest.raises(RunError) as caught:
+        getattr(llm, kind)(path)
+    shown = {repr(entry.locals["self"]) for entry in caught.traceback if "self" in entry.locals}
+    assert len(shown) == 1
+    assert "c.jsonl" in shown.pop()
 
 
 def test_a_cassette_is_not_recorded_over(tmp_path):

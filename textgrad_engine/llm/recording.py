@@ -66,6 +66,7 @@ class Recording:
         check(Recording.__init__, locals())
         self.path = expanded(path).absolute()
         self.resumed = resume
+        self.answers = self.lost = 0  # before anything fails: a test that ends there shows the recording
         self._lock = threading.Lock()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
         if self.path.exists() and not resume:
@@ -91,7 +92,6 @@ class Recording:
             raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from None
         self._room = Room(self.path.parent)
         self.answers = len(self.before.answers)
-        self.lost = 0
         sittings = *(each.source for each in self.before.answers), *(each.source for each in self.before.tools)
         self._sitting = 1 + max(sittings, default=-1)
         self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}

@@ -59,6 +59,8 @@ class Replay:
         self.anew = ""
         self.outer: Player | None = None
         self._lock = threading.Lock()
+        self._all: list[Answer] = []  # before anything fails: a test that ends there shows the replay
+        self._answers = Answers([], belongs)
         found = read_cassette(self.path)
         last = max([each.source for each in found.answers], default=0)
         # Where a cassette was gone on with, what an endpoint had refused before was asked anew.
