@@ -28,9 +28,10 @@ def on_token(callback: Listener) -> Iterator[None]:
     """Inside the block, calls of endpoints are streamed, and `callback` sees each piece of text as it comes.
 
     It runs on the event-loop thread and must not block; pieces of calls that run at once come mixed. Answers from a
-    cache, and from models that are no endpoint, come without pieces. The pieces are what the model writes: where
-    structured output had to be asked for in words, that may be texts between tags, or JSON in a code fence, and where
-    the server leaves thoughts in the text, they come too. An exception of the callback is raised from the call.
+    cache or a cassette, and from models that are no endpoint, come without pieces; a test has
+    some from a `LoopbackServer`. The pieces are what the model writes: where structured output had to be asked for in
+    words, that may be texts between tags, or JSON in a code fence, and where the server leaves thoughts in the text,
+    they come too. An exception of the callback is raised from the call.
 
     Args:
         callback: called with the request and a piece of the answer's text; with None when what came so far is void (the
