@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import pickle
 from typing import Any
+from unittest import mock
 
 import pydantic
 import pytest
@@ -117,6 +118,37 @@ def test_what_is_assigned_later_is_what_is_read_where_a_subclass_kept_it_too() -
     chat.model = second
     assert chat("x").data == "b"
     assert chat.model is second
+
+
+def test_a_setting_that_a_test_patches_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pytest and by unittest: or the next test asks the model of this one."""
+    real, model = ScriptedModel(["a", "b"]), FunctionModel(lambda request: "c")
+    chat = nn.ChatCompletion("{word}", model=real, temperature=0.5)
+    assert chat("x").data == "a"
+    with monkeypatch.context() as patch:
+        for name, value in (("model", model), ("temperature", 0.1), ("max_tokens", 3), ("role", "patched")):
+            patch.setattr(chat, name, value)
+        assert (chat("x").data, chat("x").role) == ("c", "patched")
+    with mock.patch.object(chat, "model", model), mock.patch.object(chat, "stop", "."):
+        assert chat("x").data == "c"
+    assert (chat.model, chat.temperature, chat.max_tokens, chat.role, chat.stop) == (real, 0.5, None, "", None)
+    assert chat("x").data == "b"
+    assert model.requests[0].config.max_tokens == 3
+    assert real.requests[0] == real.requests[1]
+
+
+def test_a_setting_that_is_deleted_is_not_there_until_it_is_assigned() -> None:
+    """As any attribute; calls are made without it meanwhile."""
+    model = ScriptedModel(["a", "b"])
+    chat = nn.ChatCompletion("{word}", model=model, temperature=0.5)
+    del chat.temperature
+    assert not hasattr(chat, "temperature")
+    with pytest.raises(AttributeError, match="temperature"):
+        del chat.temperature
+    assert chat("x").data == "a"
+    chat.temperature = 0.3
+    assert chat("x").data == "b"
+    assert [request.config.temperature for request in model.requests] == [None, 0.3]
 
 
 def test_a_subclass_may_keep_what_it_was_given_for_a_loop_of_its_own() -> None:

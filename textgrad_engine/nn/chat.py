@@ -38,7 +38,27 @@ class _Setting:
     def __get__(self, chat: ChatCompletion | None, owner: type) -> Any:
         if chat is None:
             return self
+        own = vars(chat)
+        if self.name in own:  # a subclass keeps it that has not called super().__init__ yet
+            return own[self.name]
+        if self.name in own.get("_deleted", ()):
+            raise AttributeError(f"{type(chat).__name__}.{self.name} was deleted; assign it")
         return getattr(chat.settings if self.name in ("model", "role") else chat.settings.config, self.name)
+
+    # These two are there for what patches attributes in tests, and is to put them back: pytest's `monkeypatch` assigns
+    # what was there before; `unittest.mock` deletes its own, and assigns what was there where there is nothing then.
+
+    def __set__(self, chat: ChatCompletion, value: Any) -> None:
+        vars(chat)[self.name] = value
+
+    def __delete__(self, chat: ChatCompletion) -> None:
+        own = vars(chat)
+        if self.name in own:
+            del own[self.name]
+            return
+        _ = getattr(chat, self.name)
+        chat.settings = _without(chat.settings, self.name)
+        own["_deleted"] = own.get("_deleted", frozenset()) | {self.name}
 
 
 class ChatCompletion(OneVariable):
@@ -132,9 +152,12 @@ class ChatCompletion(OneVariable):
             raise AttributeError(
                 f"ChatCompletion: {name} is as it was made with; make a new one: nn.ChatCompletion(…, {name}=…)"
             )
-        elif name in _SETTINGS and not inspect.isdatadescriptor(getattr(type(self), name)):  # a subclass's property
+        elif name in _SETTINGS and _is_ours(getattr(type(self), name)):
             self.settings = _with(self.settings, name, value)
-            vars(self).pop(name, None)  # of a subclass that kept it before it called super().__init__
+            own = vars(self)
+            own.pop(name, None)  # of a subclass that kept it before it called super().__init__
+            if name in (deleted := own.get("_deleted", frozenset())):
+                own["_deleted"] = deleted - {name}
         else:
             super().__setattr__(name, value)
 
@@ -310,6 +333,21 @@ class ChatCompletion(OneVariable):
 
 for _name in _SETTINGS:
     setattr(ChatCompletion, _name, _Setting(_name))
+
+
+def _is_ours(found: Any) -> bool:
+    """Whether what a class has under the name of a setting is that, or a plain value, and no property of a subclass."""
+    return isinstance(found, _Setting) or not inspect.isdatadescriptor(found)
+
+
+def _without(settings: ChatSettings, name: str) -> ChatSettings:
+    """Settings without one of them."""
+    if name == "model":
+        return replace(settings, model=None)
+    if name == "role":
+        return replace(settings, role="")
+    given = {each: getattr(settings.config, each) for each in settings.config.model_fields_set - {name}}
+    return replace(settings, config=GenerateConfig(**given))
 
 
 def _with(settings: ChatSettings, name: str, value: Any) -> ChatSettings:
