@@ -5,6 +5,7 @@ import copy
 import re
 import threading
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -215,6 +216,43 @@ def test_what_becomes_something_else_moves() -> None:
     assert [name for name, _ in tree.named_parameters()] == ["head", "memory", "left", "right.prompt", "plain.prompt"]
     assert list(tree.named_buffers()) == []
     assert "plain" not in vars(tree)
+
+
+def test_a_part_that_a_test_patches_is_put_back_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pytest and by unittest, with a function or a mock: or no test after it has that part."""
+    tree = Tree()
+    names, left, memory = list(tree.state_dict()), tree.left, tree.memory
+    with monkeypatch.context() as patch:
+        patch.setattr(tree, "left", lambda text: "patched")
+        patch.setattr(tree, "memory", "patched")
+        assert tree.left("x") == tree.memory == "patched"
+        assert "left.prompt" not in tree.state_dict()
+        assert copy.deepcopy(tree).memory == "patched"
+    assert (list(tree.state_dict()), tree.left, tree.memory) == (names, left, memory)
+    with mock.patch.object(tree, "left") as patched:
+        tree.left("x")
+    patched.assert_called_once_with("x")
+    assert (list(tree.state_dict()), tree.left) == (names, left)
+    tree.left = "by hand"
+    tree.left = left
+    assert list(tree.state_dict()) == names
+
+
+def test_what_was_taken_out_for_good_does_not_come_back() -> None:
+    """None takes a part out, also one that another value was put over, and so does `del`."""
+    tree = Tree()
+    tree.left = None
+    del tree.left
+    assert not hasattr(tree, "left")
+    tree.right = "plain"
+    tree.right = None
+    del tree.right
+    assert not hasattr(tree, "right")
+    tree = Tree()
+    tree.right = "plain"
+    del tree.right
+    del tree.right
+    assert not hasattr(tree, "right")
 
 
 class Shares(nn.Module):

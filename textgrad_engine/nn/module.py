@@ -16,6 +16,7 @@ from textgrad_engine.autograd.value import as_flag
 from textgrad_engine.dispatch import Scope, aside
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
+from textgrad_engine.nn.covered import cover, put, uncover
 from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
 from textgrad_engine.nn.names import check_name, check_seen, dotted, each_once, walk
@@ -152,6 +153,7 @@ class Module:
         elif name in self._buffers and (value is None or isinstance(value, Variable)):
             self._buffers[name] = value
         else:
+            cover(self, name, value)
             for store in self._stores():
                 store.pop(name, None)
             object.__setattr__(self, name, value)
@@ -178,6 +180,7 @@ class Module:
                 del store[name]
                 return
         object.__delattr__(self, name)
+        uncover(self, name)
 
     def __dir__(self) -> list[str]:
         held = [name for store in ("_parameters", "_buffers", "_modules") for name in vars(self).get(store, ())]
@@ -192,7 +195,7 @@ class Module:
         for other in (self.__dict__, *self._stores()):
             if other is not store:
                 other.pop(name, None)
-        store[name] = value
+        put(self, store, name, value)
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """Make `parameter` one of the module's, under `name`; None keeps the name for one that there is not yet.
