@@ -17,6 +17,7 @@ from textgrad_engine.errors import ServerFailed
 from textgrad_engine.llm import CallableModel, Completion, Request, RetryPolicy, resolve
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.optim import Optimizer, proposers
+from textgrad_engine.optim.search.objective import tokens_of
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.report import as_json, render
 from textgrad_engine.store import read_run
@@ -256,25 +257,30 @@ def test_a_false_win_by_noise_alone_is_rare() -> None:
 
 
 def test_the_front_has_the_fast_texts_too(tmp_path: Path) -> None:
-    """A longer text that is no better is on it when it is shown to be faster, and off it when it only may be."""
-    slow, fast, lucky = (
+    """A longer text that is no better is on it when it is shown to be faster, and off it when it only may be.
+
+    Of two that are as long and as good it has the faster one, whichever is looked at first.
+    """
+    slow, other, fast, lucky = (
         ("Repeat, and Shout.",),
         ("Repeat, and mind to be brief, and Shout.",),
+        ("Repeat, and mind to be quick, and Shout.",),
         ("Repeat it, and Shout.",),
     )
 
     def timed(request: Request) -> Any:
-        text, seconds = request.messages[-1].text, {slow[0]: 1.0, fast[0]: 0.4}.get(request.messages[0].text, 1.0)
+        text, seconds = request.messages[-1].text, {other[0]: 0.7, fast[0]: 0.4}.get(request.messages[0].text, 1.0)
         seconds += random.Random(request.messages[0].text + text).uniform(-0.2, 0.2)
         return Completion(text=text.upper() if int(text[1:]) % 2 else text, latency=seconds)
 
     def front(weight: float | None) -> list[Any]:
         objective = Objective(program_of(FunctionModel(timed)), nn.ExactMatch(), ROWS, latency_weight=weight)
-        objective.matrix([slow, fast, lucky], range(48))
+        objective.matrix([slow, other, fast, lucky], range(48))
         return [(point.texts["system"], point.latency) for point in front_of(objective, slow)]
 
     assert front(0.0) == [(fast[0], pytest.approx(0.4, abs=0.1)), (slow[0], pytest.approx(1.0, abs=0.1))]
     assert front(None) == [(slow[0], None)]
+    assert tokens_of(other) == tokens_of(fast)
 
 
 def test_report_folder_and_json_tell_the_time(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgrad_engine.train import Evaluation, compare
+from textgrad_engine.train.distributions import normal_quantile
 from textgrad_engine.train.statistics import (
     mcnemar,
     mcnemar_power,
@@ -192,6 +194,14 @@ def test_without_limits_examples_that_change_alike_are_normal_ones() -> None:
     assert needed_alike(changes) == needed_n(0.06, sd=sd) < needed_alike(changes, largest=1.0)
     close = [each / 20 + 0.5 * (-1) ** n for n, each in enumerate(changes * 8)]
     assert needed_alike(close, largest=1.0) == pytest.approx(needed_alike(close), rel=0.05)
+
+
+@pytest.mark.parametrize(("gain", "sd"), [(0.2, 0.3), (0.1, 0.2), (0.05, 0.08), (0.1, 0.1)])
+def test_normal_differences_take_as_many_examples_by_their_spread_as_one_by_one(gain: float, sd: float) -> None:
+    """What is allowed for between limits, by sizes of falls and rises, is the same by formula and by sum."""
+    changes = [gain + sd * normal_quantile((n + 0.5) / 400) for n in range(400)]
+    needed = needed_n(statistics.fmean(changes), sd=statistics.stdev(changes), largest=1.0)
+    assert needed_alike(changes, largest=1.0) == pytest.approx(needed, abs=1)
 
 
 @given(n=st.integers(8, 120), discordance=st.floats(0.01, 0.6))
