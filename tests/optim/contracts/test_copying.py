@@ -129,6 +129,13 @@ def test_the_problem_shows_what_was_copied_between_tags() -> None:
     assert "w40" not in problem
 
 
+def test_a_whole_text_of_just_so_many_words_must_not_be_copied() -> None:
+    """`shortest` is the fewest that count; texts of fewer words are free."""
+    contract = NoCopying(["my parcel leaks", "refund me"], shortest=3)
+    assert contract.copied("Sort.", "If my parcel leaks: returns.") == ["my parcel leaks"]
+    assert contract.copied("Sort.", "On 'refund me': billing.") == []
+
+
 def test_its_repr_does_not_hold_the_data() -> None:
     """Settings are shown in reports and errors."""
     assert repr(NoCopying(ROWS)) == "NoCopying(n=8, shortest=3, examples=3)"

@@ -106,6 +106,17 @@ def test_edits_that_break_it_together_only() -> None:
     assert result.best["system"] == "Repeat.\nShout, and this.\nShout."
 
 
+def test_edits_that_break_one_example_each_go_both() -> None:
+    """Neither does worse on all that the patch broke, and one is enough."""
+
+    def said(prompt: str, word: str) -> str:
+        quiet = ("one" if word == KEPT[0] else "another") in prompt
+        return word.upper() if (quiet if word in KEPT else "Shout" in prompt) else word
+
+    result, _ = fit("Shout.", "Mind one.", "Mind another.", said=said)
+    assert result.best["system"] == "Repeat.\nShout."
+
+
 def test_the_refused_edit_is_told_to_the_proposer() -> None:
     """It is in the history, with what it broke; the one that was kept is not."""
 

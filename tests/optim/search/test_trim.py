@@ -171,6 +171,17 @@ def test_a_patch_of_harm_alone_is_left_to_its_race() -> None:
     assert World(said).trim("one", "two") is None
 
 
+def test_what_does_harm_goes_where_nothing_got_better() -> None:
+    """What is left changes nothing on the examples that were looked at; a race has others."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        return "?" if "harm" in lines and word[0] == "z" else word
+
+    rest = World(said).trim("a", "harm")
+    assert rest is not None
+    assert rest.texts == ("Repeat.\na",)
+
+
 def test_an_edit_that_costs_as_much_as_it_brings_stays() -> None:
     """Of equals nothing is taken away on a few examples; the race has more of them."""
 
