@@ -31,7 +31,7 @@ from textgrad_engine.llm.reserve import UNTESTED, LastTest, Reserve
 from textgrad_engine.llm.resume import Resumption
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord, ToolResult, Turn, inside
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.llm.usage import call_item
+from textgrad_engine.llm.usage import call_item, call_place
 from textgrad_engine.scoped import setting
 from textgrad_engine.testing import FunctionModel
 
@@ -161,6 +161,21 @@ def test_an_answer_belongs_to_its_item_of_a_pmap(run: Any, ask: Any) -> None:
         return [*found, await said(player, ask("also beside"))]
 
     assert run(main()) == ["of 2.0", "new", "of 1", "new", "old", "of 0", "beside"]
+
+
+def test_an_answer_belongs_to_its_conversation(run: Any, ask: Any) -> None:
+    """Of two parts of a program that ask the same, or of one that is asked twice, whichever comes first."""
+    first, second = (replace(recorded(ask(), f"of {n}", n), place=(0, 0, n)) for n in range(2))
+    player = resumption(first, second)
+
+    async def of_place(place: tuple[int, ...]) -> str:
+        with setting(call_place, place):
+            return await said(player, ask())
+
+    async def main() -> list[str]:
+        return [await of_place((0, *place)) for place in ((0, 1), (1, 0), (0, 0), (0, 1))]
+
+    assert run(main()) == ["of 1", "new", "of 0", "new"]
 
 
 def test_the_answers_of_a_phase_go_to_that_phase_first(run: Any, ask: Any) -> None:
