@@ -94,6 +94,7 @@ def test_a_reduction_may_make_a_number_of_another_library() -> None:
     "outcome",
     [
         *("good", None, ["1"], (None, "why"), float("nan"), float("inf"), (1, "why", 2), Text("1"), Several()),
+        pytest.param(10**400, id="10**400"),
         *(Variable(1), (1, 0.5), {"right": 1, "short": 0.5}),  # a second objective would be a remark, or lost
     ],
 )
@@ -438,6 +439,13 @@ def test_a_scale_without_an_end_limits_the_other_one() -> None:
     assert judged('{"score": 1e9, "explanation": "fine"}', scale=(0, float("inf")))[0].data == 1e9
     with pytest.raises(MalformedResponse, match="expected at least 0"):
         _ = judged('{"score": -1, "explanation": "fine"}', scale=(0, float("inf")))[0].data
+
+
+@pytest.mark.parametrize("score", ["1e400", "9" * 400])
+def test_a_judge_whose_scale_has_no_end_gives_no_number_that_is_too_large_for_one(score: str) -> None:
+    """An answer is asked for again, and in the end lost; it ended the evaluation with an OverflowError."""
+    with pytest.raises(MalformedResponse):
+        _ = judged(f'{{"score": {score}, "explanation": "fine"}}', scale=(0, float("inf")))[0].data
 
 
 def test_a_judge_with_a_scale_that_runs_downwards_is_refused() -> None:

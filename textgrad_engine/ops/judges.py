@@ -50,9 +50,9 @@ class _Verdict(Evaluator):
         try:
             body = parsed(answer.data)
             score, explanation = float(body["score"]), str(body["explanation"]).strip()
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:  # a whole number may be larger than any float
             raise MalformedResponse(f"the judge's answer has no score and explanation: {answer.data!r:.200}") from error
-        if not scale.low <= score <= scale.high or math.isinf(score):
+        if not scale.low <= score <= scale.high:
             raise MalformedResponse(f"the judge gave {score:g} on a scale from {scale.low:g} to {scale.high:g}")
         good = score >= scale.high if scale.success is None else is_success(score, scale.success)
         if not good and not explanation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -110,11 +111,17 @@ def decimal_of(score: float) -> float:
     return near if near != score and math.isclose(near, score, rel_tol=1e-13) else score
 
 
+_LARGEST = int(sys.float_info.max)
+
+
 def plain_number(value: Any) -> int | float | None:
-    """What numbers of other libraries (numpy, torch) stand for, as one of Python's; None for what is no number."""
+    """What numbers of other libraries (numpy, torch) stand for, as one of Python's; None for what is no number.
+
+    Nor is a whole number one here that is larger than any float, as means are made of scores.
+    """
     if type(value) in (int, float, bool):
         number: int | float = value
-        return number
+        return number if -_LARGEST <= number <= _LARGEST or isinstance(number, float) else None
     if isinstance(value, str | bytes | Variable) or not hasattr(value, "__float__"):  # numpy's texts have it
         return None
     for of_python in (operator.index, float):
