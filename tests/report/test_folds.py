@@ -200,12 +200,15 @@ def test_a_floor_that_the_folds_prompts_do_not_reach_stands_beside_the_verdict(m
     seed, best = (replace(each, parts=(safe,)) for each in (found.seed, found.best))
     floors = (Standing("the metric 'safe'", 0.9, "test", 8, 0.75, 0.75),)
     each = tuple(replace(fold, floors=floors) for fold in found.folds)
-    vars(folds)["found"] = replace(found, seed=seed, best=best, folds=each)
+    final = replace(found.final, floors=(Standing("the metric 'safe'", 0.9, "val", 24, 0.75, 1.0),))
+    vars(folds)["found"] = replace(found, seed=seed, best=best, folds=each, final=final)
     missed = "floor not reached: the metric 'safe', 0.750 of 0.9 on test"
     assert f"on all folds; {missed}" in " ".join(render_folds(folds).split())
     assert f"on all folds; {missed}" in html.unescape(page_of_folds(folds))
     assert folds_in_a_line(folds.found).endswith(f"); {missed}")
-    assert [floor["reached"] for floor in folds_as_json(folds)["floors"]] == [False]
+    found = folds_as_json(folds)
+    told = [[(floor["split"], floor["reached"]) for floor in each["floors"]] for each in (found, found["final"])]
+    assert told == [[("test", False)], [("val", True)]]
 
 
 def test_why_searches_ended_before_their_steps_were_over_is_told(made: Any, tmp_path: Path) -> None:
