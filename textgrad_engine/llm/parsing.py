@@ -168,15 +168,16 @@ def json_in(text: str, *, among_words: bool = True, asked: Request | None = None
     if among_words and not (begun and len(waiting) == 1):
         found = _among_words(waiting[-1])
         if found and asked is not None:
-            shown = _without_space("".join([each.text for each in asked.messages if each.role != "assistant"]))
-            found = [each for each in found if _without_space(each[0]) not in shown]
+            shown = _letters_of("".join([each.text for each in asked.messages if each.role != "assistant"]))
+            found = [each for each in found if _letters_of(each[0]) not in shown]
         if len(found) == 1:
             return found[0]
     raise first
 
 
-def _without_space(text: str) -> str:
-    return "".join(text.split())
+def _letters_of(text: str) -> str:
+    """A text without white space, and without what JSON in JSON is escaped with: who quotes it leaves that out."""
+    return "".join(text.split()).replace("\\", "")
 
 
 def _among_words(text: str) -> list[tuple[str, Any]]:
