@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from textgrad_engine.optim.contracts import Lacks, Matches
@@ -73,3 +75,11 @@ def test_a_match_cannot_close_its_fence() -> None:
     assert len(problem) < 400
     (tag,) = {line.strip("</>") for line in problem.split("\n") if line.startswith(("<found-", "</found-"))}
     assert problem.endswith(f"</{tag}>")
+
+
+@pytest.mark.parametrize("contract", [Matches, Lacks])
+def test_what_a_pattern_means_is_a_sentence_also_where_its_author_wrote_no_full_stop(contract: type[Any]) -> None:
+    """The optimizer read "No exclamation marks Nothing in the text may match"."""
+    plain, stopped = (contract("!", meaning=meaning).describe("") for meaning in ("No marks", "No marks."))
+    assert plain == stopped
+    assert plain.startswith("No marks. ")
