@@ -142,6 +142,13 @@ def test_what_is_guarded_must_be_there(guards: Guards, message: str) -> None:
         fit(optim.TGD, guards)
 
 
+def test_an_example_that_is_named_twice_is_guarded_once() -> None:
+    """Lists are put together of several; what broke is told once, and counted once."""
+    guarded = Guards((WORDS[1], WORDS[0], WORDS[1])).on(rows(*WORDS[:3]))
+    assert guarded.never_break == (1, 0)
+    assert guarded.broken({0: 1.0, 1: 1.0}, {0: 1.0, 1: 0.0}) == "w1 must never break: 1.000 -> 0.000"
+
+
 def test_an_example_of_another_set_is_named_as_such() -> None:
     """A near id of a validation example would look like a slip in the name, and guard another one."""
     sets = [[{"id": f"{kind}{n}", "kind": kind, "target": "x"} for n in range(3)] for kind in ("train", "val", "test")]

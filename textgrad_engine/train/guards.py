@@ -151,7 +151,7 @@ class Guards:
             part = parts[known.index(name)]
             _check_least(in_a_sentence(part.called), least, part.scale)
         floors = self.floors_on(rows, scale, parts)
-        return Guarded(names, tuple(positions[name] for name in self.never_break), floors)
+        return Guarded(names, tuple(dict.fromkeys(positions[name] for name in self.never_break)), floors)
 
     def floors_on(
         self,

@@ -21,7 +21,8 @@ class Placeholders:
 
     Args:
         kept: the names of the slots; all else in braces is then text. ``[]`` for a text that has none, such as code of
-            a program, or LaTeX. None stands for those of the old text.
+            a program, or LaTeX. None stands for those of the old text, and is for a user template of
+            `nn.ChatCompletion`, which takes no name in braces for text.
 
     Raises:
         TypeError: `kept` is a single text, or something else than texts is in it.
