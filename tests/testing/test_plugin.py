@@ -193,7 +193,7 @@ def test_an_async_case_of_unittest_is_inside_the_blocks_of_its_fixtures(pytest_r
 
 
 FAILURES = """
-from textgrad_engine import Variable, nn, use_models
+from textgrad_engine import Variable, llm, nn, use_models
 from textgrad_engine.testing import ScriptedModel
 
 LONG = "\\n".join(f"Rule {n} of the house." for n in range(60))
@@ -216,21 +216,29 @@ def test_not_in():
 
 def test_two():
     assert Variable("a") == Variable("a")
+
+def test_requests():
+    model = ScriptedModel(["yes"])
+    with use_models(forward=model):
+        assert nn.ChatCompletion("{question}")("?") == "yes"
+    assert model.requests[0] == llm.Request(messages=(llm.Message(role="user", content="!"),))
 """
 
 
 def test_an_assertion_about_a_variable_shows_where_the_texts_differ(pytest_run):
-    """Of a Variable itself only the beginning is shown, also with -vv."""
+    """Of a Variable itself only the beginning is shown, also with -vv; of a request the end."""
 
-    def told_of(name, *arguments):
-        return " ".join(pytest_run(FAILURES, "-k", name, *arguments).stdout.split())
+    def told_of(*arguments):
+        return " ".join(pytest_run(FAILURES, *arguments).stdout.split())
 
-    assert "E - rule 55 of E ? ^ E + Rule 55 of" in told_of("test_text")
-    assert "E - Rule 55 of E ? ^ E + rule 55 of" in told_of("test_answer_on_the_right")
-    assert "At index 1 diff: 'b' != 'x'" in told_of("test_batch")
-    assert "Rule 59 of the house." in told_of("test_in", "-vvv")
-    assert "'Rule 55' is contained here:" in told_of("test_not_in")
-    assert "two Variables are equal only where they are one; compare their .data" in told_of("test_two")
+    told = told_of()
+    assert "E - rule 55 of E ? ^ E + Rule 55 of" in told, told
+    assert "E - Rule 55 of E ? ^ E + rule 55 of" in told
+    assert "At index 1 diff: 'b' != 'x'" in told
+    assert "'Rule 55' is contained here:" in told
+    assert "two Variables are equal only where they are one; compare their .data" in told
+    assert "{'messages': ({'role': 'user', 'content': '?'},)} != {'messages': ({'role': 'user', 'content': '!'" in told
+    assert "Rule 59 of the house." in told_of("-vvv", "-k", "test_in")
 
 
 POOLS = """

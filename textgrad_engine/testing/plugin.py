@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,6 +33,7 @@ _NOTHING = (
     "pool.submit(contextvars.copy_context().run, function, item). Nor does an event loop that another fixture began "
     "before it (anyio): name cassette first"
 )
+_RECORDS = ("textgrad_engine.llm.request", "textgrad_engine.llm.response")
 _before = pytest.StashKey[str | None]()
 _skipped = pytest.StashKey[bool]()
 
@@ -94,20 +95,29 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
-    """Show how the text of a Variable differs from what it was compared with, as pytest shows it of two texts."""
-    module = sys.modules.get("textgrad_engine.autograd.variable")  # a test that has one has imported it
-    if module is None or op not in ("==", "in", "not in"):
-        return None
-    sides = [isinstance(side, module.Variable) for side in (left, right)]
-    if not any(sides):
-        return None
-    if all(sides):
-        same = "two Variables are equal only where they are one; compare their .data"
-        return [f"{left!r} {op} {right!r}", "", same] if op == "==" else None
-    plain = [side.data if isinstance(side, module.Variable) else side for side in (left, right)]
+    """Show where a Variable, a request or an answer differs from what it was compared with, as pytest does of texts."""
+    plain = _plain(op, left, right)
+    if not isinstance(plain, tuple):
+        return plain
     told = config.hook.pytest_assertrepr_compare(config=config, op=op, left=plain[0], right=plain[1])
     whole = [f"{plain[0]!r} in {plain[1]!r}"] if op == "in" else None
     return next((lines for lines in told if lines), whole)
+
+
+def _plain(op: str, left: Any, right: Any) -> tuple[Any, Any] | list[str] | None:
+    """What is to be compared in their place: texts, or fields; or what is to be said; None where it is as it stands."""
+    module = sys.modules.get("textgrad_engine.autograd.variable")  # a test that has a Variable has imported it
+    if module is None or op not in ("==", "in", "not in"):
+        return None
+    if op == "==" and type(left) is type(right) and type(left).__module__ in _RECORDS and hasattr(left, "model_dump"):
+        return left.model_dump(exclude_defaults=True), right.model_dump(exclude_defaults=True)
+    are = [isinstance(side, module.Variable) for side in (left, right)]
+    if not any(are):
+        return None
+    if all(are):
+        same = "two Variables are equal only where they are one; compare their .data"
+        return [f"{left!r} {op} {right!r}", "", same] if op == "==" else None
+    return (left.data, right) if are[0] else (left, right.data)
 
 
 @pytest.fixture
