@@ -10,14 +10,14 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any, Literal, Protocol
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import AsyncMock, Mock, create_autospec
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from textgrad_engine.kinds import Kind, kind_of, told
+from textgrad_engine.kinds import Kind, is_coroutine_function, kind_of, told
 from textgrad_engine.llm import Price, Wrapper, set_models
 
 
@@ -169,3 +169,11 @@ def test_a_dict_in_the_place_of_a_record_is_told_to_be_made_one() -> None:
     assert kind is not None
     assert kind.repair({"input": 1, "output": 2}) == "; write Price(input=…, output=…)"
     assert kind.repair({"in": 1}) == kind.repair({}) == ""
+
+
+def test_a_mock_of_a_method_is_no_coroutine_function() -> None:
+    """`inspect` takes every flag of its code for set, and a callback was refused as one that nobody awaits."""
+    stand_in = create_autospec(Speaker, instance=True)
+    assert not is_coroutine_function(stand_in.speak)
+    assert is_coroutine_function(AsyncMock())
+    assert is_coroutine_function(functools.partial(awaited, "a"))

@@ -18,6 +18,8 @@ from types import CodeType, FunctionType, MethodType, SimpleNamespace
 from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
+from textgrad_engine.kinds import is_coroutine_function
+
 _signature: Callable[..., inspect.Signature] = inspect.signature
 _annotations: Callable[..., dict[str, Any]] = inspect.get_annotations
 
@@ -111,7 +113,7 @@ def check_method(given: Any, method: str, *names: str, waits: bool = False, writ
             f"{kind}.{method} has a `yield`, so a call of it gives a generator, and does nothing; `return` what it is "
             "to give"
         )
-    if not waits and inspect.iscoroutinefunction(own):
+    if not waits and is_coroutine_function(own):
         raise TypeError(f"{kind}.{method} is an `async def`, and nobody awaits it: {repair}")
     if takes := misfit(own, *names):
         raise TypeError(f"{kind}.{method} takes {takes}, and is called with ({', '.join(names)}); {repair}")

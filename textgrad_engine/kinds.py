@@ -373,6 +373,8 @@ def is_coroutine_function(value: Any) -> bool:
     """Whether a call of something gives what has to be awaited, also behind `functools.partial` and ``__call__``."""
     while isinstance(value, functools.partial):
         value = value.func
+    if type(getattr(getattr(value, "__code__", None), "co_flags", 0)) is not int:
+        return False  # a Mock in the place of a function, of which `inspect` takes any flag for set
     return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None))  # noqa: B004
 
 

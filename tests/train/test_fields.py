@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -232,3 +233,23 @@ def test_what_is_no_sequence_of_examples_is_refused(rows: Any, message: str) -> 
     """With the name of the argument and the repair."""
     with pytest.raises(TypeError, match=message):
         check_examples(rows, "val", "fit")
+
+
+class Sorter(nn.Module):
+    def forward(self, text: str) -> tg.Variable:
+        return tg.Variable(text)
+
+
+def test_a_mock_stands_for_a_program_where_it_says_what_it_is_called_with() -> None:
+    """By its spec, or by slots as a ChatCompletion has them; else it would be called with nothing, or not at all."""
+    rows = [{"text": "a", "target": "x"}, {"text": "b", "target": "x"}]
+    answer = tg.Variable("x")
+    specified = mock.create_autospec(Sorter, instance=True)
+    specified.return_value = answer
+    slotted = mock.Mock(return_value=answer, slots=("text",))
+    for program in (specified, slotted, mock.create_autospec(lambda text: text, return_value=answer)):
+        assert tg.evaluate(program, rows, nn.ExactMatch()).mean == 1
+        assert program.call_args_list == [mock.call(text="a"), mock.call(text="b")]
+    for unspecified in (mock.Mock(return_value=answer), mock.MagicMock(return_value=answer)):
+        with pytest.raises(TypeError, match=r'name them in an attribute slots = \("ticket",\)'):
+            tg.evaluate(unspecified, rows, nn.ExactMatch())

@@ -97,7 +97,7 @@ def watched(program: Any, call: str) -> Iterator[None]:
         call: what is done with it, such as ``"evaluate"``.
     """
     refused = _is_known(TRAINED.get(id(program), ()))  # by a run, so that there is nothing to tell
-    if refused or not hasattr(program, "_with_parameters") or _told.get(id(program)) is program:
+    if refused or not hasattr(type(program), "_with_parameters") or _told.get(id(program)) is program:
         yield
         return
     watch = Watch(program)

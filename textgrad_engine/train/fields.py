@@ -6,6 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from textgrad_engine.callables import signature_of
@@ -79,7 +80,7 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
     """
     _slots_of(program)
     called, held = _called_first(program)
-    if isinstance(called, Module) and type(called).forward is Module.forward:
+    if getattr(type(called), "forward", None) is Module.forward:
         raise TypeError(
             f"{told(program)} has no `forward`; write def forward(self, ticket), which is given those fields of an "
             "example that it names"
@@ -92,7 +93,7 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
     variadic = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     several = [str(p.replace(annotation=p.empty)) for p in variadic if not p.name.startswith("_")]  # `_` is not read
     by_name = any(p.kind is p.VAR_KEYWORD for p in variadic)
-    names_slots = by_name and hasattr(called, "slots")
+    names_slots = by_name and isinstance(getattr(called, "slots", None), Sequence | AbstractSet | Mapping)  # no Mock's
     if by_place or (several and len(variadic) == len(parameters) and not names_slots):
         raise TypeError(
             f"{told(program)} takes {', '.join([*by_place, *several])}, and a program is called by name with those "
@@ -164,8 +165,9 @@ def _slots_of(program: Callable[..., Any]) -> dict[str, bool]:
     """The slots that a program takes as keywords of any name, and whether it needs each."""
     program, held = _called_first(program)
     parameters = signature_of(getattr(program, "forward", program)).parameters.values()
-    named = getattr(program, "slots", ()), getattr(program, "optional_slots", ())
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters) or not all(isinstance(each, Iterable) for each in named):
+    held_names = getattr(program, "slots", ()), getattr(program, "optional_slots", ())
+    named = [each if isinstance(each, Iterable) else () for each in held_names]  # a Mock has any attribute
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         return {}
     if one := next((each for each in named if isinstance(each, str)), ""):
         name = type(program).__name__

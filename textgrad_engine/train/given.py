@@ -236,7 +236,7 @@ def checked_callbacks(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
                 f"callbacks[{position}] is {told(callback)}, and a callback is an object with a method "
                 f"on_event(event); {repair}"
             )
-        if inspect.iscoroutinefunction(callback.on_event):
+        if is_coroutine_function(callback.on_event):
             raise TypeError(
                 f"callbacks[{position}] ({type(callback).__name__}) has an `async def on_event`, and nobody awaits it: "
                 "write `def on_event`"
