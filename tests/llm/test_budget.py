@@ -34,7 +34,7 @@ from textgrad_engine.llm import (
     resolve,
     set_price,
 )
-from textgrad_engine.llm.account import Budget
+from textgrad_engine.llm.account import Budget, Hold
 from textgrad_engine.llm.amounts import Amount
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
 from textgrad_engine.llm.charged import mark
@@ -467,6 +467,58 @@ def test_a_call_inside_of_another_one_does_not_queue_up_behind_what_waits_for_th
         return b
 
     assert run(main()).spent.calls == 4
+
+
+def test_a_call_that_ends_before_one_inside_of_it_gives_back_no_more_than_it_had():
+    """Else another one that is made inside of a call would wait for room that nothing can make."""
+    one = Amount(calls=1)
+    with budget(calls=2) as b:
+        assert b.reserve(one)
+        around = Hold((b,), one)
+        around.wait(1)
+        around.end()
+        b.settle(one, Usage(calls=1), charged=True)
+        around.wait(-1)
+        assert b.reserve(one)
+        with pytest.raises(BudgetExceeded):
+            b.reserve(Amount(calls=2), inside=True)
+
+
+def test_a_call_that_is_cancelled_as_it_gets_its_room_gives_it_back(run, ask):
+    """It has not been told yet that there is some, and nobody else would give it back."""
+    request = ask(config=GenerateConfig(max_tokens=100))
+    model = Budgeted(FunctionModel(lambda request: used(output_tokens=9), latency=1))
+
+    async def main():
+        async def first():
+            await model.complete(request)  # what it had set aside is settled, and the second one is served
+            second.cancel()
+
+        with budget(tokens=most_of_request(request) + 150) as b:
+            running = asyncio.ensure_future(first())
+            await asyncio.sleep(0.5)
+            second = asyncio.ensure_future(model.complete(request))
+            await asyncio.gather(running, second, return_exceptions=True)
+        return b, second
+
+    b, second = run(main())
+    assert second.cancelled()
+    assert (b.spent.calls, b.reserved.calls) == (1, 0)
+
+
+@pytest.mark.parametrize(("own", "other"), [(100, 500), (500, 100)])
+def test_of_two_settings_of_the_longest_answer_the_larger_one_is_set_aside(run, ask, own, other):
+    """Nobody knows which of them an endpoint goes by."""
+    request = ask(config=GenerateConfig(max_tokens=own, extra={"max_completion_tokens": other}))
+    model = FunctionModel(lambda request: used(output_tokens=400))
+
+    async def main():
+        with budget(tokens=most_of_request(request) + 499):
+            await Budgeted(model).complete(request)
+
+    with pytest.raises(BudgetExceeded):
+        run(main())
+    assert not model.requests
 
 
 def test_calls_that_wait_for_two_budgets_do_not_take_turns_for_ever(ask):

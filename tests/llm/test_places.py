@@ -176,13 +176,19 @@ def test_equal_calls_of_one_example_do_not_share_what_was_asked_inside(tmp_path:
 
 
 def test_places_are_counted_by_part_example_item_and_tool() -> None:
-    """Where the program asks: equal functions are one part, and each scope begins anew."""
+    """Where the program asks: equal functions are one part, and each scope begins anew.
+
+    Not so in coroutines: which of two asks first may depend on the network, so there only parts are told apart.
+    """
 
     def one() -> None: ...
 
     def place(*functions: Any, example: str = "") -> tuple[int, ...]:
         with in_place(functions, example):
             return call_place.get()
+
+    async def inside() -> list[tuple[int, ...]]:
+        return [place(one), place(one), place(other)]
 
     other = {"one": lambda: None}["one"]
     other.__name__ = "one"
@@ -199,6 +205,7 @@ def test_places_are_counted_by_part_example_item_and_tool() -> None:
                 (texts, *rest) = place(one)
             assert texts
             assert rest == [0, 1]
+        assert asyncio.run(inside()) == [(0, 0), (0, 0), (0, 1)]
     assert call_place.get() == ()
 
 

@@ -254,6 +254,21 @@ def test_what_failed_is_asked_anew_in_the_room_that_the_test_on_record_leaves(ru
             run(main())
 
 
+@pytest.mark.parametrize(("sent", "held"), [(True, 1), (None, 1), (False, 0)])
+def test_a_failure_that_may_have_cost_something_is_held_again(run: Any, ask: Any, sent: bool | None, held: int) -> None:
+    """Its worst case, as then; what was never sent cost nothing."""
+    down = ServerFailed("down")
+    down.sent = sent
+    player = resumption(recorded(ask(), down))
+
+    async def main() -> tuple[str, int, int]:
+        with budget(calls=9) as b:
+            return await said(player, ask()), b.spent.calls, b.unknown.calls
+
+    assert run(main()) == ("new", 1, held)
+    assert player.left == []
+
+
 def test_a_stopped_run_plays_nothing_back(run: Any, ask: Any) -> None:
     """Ctrl-C is heard as if the models were asked, also where there is no budget."""
     player = resumption(recorded(ask(), "first"))
