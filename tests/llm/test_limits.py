@@ -323,9 +323,9 @@ def test_many_429s_of_one_moment_are_one_cut(run, ask):
         await asyncio.gather(*(limited.complete(ask()) for _ in range(16)), return_exceptions=True)
         model_at["bad"], model.peak = False, 0
         await asyncio.gather(*(limited.complete(ask()) for _ in range(8)))
-        return model.peak
+        return model.peak, now()
 
-    assert run(main()) == 8
+    assert run(main()) == (8, pytest.approx(2.25))  # and one pause, of a quarter of a second
 
 
 @pytest.mark.parametrize("error", [DeadlineExceeded("x"), ServerFailed("x", status=503), ServerFailed("x", status=529)])
@@ -429,6 +429,25 @@ def test_tokens_per_minute_hold_and_what_was_not_used_comes_back(run, ask):
     assert sent[0] == 0
     assert 0.9 < sent[1] <= 1.1  # not the six seconds after which 90 tokens would have come back by themselves
     assert sent[-1] < 10
+
+
+def test_a_call_without_max_tokens_counts_with_what_answers_usually_have(run, ask):
+    """Else many would be sent at once that all come to more than a minute allows."""
+    sent = []
+
+    async def answer(request):
+        sent.append(now())
+        await asyncio.sleep(60)
+        return Completion(text="ok", usage=Usage(input_tokens=10, output_tokens=190, calls=1))
+
+    async def main():
+        limited = Limit(FunctionModel(answer), 64, tokens_per_minute=1000)
+        for _ in range(30):
+            await limited.complete(ask())
+        await asyncio.gather(*(limited.complete(ask()) for _ in range(4)))
+
+    run(main())
+    assert all(later - before > 10 for before, later in itertools.pairwise(sent[-4:]))  # 200 tokens take 12 seconds
 
 
 @pytest.mark.parametrize("name", ["{}-requests", "{}-requests-day", "{}-req-minute", "requests-{}"])
