@@ -148,6 +148,14 @@ def test_a_file_system_without_rights_takes_a_cache(tmp_path, ask, monkeypatch):
     assert len(cache) == 1
 
 
+def test_folders_that_are_not_there_are_made_for_nobody_else(tmp_path, ask):
+    """A new account has no folder for caches; what answers say is the user's own."""
+    cache = Cache(tmp_path / "new" / "cache")
+    asyncio.run(Cached(counted(), cache).complete(ask()))
+    assert len(cache) == 1
+    assert os.name == "nt" or stat.S_IMODE((tmp_path / "new" / "cache").stat().st_mode) == 0o700
+
+
 def test_a_file_in_the_place_of_its_folder_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for place in (tmp_path / "notes.txt", tmp_path / "notes.txt" / "cache"):
