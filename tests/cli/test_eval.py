@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import types
 from pathlib import Path
 from typing import Any
 
@@ -650,6 +651,24 @@ def test_what_was_refused_as_the_model_was_gone_can_be_asked_for_alone(cli: Any,
     lossy.lost, lossy.asked = 0, []
     found = json.loads(cli("eval", run, "--model", "lossy:model", "--missing", "--json").stdout)
     assert (len(lossy.asked), found["unanswered"]) == (30, 0)
+
+
+def test_a_verdict_by_scores_without_known_ends_says_what_it_cannot_allow_for(
+    cli: Any, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the report of the run says it of its own."""
+    points = types.ModuleType("points")
+    points.five = lambda answer, queue: 5.0 * (answer == queue)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "points", points)
+    kept = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    kept["config"]["metric"] = {"function": "points:five", "purpose": "points for the right queue"}
+    (run / "config.json").write_text(json.dumps(kept), encoding="utf-8")
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    for name in ("seed_test", "best_test"):
+        result[name] |= {"scale": None, "scores": [5 * each for each in result[name]["scores"]]}
+    (run / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    said = " ".join(cli("eval", run, "--seed-prompt").stdout.split())
+    assert "How far apart scores can be is not known, so rare large changes" in said
 
 
 def test_a_config_has_nothing_missing(cli: Any, small: Any) -> None:
