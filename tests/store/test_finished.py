@@ -463,3 +463,25 @@ def test_the_class_for_anyway_says_that_there_is_nothing_to_resume(tmp_path: Pat
     with pytest.raises(RunError, match="the run is finished, so there is nothing to resume"):
         RunFolder(tmp_path / "run", resume=True, anyway=True)
     assert files(tmp_path / "run") == files(tmp_path / "other")
+
+
+def test_who_is_fast_enough_for_the_front_may_be_another_in_another_version(tmp_path: Path, fit: Any) -> None:
+    """Whether a text is shown to be faster goes by an interval, which is drawn otherwise now; all else is compared."""
+
+    def timed(request: Any) -> Any:
+        said = answer(request)
+        return Completion(text=said, latency=0.5) if isinstance(said, str) else said
+
+    path = tmp_path / "run"
+    first = fit(None, run_dir=path, model=timed, latency_weight=0.0)
+    body = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    assert all(point["latency"] for point in body["front"])
+    (path / "result.json").write_text(json.dumps(body | {"front": body["front"][:0]}), encoding="utf-8")
+    again = fit(None, run_dir=path, resume=True, model=unasked, latency_weight=0.0)
+    assert again.best == first.best
+    plain = tmp_path / "plain"
+    fit(None, run_dir=plain)
+    body = json.loads((plain / "result.json").read_text(encoding="utf-8"))
+    (plain / "result.json").write_text(json.dumps(body | {"front": body["front"][:0]}), encoding="utf-8")
+    with pytest.raises(RunError, match="comes to another result: front differ"):
+        fit(None, run_dir=plain, resume=True, model=unasked)

@@ -151,6 +151,8 @@ class FinishedRun:
         ended = replace(result, status=self._result.status)
         now, before = (self._comparable(result_to_json(each)) for each in (ended, self._result))
         names = [name for name in now if _text(now[name]) != _text(before.get(name))]
+        if any(point.latency is not None for point in ended.front):
+            names = [name for name in names if name != "front"]  # it goes by intervals of times, drawn otherwise before
         if not names:
             idle = ended.idle if self._time_is_up is None else self._result.idle  # which names the limit of then
             return replace(ended, seconds=self._result.seconds, openings=self._result.openings, idle=idle)

@@ -60,7 +60,10 @@ def clustered_error(values: Iterable[float], clusters: Sequence[Hashable], large
 def clustered_t(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> PairedDifference:
     """The mean with its t-interval when examples come in clusters, of values that have no limits, such as seconds.
 
-    The interval is infinite where no spread is seen; no p-value is worked out.
+    Where a few values are much larger than the others, the mean of those that were seen is mostly too small, so the
+    interval goes further to the side of the longer tail: to where that of Hall's transformation ends, which removes
+    skewness (Journal of the Royal Statistical Society B 54 (1992)). It is infinite where no spread is seen; no p-value
+    is worked out.
 
     Args:
         values: one per example; finite.
@@ -68,10 +71,31 @@ def clustered_t(values: Sequence[float], clusters: Sequence[Hashable], confidenc
         confidence: the share of such intervals that hold the true mean.
 
     Example:
-        >>> [round(each, 2) for each in clustered_t([0.9, 0.8, 0.2, 0.3, 0.6, 0.7], [1, 1, 2, 2, 3, 3])[:3]]
-        [0.58, -0.18, 1.34]
+        >>> [round(each, 2) for each in clustered_t([-0.1] * 38 + [1.9, 2.0], range(40))[:3]]
+        [0.0, -0.14, 0.57]
     """
-    return _t_of_clusters(*cluster_means(values, clusters), confidence)
+    means, sizes = cluster_means(values, clusters)
+    found = _t_of_clusters(means, sizes, confidence)
+    if math.isinf(found.low):
+        return found
+    parts = [(each - found.difference) * size for each, size in zip(means, sizes)]
+    squares = math.fsum(part**2 for part in parts) / len(parts)
+    skew = math.fsum(part**3 for part in parts) / len(parts) / squares**1.5 / math.sqrt(effective_number(sizes))
+    width, error = interval_width(sizes, 1 - confidence), _error(means, sizes)
+    low, high = (found.difference - error * _unskewed(end, skew / 3) for end in (width, -width))
+    return found._replace(low=min(found.low, low), high=max(found.high, high))
+
+
+def _unskewed(t: float, skew: float) -> float:
+    """The quantile of a skewed mean, in standard errors, for that of one that is not: Hall's cubic, inverted.
+
+    Args:
+        t: the quantile.
+        skew: a third of the skewness, over the root of the number of values.
+    """
+    if abs(skew) < 1e-9:
+        return t
+    return (math.cbrt(1 + 3 * skew * (t - skew / 2)) - 1) / skew
 
 
 def clustered_interval(

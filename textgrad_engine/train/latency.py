@@ -16,6 +16,8 @@ NOTE [How far it can be trusted]
     on what was measured: two runs are equal only where the models' latencies are. That no result depends on which
     answer comes first still holds where a model states its latencies, as a replayed or a simulated one does; where they
     are measured, an answer that comes later is a slower one.
+    Where the load goes up and down more slowly than examples are answered, half of all comparisons of equal texts say
+    that one is faster, as each was run at a time of its own; no formula for one evaluation of each knows that.
 """
 
 from __future__ import annotations
