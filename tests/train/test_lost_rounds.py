@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import nn, use_models
-from textgrad_engine.errors import ModelError
+from textgrad_engine.errors import BadRequest, ModelError
 from textgrad_engine.llm import CallableModel
 from textgrad_engine.optim import TGD
 from textgrad_engine.train import Trainer
@@ -122,3 +122,32 @@ def test_a_step_without_feedback_that_nobody_lost_counts_for_nothing() -> None:
     found = rounds()
     for number in range(1, 9):
         found.check(**NEEDED_NONE, number=number)
+
+
+def refused(setting: str, words: str) -> BadRequest:
+    error = BadRequest(words, status=400)
+    error.setting = setting
+    return error
+
+
+def test_a_step_that_is_lost_to_a_setting_ends_a_run_also_where_others_were_decided_about_meanwhile() -> None:
+    """Of lanes side by side one may have heard before, and the refusal is older than its step's decision."""
+    found, error = rounds(), refused("seed", "no seed")
+    found.hear(error)
+    found.check(**KEPT, number=1)
+    with pytest.raises(BadRequest, match="no seed") as caught:
+        found.check(heard=False, problems=["no feedback: BadRequest: no seed"], number=2, more=True)
+    assert caught.value is not error
+
+
+@pytest.mark.parametrize(
+    "error", [refused("", "no seed"), refused("response_format", "no seed"), refused("seed", "no such seed")]
+)
+def test_what_another_request_may_be_answered_to_is_counted(error: BadRequest) -> None:
+    """A filter, a form that only this request has, or a refusal that the step was not lost to."""
+    found = rounds()
+    found.hear(error)
+    for number in (1, 2):
+        found.check(heard=False, problems=["no feedback: BadRequest: no seed"], number=number)
+    with pytest.raises(ModelError, match="3 steps in a row came to nothing"):
+        found.check(heard=False, problems=["no feedback: BadRequest: no seed"], number=3)

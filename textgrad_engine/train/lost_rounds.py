@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from textgrad_engine.errors import BadRequest, MalformedResponse, ModelError
 from textgrad_engine.llm.charged import own_copy
@@ -18,6 +19,10 @@ LEVEL = 1e-4
 
 _OF_ONE_REQUEST = ("messages", "response_format", "tools")
 """What differs from request to request, so that another one's may be taken where one's is refused."""
+
+
+_MOST_HEARD = 1000
+"""So many refusals in words of their own are remembered."""
 
 
 AT_THE_END = 1e-2
@@ -53,8 +58,9 @@ class LostRounds:
 
     def hear(self, error: BaseException | None) -> None:
         """Take note of what a call has failed with; it may be called on any thread."""
-        if isinstance(error, BadRequest) and error.setting and error.setting not in _OF_ONE_REQUEST:
-            self._refusals.setdefault(str(error), error)
+        counts = isinstance(error, BadRequest) and error.setting and error.setting not in _OF_ONE_REQUEST
+        if counts and len(self._refusals) < _MOST_HEARD:
+            self._refusals.setdefault(str(error), cast("BadRequest", error))
 
     def check(self, heard: bool, problems: Sequence[str], number: int, *, kind: str = "", more: bool = False) -> None:
         """Count a step, lost or not.
@@ -71,9 +77,10 @@ class LostRounds:
             ModelError: more rounds in a row have lost their answers than chance loses.
         """
         lost = bool(problems) and (not heard or not self._optimizer.changes)
-        refusals, self._refusals = self._refusals, {}
-        if lost and (refusal := next((refusals[each] for each in refusals if each in problems[0]), None)) is not None:
-            error = own_copy(refusal)
+        # Those of other steps are among them: of lanes side by side one is decided about while others are under way.
+        found = next((words for words in [*self._refusals] if words in problems[0]), None) if lost else None
+        if found is not None:
+            error = own_copy(self._refusals[found])
             error.add_note(
                 f"step {number} came to nothing by it, as each after it would; resumed, the run takes it anew"
             )
