@@ -44,6 +44,7 @@ def test_what_is_there_a_few_times_is_in_any_part(seed: int) -> None:
 def test_what_is_more_than_half_of_all_leaves_the_rest_in_proportion() -> None:
     """There is no way to come near the sizes then, and nothing is empty."""
     assert [len(part) for part in cut([120] + [1] * 80)] == [120, 34, 46]
+    assert [len(part) for part in cut([150] + [1] * 50)] == [150, 21, 29]
     assert [len(part) for part in cut([98, 1, 1])] == [98, 1, 1]
     assert sorted(len(part) for part in cut([50, 49, 1])) == [1, 49, 50]
     assert sorted(len(part) for part in cut([34, 33, 33])) == [33, 33, 34]
@@ -71,6 +72,12 @@ def test_where_nothing_belongs_together_it_is_the_random_split(n: int, seed: int
     rows = rows_of([1] * n)
     before = random_split(rows.dataset, SHARES, seed, clusters="page")
     assert [part.indices for part in cut([1] * n, seed)] == [part.indices for part in before]
+
+
+@pytest.mark.parametrize(("second", "sizes"), [(16, [66, 57, 77]), (25, [60, 60, 80])])
+def test_a_second_large_one_goes_to_the_first_part_where_half_of_it_has_room(second: int, sizes: list[int]) -> None:
+    """There it tells least about sizes and most about the others; else it goes to a part that has room."""
+    assert [len(part) for part in cut([50, second] + [1] * (150 - second))] == sizes
 
 
 def test_a_large_one_goes_elsewhere_once_the_first_part_is_full() -> None:

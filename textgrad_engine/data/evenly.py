@@ -12,8 +12,10 @@ from textgrad_engine.data.sampler import RandomSampler
 from textgrad_engine.data.split import members_of, sizes_of
 
 LARGE = 0.25
-"""What belongs together and is more than this of a later part goes to the first, as long as that has room: a test set
-of which a third is one question says little of others, where one that is trained on three times costs calls."""
+"""What belongs together and is more than this of a later part goes to the first, where half of it has room there.
+
+A test set of which a third is one question says little of others, where one that is trained on three times costs calls.
+"""
 
 
 def split_evenly(
@@ -59,7 +61,7 @@ def split_evenly(
         empty = [part for part in range(len(parts)) if not parts[part]]
         may = empty if left <= len(empty) else range(len(parts))  # none stays empty
         fits = [part for part in may if room[part] >= size]
-        if size > large and 0 in may and room[0] > 0:
+        if size > large and 0 in may and (2 * room[0] >= size or (room[0] > 0 and not fits)):
             part = 0
         elif fits:
             (part,) = drawn.choices(fits, [room[part] for part in fits])
