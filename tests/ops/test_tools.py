@@ -15,7 +15,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import func, llm, nn, ops
-from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.errors import BudgetExceeded, ReturnError
 from textgrad_engine.llm import Completion, Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
@@ -42,6 +42,17 @@ def ask(model: Any, **more: Any) -> tg.Variable:
 
 def told(request: Request) -> str:
     return request.messages[-1].text
+
+
+def test_a_model_of_ones_own_that_calls_in_another_shape_is_told_of_the_one_there_is() -> None:
+    """The call came to nothing, as of a tool without a name, and only the model was told."""
+    plain = Completion(text="", tool_calls=({"name": "price", "arguments": {"item": "hat"}},))
+    for model in (ScriptedModel([plain, "7 euro"]), FunctionModel(lambda request: plain)):
+        with pytest.raises(
+            ReturnError, match=r"gave the tool call \{'name': 'price', .* OpenAI's shape, \{'id': 'call"
+        ):
+            _ = ask(model).data
+        assert len(model.requests) == 1
 
 
 def test_what_the_model_calls_is_run_and_told_to_it() -> None:

@@ -60,7 +60,8 @@ class Check(Wrapper):
             ContentFiltered: it was withheld.
             EmptyResponse: it has neither text nor a tool call, or thoughts alone.
             MalformedResponse: it is not JSON that fits the schema, holds what is no text, or is longer than `max_text`.
-            ReturnError: the model gives no completion, or does not give it as a coroutine.
+            ReturnError: the model gives no completion, does not give it as a coroutine, or calls tools in some other
+                shape.
         """
         self._check_request(request)
         asked = self.inner.complete(request)
@@ -118,6 +119,15 @@ class Check(Wrapper):
             error = UnsendableRequest(no_text_at(where))
             raise mark(error, sent=False)
 
+    def _check_calls(self, completion: Completion) -> None:
+        for call in completion.tool_calls:
+            if "name" in call and "function" not in call and not hasattr(self._core, "base_url"):  # no endpoint's
+                raise ReturnError(
+                    f"{_of_class(self._core)}.complete() gave the tool call {call!r:.80}; a call has OpenAI's shape, "
+                    "{'id': 'call_1', 'type': 'function', 'function': {'name': ..., 'arguments': '{...}'}}, with JSON "
+                    "as arguments"
+                )
+
     def _answer_to(self, request: Request) -> str:
         return f"the answer of {self.name!r} to {with_article(request.purpose)} call"
 
@@ -133,6 +143,7 @@ class Check(Wrapper):
         if completion.finish_reason == "content_filter":
             raise ContentFiltered(f"the endpoint withheld {self._answer_to(request)}")
         if completion.tool_calls:
+            self._check_calls(completion)
             self._reject_surrogates(completion.calls_as_text())
             return completion
         if not completion.text.strip():
