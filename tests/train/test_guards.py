@@ -404,6 +404,14 @@ def test_what_is_below_a_floor_does_not_look_like_it() -> None:
         "kind = 'a' (2 examples) has a floor of 0.5: 0.500 -> 0.4996"
     )
     assert guarded.broken({0: 0.6, 1: 0.4}, {0: 0.5999, 1: 0.9}) == "0 must never break: 0.6000 -> 0.5999"
+
+
+def test_nobody_is_to_blame_where_nothing_is_broken() -> None:
+    """An example of a slice may fall as long as the floor under that holds."""
+    found = [{"id": str(n), "kind": "a"} for n in range(2)]
+    guarded = Guards((), {("kind", "a"): 0.5}).on(found, (0.0, 1.0))
+    assert guarded.culprits({0: 0.6, 1: 0.6}, {0: 0.6, 1: 0.5}) == ()
+    assert guarded.culprits({0: 0.6, 1: 0.6}, {0: 0.6, 1: 0.1}) == (1,)
     assert "0.498 -> 0.4996" in guarded.standing({0: 0.6, 1: 0.396}, {0: 0.6, 1: 0.3992})[0]
 
 

@@ -44,9 +44,7 @@ def scores_of(
         rows = _by_function(closure, candidates)
     # On the examples that all answered: who loses the hard ones to errors must not win by that.
     columns = [column for column in zip(*rows) if all(score is not None for score in column)]
-    if not columns:
-        return [_mean([score for score in row if score is not None]) for row in rows]
-    return [_mean(row) for row in zip(*columns)]
+    return [_mean(row) for row in (zip(*columns) if columns else rows)]
 
 
 def best_of(candidates: Sequence[Candidate], scores: Sequence[float | None]) -> int:

@@ -182,6 +182,19 @@ def test_what_does_harm_goes_where_nothing_got_better() -> None:
     assert rest.texts == ("Repeat.\na",)
 
 
+def test_an_example_without_an_answer_before_says_nothing_of_the_edits() -> None:
+    """With the patch it has one, or it has none either: nobody knows what it changed by."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        if word == "z3" and len(lines) == 1:
+            raise BadRequest("no", status=400)
+        return by_line(lines, word)
+
+    rest = World(said).trim("a", "all", "b")
+    assert rest is not None
+    assert rest.texts == ("Repeat.\na\nb",)
+
+
 def test_an_edit_that_costs_as_much_as_it_brings_stays() -> None:
     """Of equals nothing is taken away on a few examples; the race has more of them."""
 
