@@ -91,6 +91,17 @@ def test_post_accumulate_hooks_run_only_where_something_was_written():
     assert prompt.grad == []
 
 
+def test_hooks_of_a_leafs_node_run_one_after_the_other():
+    """The second one that is registered does not take the place of the first, and each goes by its own handle."""
+    prompt, seen = leaf(), []
+    node = get_gradient_edge(prompt).node
+    handle, _ = (node.register_hook(lambda *given, name=name: seen.append(name)) for name in ("first", "second"))
+    for _ in range(2):
+        (prompt + "!").backward("say more")
+        handle.remove()
+    assert seen == ["first", "second", "second"]
+
+
 def test_a_post_accumulate_hook_may_use_up_the_feedback_and_change_the_leaf():
     """An optimizer's step in the backward pass; the graph is freed, so nothing complains about the edit."""
     prompt = nn.Parameter("Be brief.", role="prompt")

@@ -189,6 +189,22 @@ def test_more_candidates_can_see_less() -> None:
     assert of_many.detectable > alone.detectable
 
 
+@pytest.mark.parametrize("clusters", [(), tuple(f"page {min(n, 29)}" for n in range(40))])
+@pytest.mark.parametrize("scale", [None, (2.0, 3.0)])
+def test_what_is_detectable_goes_by_the_level_and_by_the_unit_of_graded_scores(scale: Any, clusters: Any) -> None:
+    """A level of 99% sees less; in points of a hundred it is a hundred times as much."""
+    rows = [2.2, 2.5, 2.4, 2.9] * 10, [2.3, 2.5, 2.2, 2.8] * 10
+    before, after = (scored(*row, scale=scale, clusters=clusters) for row in rows)
+    points = (
+        scored(*(100 * score for score in row), scale=scale and (200.0, 300.0), clusters=clusters) for row in rows
+    )
+    usual, strict = compare(before, after).detectable, compare(before, after, confidence=0.99).detectable
+    assert usual is not None
+    assert strict is not None
+    assert strict > usual
+    assert compare(*points).detectable == pytest.approx(100 * usual)
+
+
 def test_missing_scores_bound_the_difference() -> None:
     """Against the second program at one end, for it at the other; none when nothing is missing, or nobody knows."""
     found = compare(scored(0.0, None, 1.0, 0.0), scored(1.0, 1.0, None, 0.0))
