@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,25 @@ def test_three_steps_end_a_run_in_which_nothing_was_answered() -> None:
         found.check(**step, number=number)
     with pytest.raises(ModelError, match=r"3 steps in a row came to nothing, step 6 being the last; .*: filtered"):
         found.check(**LOST, number=6)
+
+
+@pytest.mark.parametrize(
+    ("heard", "changes", "lost"), [(True, (), True), (True, ("one",), False), (False, ("one",), True)]
+)
+def test_a_step_is_lost_with_what_it_goes_by_or_with_all_that_it_asks_for(
+    heard: bool, changes: Any, lost: bool
+) -> None:
+    """Of an optimizer whose answers are filtered nothing comes; where one of several is, the others may be of use."""
+    optimizer: Any = SimpleNamespace(changes=changes)
+    found = LostRounds(optimizer)
+    for number in (1, 2):
+        found.check(heard, ["filtered"], number)
+    if not lost:
+        found.check(heard, ["filtered"], 3)
+        found.end()
+    else:
+        with pytest.raises(ModelError, match="3 steps in a row came to nothing"):
+            found.check(heard, ["filtered"], 3)
 
 
 def test_an_app_that_is_asked_as_critic_is_told_how_another_one_is_named() -> None:
