@@ -1074,6 +1074,19 @@ def test_a_kept_answer_that_its_pydantic_model_no_longer_takes_is_asked_for_anew
     cache.close()
 
 
+def test_a_kept_call_of_a_tool_is_no_answer_that_has_to_have_the_form(tmp_path, ask):
+    """It comes before that, and would be paid for each time."""
+
+    class Answer(BaseModel):
+        queue: str
+
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    usage = Usage(calls=1)
+    model = paid(lambda request: Completion(text="", finish_reason="tool_calls", tool_calls=(call,), usage=usage))
+    request = ask(config=GenerateConfig(response_format=Answer))
+    assert [asyncio.run(Cached(model, Cache(tmp_path)).complete(request)).cached for _ in range(2)] == [False, True]
+
+
 def test_what_is_no_folder_is_told_of_the_block():
     """True stands for the user's own folder on the command line, and for nothing here."""
     with (
