@@ -28,7 +28,7 @@ def terms_of(
         *_costs(objective, untimed),
         *([_UNTIMED] if untimed else []),
         *_guards(objective, seed, best, tested),
-        *_moods(objective),
+        *_varying(objective),
     )
 
 
@@ -38,7 +38,7 @@ _UNTIMED = (
 )
 
 
-def _moods(objective: Objective) -> Iterator[str]:
+def _varying(objective: Objective) -> Iterator[str]:
     """What to know of guards that refused something, where scores vary by themselves, as far as a run measured that."""
     changed, twice = objective.vary() if objective.guards_refused else (0, 0)
     if changed:
