@@ -178,8 +178,6 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole_of_few: str, sp
     none = cli("train", home, "--folds", 3, "--run-dir", "runs/none", "--budget-calls", 2)
     assert none.exit_code == 2
     assert "equal part of what is left of the budget: the part of 0 calls" in " ".join(none.stdout.split())
-    told = " ".join(none.stderr.split())
-    assert "The budget has room for 2 calls, and the seed prompt alone takes about" in told
     again = cli("resume", "runs/none", "--budget-calls", 3)
     assert "the seed prompt alone takes" not in again.stderr  # some of it may be on record
     assert "tested once" not in none.stdout

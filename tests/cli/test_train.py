@@ -594,3 +594,24 @@ def test_a_budget_that_does_not_even_score_the_seed_prompt_is_told_before_it_is_
             "room for 900 tokens, and .* takes about [0-9],[0-9]+ tokens or more", said("--budget-tokens", "900")
         )
         assert "seed prompt alone" not in said("--budget-calls", str(calls - 1), "--cache")
+
+
+def test_of_a_program_of_ones_own_nobody_knows_beforehand_how_often_it_asks(
+    cli: Any, small: Any, tmp_path: Path
+) -> None:
+    """One that answers most examples by itself was said to end early, and came to its end."""
+    folder = small()
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    start, end = config.index('system = """'), config.index("[data]")
+    (folder / "config.toml").write_text(config[:start] + 'class = "sparing:Sorter"\n' + config[end:], encoding="utf-8")
+    (folder / "sparing.py").write_text(
+        "from textgrad_engine import Variable, nn\n\n\nclass Sorter(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        '        self.chat = nn.ChatCompletion("{ticket}", system=nn.Parameter("Sort.", role="system prompt"))\n\n'
+        "    def forward(self, ticket):\n"
+        '        return self.chat(ticket=ticket) if "t" == ticket[-2] else Variable("billing", role="queue")\n',
+        encoding="utf-8",
+    )
+    done = cli("train", folder, "--budget-calls", "20", "--run-dir", tmp_path / "run")
+    assert "seed prompt alone" not in done.stderr
+    assert "seed prompt val" in done.stderr

@@ -93,7 +93,8 @@ def shared_with_controls(config: Config, controls: bool) -> str:
 def early_end(config: Config, sets: Sequence[Sequence[Any]], models: Mapping[str, Model], *, cached: bool) -> str:
     """That the budget will not do for the seed prompt's scores, in a sentence; "" where it may.
 
-    Each example takes a call, and its tokens are known where the config's own prompts are all that is sent.
+    Each example takes a call, whose tokens are known as the config's own prompts are all that is sent; of a program of
+    a user's own nobody knows how often it asks, and what.
 
     Args:
         config: has the limits and the prompts.
@@ -101,19 +102,17 @@ def early_end(config: Config, sets: Sequence[Sequence[Any]], models: Mapping[str
         models: by purpose.
         cached: whether answers may come from a cache, which are paid for already.
     """
-    if cached or all(limit is None for _, limit in config.budget):
-        return ""
     rows = [row for each in sets for row in each]
-    least = Budget.model_construct(dollars=None, calls=len(rows), tokens=None)
-    if config.program.user is not None and rows:
-        system, slots = config.system_text() or "", slots_of(config.program.user)
-        some = rows[:: 1 + len(rows) // _LOOKED_AT]
-        texts = [value for row in some for name in slots if isinstance(value := row.get(name), str)]
-        each = tokens.count(system) + sum(map(tokens.count, texts)) / len(some)
-        used = Usage(calls=len(rows), input_tokens=int(len(rows) * each), output_tokens=len(rows))
-        used = used.model_copy(update={"cached_tokens": used.input_tokens})  # the endpoint may have all of it
-        dollars = price_of(models["forward"], used) if "forward" in models else None
-        least = Budget.model_construct(dollars=dollars, calls=len(rows), tokens=used.total_tokens)
+    if cached or not rows or config.program.user is None or all(limit is None for _, limit in config.budget):
+        return ""
+    system, slots = config.system_text() or "", slots_of(config.program.user)
+    some = rows[:: 1 + len(rows) // _LOOKED_AT]
+    texts = [value for row in some for name in slots if isinstance(value := row.get(name), str)]
+    each = tokens.count(system) + sum(map(tokens.count, texts)) / len(some)
+    used = Usage(calls=len(rows), input_tokens=int(len(rows) * each), output_tokens=len(rows))
+    used = used.model_copy(update={"cached_tokens": used.input_tokens})  # the endpoint may have all of it
+    dollars = price_of(models["forward"], used) if "forward" in models else None
+    least = Budget.model_construct(dollars=dollars, calls=len(rows), tokens=used.total_tokens)
     return too_small(config.budget, least)
 
 
