@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,17 @@ def test_an_image_that_is_gone_is_named(tmp_path: Path) -> None:
     shutil.rmtree(run.folder / "attachments")
     with pytest.raises(RunError, match=r"attachments.\w+\.png: an image that a tool gave cannot be read: .*restore"):
         run.go()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights there")
+def test_an_image_that_is_a_link_is_not_sent(tmp_path: Path) -> None:
+    """A folder that somebody sent would have the file that its link names sent to a model."""
+    run = Run(tmp_path / "run")
+    run.go(calls=21)
+    for file in (run.folder / "attachments").iterdir():
+        file.rename(tmp_path / file.name)
+        file.symlink_to(tmp_path / file.name)
+    asked = len(run.model.requests)
+    with pytest.raises(RunError, match=r"attachments.\w+\.png: an image that a tool gave cannot be read: "):
+        run.go()
+    assert len(run.model.requests) == asked
