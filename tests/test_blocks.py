@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import contextvars
+import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import llm, ops
+from textgrad_engine import llm, nn, ops
 from textgrad_engine.blocks import block
-from textgrad_engine.testing import ScriptedModel
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
 @block
@@ -115,3 +118,40 @@ def test_one_that_is_left_in_another_context_says_that_it_held_nothing(made: Cal
     contextvars.copy_context().run(next, opened)
     with pytest.raises(RuntimeError, match=r"\(\.\.\.\) was left in another context than .* make that an `async def`"):
         contextvars.copy_context().run(next, opened)
+
+
+def test_an_async_function_is_inside_of_the_block_until_it_has_ended() -> None:
+    """The block was left before anything was awaited, so that a budget over a handler of a server limited nothing."""
+    chat = nn.ChatCompletion("{text}", model=FunctionModel(lambda request: "yes"))
+
+    @tg.budget(calls=2)
+    async def handler(times: int) -> int:
+        """Asks."""
+        for _ in range(times):
+            await chat.aforward("?")
+        return times
+
+    async def twice() -> list[int]:
+        return list(await asyncio.gather(handler(2), handler(2)))
+
+    assert inspect.iscoroutinefunction(handler), "frameworks look"
+    assert (handler.__doc__, list(inspect.signature(handler).parameters)) == ("Asks.", ["times"])
+    assert asyncio.run(twice()) == [2, 2], "each call has a block of its own"
+    with pytest.raises(BudgetExceeded):
+        asyncio.run(handler(3))
+
+
+def test_a_generator_is_not_decorated_as_its_code_runs_outside() -> None:
+    """What it yields to would be inside, and what it does after the first `yield` perhaps not."""
+
+    def plain() -> Iterator[str]:
+        yield "a"
+
+    async def awaited() -> AsyncIterator[str]:
+        yield "a"
+
+    for generator in (plain, awaited):
+        with pytest.raises(
+            TypeError, match=rf"budget\(\.\.\.\) .* {generator.__name__}\(\) has a `yield`.* `with budget"
+        ):
+            tg.budget(calls=1)(generator)

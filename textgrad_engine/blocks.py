@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import logging
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.tracebacks import hide
 
 P = ParamSpec("P")
@@ -60,9 +62,26 @@ class Block(contextlib.ContextDecorator, Generic[T]):
             ) from error
 
     def __call__(self, func: Any) -> Any:
-        """Decorate a function: each call of it is a block."""
+        """Decorate a function: each call of it is a block, of an ``async def`` until it has ended.
+
+        Raises:
+            TypeError: it has a ``yield``.
+        """
         self._used = True
-        return super().__call__(func)
+        if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
+            raise TypeError(
+                f"{self._name}(...) decorates a function, and {func.__name__}() has a `yield`, so that a call of it "
+                f"runs nothing yet: write `with {self._name}(...):` inside of it, around what it asks"
+            )
+        if not is_coroutine_function(func):
+            return super().__call__(func)
+
+        @functools.wraps(func)
+        async def inside(*args: Any, **kwargs: Any) -> Any:
+            with self._recreate_cm():
+                return await func(*args, **kwargs)
+
+        return inside
 
     def _recreate_cm(self) -> Block[T]:  # for each call of what it decorates
         return Block(self._make, self._name)
