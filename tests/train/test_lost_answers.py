@@ -16,6 +16,7 @@ from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import BadRequest, ConnectionFailed, ModelError
 from textgrad_engine.optim.proposers import Rewrite
 from textgrad_engine.testing import FunctionModel, simulated_task
+from textgrad_engine.train.events import PhaseStarted
 
 ROWS = [{"id": word, "word": word, "target": word.upper()} for word in ("one", "two", "three", "four")]
 
@@ -363,3 +364,43 @@ def test_an_endpoint_that_goes_down_ends_a_run_which_is_resumed_then(
     again = run(task.model, run_dir=tmp_path, resume=True)
     assert (again.best, again.best_val, again.status) == (whole.best, whole.best_val, "finished")
     assert whole.total.calls > down
+
+
+class Phases(tg.train.Callback):
+    """Notes which phase a run is in."""
+
+    now: tuple[str, int] = ("", 0)
+
+    def on_event(self, event: Any) -> None:
+        if isinstance(event, PhaseStarted):
+            self.now = event.phase, event.step
+
+
+@pytest.mark.parametrize("failure", [lambda: ConnectionFailed("no such model"), is_gone])
+@pytest.mark.parametrize(("name", "phase"), [("TGD", "test"), ("PatchSearch", "test"), ("PatchSearch", "validate")])
+def test_a_model_that_is_gone_at_the_end_of_a_run_leaves_its_end_to_be_resumed(
+    name: str, phase: str, failure: Callable[[], ModelError], tmp_path: Path
+) -> None:
+    """It says nothing of the texts that were found; the run was finished without scores, or with the seed texts."""
+    task = simulated_task(rules=6, train=24, val=96, test=12, seed=3)
+
+    def run(gone: bool, folder: Path, **settings: Any) -> tg.TrainResult:
+        program, phases = task.program(), Phases()
+
+        async def answer(request: llm.Request) -> llm.Completion:
+            if gone and phases.now[0] == phase and phases.now[1] > (0 if phase == "validate" else -1):
+                raise failure()
+            return await task.model.complete(request)
+
+        model = llm.resolve(FunctionModel(answer, name=task.model.name), policy=llm.RetryPolicy(max_attempts=1))
+        with tg.use_models(forward=model):
+            trainer = tg.Trainer(max_steps=3, callbacks=[phases], run_dir=folder, **settings)
+            search = getattr(optim, name)(program.parameters())
+            return trainer.fit(program, task.loss, search, task.train, task.val, task.test)
+
+    whole = run(False, tmp_path / "whole")
+    with pytest.raises(type(failure()), match="no such model"):
+        run(True, tmp_path / "cut")
+    again = run(False, tmp_path / "cut", resume=True)
+    assert (again.best, again.best_val, again.best_test) == (whole.best, whole.best_val, whole.best_test)
+    assert again.best_test is not None
