@@ -61,7 +61,7 @@ def feedback(request: Request) -> Answer:
 def edits(request: Request) -> Answer:
     """A line for each lesson that the text does not have yet."""
     text, _, said = request.messages[-1].text.partition("Feedback on it")
-    items = re.findall(r"(?s)\[(\d+)\].*?<feedback-\w+>\n(.*?)\n</", said)
+    items = re.findall(r'(?s)\[(\d+)\].*?\nFeedback:(?: "|\n<\S+>\n)(.*?)(?:"\n|\n</)', said)
     lessons = dict.fromkeys(lesson for _, lesson in items if lesson not in text)
     edit = {"op": "add", "line": 1, "reason": "Operators do what the plant has agreed on."}
     by = {lesson: [int(number) for number, item in items if item == lesson] for lesson in lessons}
