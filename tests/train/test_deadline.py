@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,6 +116,20 @@ def test_a_validation_that_a_cache_answered_does_not_make_the_end_free(clock: Cl
     assert result.idle.startswith("the search ended after 1 step")  # a second one would end after 166 s with its test
     assert result.best_test is not None
     assert clock.now <= 150
+
+
+def test_after_a_cache_answered_an_example_takes_what_the_calls_of_the_steps_took() -> None:
+    """As many of them as the kept answers to an example."""
+    limit, clock = Deadline(1.0, None), Clock()
+    used: Any = SimpleNamespace(total=SimpleNamespace(calls=0), cached=40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deadline, "time", clock)
+        limit.begin()
+        clock.now = 1.0
+        limit.learn(20, used)
+        clock.now, used.total.calls = 21.0, 20  # two seconds for the two calls of each
+        assert not limit.is_over(2, 10)  # 21 + 10 + 20
+        assert limit.is_over(1, 10)  # 21 + 20 + 20
 
 
 def test_without_a_limit_it_is_never_over(clock: Clock) -> None:
