@@ -144,6 +144,27 @@ def test_an_address_where_nothing_was_is_asked_again(run, ask):
     assert run(main()) == [9, 9, 0]
 
 
+def test_after_a_model_that_is_not_there_one_call_at_a_time_asks_for_it(run, ask):
+    """As after a key that is refused: the next 64 examples are one request more."""
+    model = refusing("model")
+
+    async def main():
+        limited = Limit(model, 8)
+        for _ in range(2):
+            await asyncio.gather(*(limited.complete(ask()) for _ in range(64)), return_exceptions=True)
+
+    run(main())
+    assert len(model.requests) == 8 + 1
+
+
+def test_the_longest_answer_is_one_setting_by_whichever_name_it_is_refused(run, ask):
+    """Endpoints call it `max_completion_tokens`, and requests have it as `max_tokens`."""
+    model = refusing("max_completion_tokens", lambda own: own.max_tokens == 9)
+    config = GenerateConfig(max_tokens=9)
+    answers, _, sent = asked_of(run, model, 1, ask(config=config), ask(config=config), ask())
+    assert (answers, sent) == (["", "", "ok"], 2)
+
+
 @pytest.mark.parametrize("given", [{"temperature": 0.2}, {"extra": {"top_k": 5}}])
 def test_a_setting_that_is_refused_fails_what_is_queued_with_it_and_nothing_else(run, ask, given):
     """A critic that is asked without it is answered."""

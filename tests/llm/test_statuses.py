@@ -245,6 +245,7 @@ OPENAI = {"type": "invalid_request_error"}
         (400, {"error": {"message": "`temperature` is deprecated for this model."}}, "temperature"),
         # what may be of one request
         (400, {"error": {"message": "flagged: the model does not exist", "code": "content_filter"}}, ""),
+        (400, {"error": {"message": "flagged by no such model: m", "code": "content_filter"}}, ""),
         (400, {"error": {"message": "maximum context length is 9", "code": "context_length_exceeded"}}, ""),
         (404, "<html>404 not found</html>", ""),
         (404, {"detail": "Not Found"}, ""),
