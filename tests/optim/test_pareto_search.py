@@ -72,6 +72,8 @@ def test_an_epoch_is_put_into_its_order_once(monkeypatch: pytest.MonkeyPatch) ->
         while len(own) < 4:
             own[next(waiting)] = None
         assert batch == tuple(sorted(own))
+    optimizer._drawn = 2 * 4  # in a second fit, on fewer examples, an epoch of the same name has another order
+    assert optimizer._minibatch(4) == (0, 1, 2, 3)
 
 
 def test_a_minibatch_without_failures_asks_nobody(world: Any) -> None:

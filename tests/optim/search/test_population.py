@@ -48,6 +48,17 @@ def test_only_what_is_missing_is_bought() -> None:
     assert scores.asked == [(["x"], [0, 1]), (["y"], [0, 1]), (["x", "y"], [2])]
 
 
+def test_what_a_candidate_comes_to_follows_what_it_is_run_on() -> None:
+    """It is worked out once, until there is more of it."""
+    population, scores = of("x", "y"), Scores({"x": [1.0, 0.0, 3.0], "y": [0.0, 1.0, 1.0]})
+    population.score(scores, [0, 1], [0])  # type: ignore[arg-type]
+    assert (population.mean(0), population.worth(0), population.lead(0, 1), population.scale) == (1.0, {0: 1.0}, 1.0, 1)
+    assert population.worth(0) is population.worth(0)
+    population.score(scores, [0, 1], [0, 1, 2])  # type: ignore[arg-type]
+    assert (population.mean(0), population.worth(0)) == (4 / 3, {0: 1.0, 1: 0.0, 2: 3.0})
+    assert (population.lead(0, 1), population.scale) == (2 / 3, 3)
+
+
 def test_who_is_ahead_is_told_on_what_both_answered() -> None:
     """Losing a hard example to an error is no way to win."""
     population = of("x", "y", "z")
