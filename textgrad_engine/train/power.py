@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from textgrad_engine.train.distributions import incomplete_beta, normal_cdf, normal_quantile, t_quantile
 from textgrad_engine.train.intervals import mcnemar
-from textgrad_engine.train.pseudo import WHOLE, added_share, weighed, weight
+from textgrad_engine.train.pseudo import WHOLE, added_share, weighed_sums
 
 _EXACT = 500
 """Up to so many changed examples the power is added up term by term; beyond, the normal approximation is as good."""
@@ -178,10 +178,7 @@ def needed_alike(
     least = needed_n(gain, sd=sd, power=power, alpha=alpha)
     if largest is None:
         return least
-    falls, rises = (
-        (math.fsum(map(weight, part)) / n, math.fsum(map(weighed, part)) / n)
-        for part in ([max(sign * each / largest, 0.0) for each in differences] for sign in (-1, 1))
-    )
+    falls, rises = ((weights / n, squares / n) for weights, squares in weighed_sums(differences, largest))
 
     def found(count: int) -> bool:
         seen = gain - t_quantile(power, count - 1) * sd / math.sqrt(count)

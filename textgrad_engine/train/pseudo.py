@@ -88,11 +88,19 @@ def pseudo_differences(differences: Sequence[float], largest: float) -> list[flo
         >>> [round(each, 3) for each in pseudo_differences([0.01] * 8, largest=1.0)]
         [-1.0, 0.994]
     """
-    shares = [each / largest for each in differences]
-    least = 1e-12  # what is nearer to 0 differs by rounding
-    falls, rises = ([abs(each) for each in shares if sign * each > least] for sign in (-1, 1))
-    down, up = (added_share(math.fsum(map(weight, some)), math.fsum(map(weighed, some))) for some in (falls, rises))
+    down, up = (added_share(*each) for each in weighed_sums(differences, largest))
     return [-down * largest, up * largest]
+
+
+def weighed_sums(differences: Sequence[float], largest: float) -> list[tuple[float, float]]:
+    """What falls and what rises come to: the sum of each one's `weight`, and of its `weighed` square.
+
+    Args:
+        differences: of each example, or of each cluster's means.
+        largest: the largest difference there can be.
+    """
+    parts = ([max(sign * each / largest, 0.0) for each in differences] for sign in (-1, 1))
+    return [(math.fsum(map(weight, part)), math.fsum(map(weighed, part))) for part in parts]
 
 
 def weight(share: float) -> float:
