@@ -119,6 +119,7 @@ def test_one_question_that_is_a_tenth_of_the_examples_shows_no_more_than_one_doe
     ]
     assert verdicts == ["better", "not shown"]
     assert clusters_of_equals(program, [{"word": f"number {n}"} for n in [*range(90), *range(10)]]) == ()  # pairs
+    assert len(set(clusters_of_equals(program, [{"word": f"number {n}"} for n in [*range(89), *range(11)]]))) == 89
 
 
 def test_an_evaluation_and_a_run_take_equal_examples_for_one(world: Any, rows: Any) -> None:

@@ -100,7 +100,7 @@ class CrossValidation:
         """How the folds' texts stand to the floors under metrics, on all examples that were tested."""
         if self.seed is None or self.best is None:
             return ()
-        least = {each.of: each.least for fold in self.folds for each in fold.floors if each.split == "test"}
+        least = {each.of: each.least for fold in self.folds for each in fold.floors}
         return tuple(
             Standing(new.called, least[new.called], "test", len(self.best), old.mean, new.mean, len(self.best) - new.n)
             for old, new in zip(self.seed.parts, self.best.parts)
