@@ -62,7 +62,18 @@ def test_the_keys_of_models_that_a_model_holds_in_a_list_are_known(monkeypatch):
     model = ScriptedModel([])
     model.others = [OpenAIModel("a", api_key="held-by-a-1"), {"b": OpenAIModel("b", api_key="held-by-b-1")}]
     model.others.append(model.others)
-    assert {"held-by-a-1", "held-by-b-1"} <= set(secrets_of(resolve(model)))
+    model.named = {"name": "c", "weight": 1.5, "key": SecretStr("held-by-c-1")}
+    assert {"held-by-a-1", "held-by-b-1", "held-by-c-1"} <= set(secrets_of(resolve(model)))
+
+
+def test_of_a_secret_that_begins_with_another_one_nothing_is_left(monkeypatch):
+    """An endpoint's own key may be that of an account, and some letters more."""
+    monkeypatch.setenv("ONE_API_KEY", "swordfish-42")
+    monkeypatch.setenv("TWO_API_KEY", "swordfish-42-and-more")
+    monkeypatch.setenv("ALSO_API_KEY", "at-the-end-swordfish-42")
+    found = secrets_of(ScriptedModel([]))
+    said = "swordfish-42-and-more, swordfish-42, at-the-end-swordfish-42"
+    assert redacted(said, found) == ", ".join([HIDDEN] * 3)
 
 
 json_values = st.recursive(
