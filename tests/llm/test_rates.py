@@ -176,3 +176,11 @@ def test_a_moment_beyond_a_day_is_no_reset():
     said = {"limit": "60", "remaining": "0", "reset": moment}
     learned.hear({f"anthropic-ratelimit-requests-{word}": value for word, value in said.items()}, 0.0, now=0.0)
     assert learned.wait(1, now=0.0) == pytest.approx(1)
+
+
+def test_an_endpoint_that_says_only_what_is_left_has_the_most_that_it_said_as_its_limit():
+    """Else it would be asked once a minute as soon as nothing is left."""
+    learned = Learned("x-ratelimit-remaining-requests")
+    for left in ("100", "0"):
+        learned.hear({"x-ratelimit-remaining-requests": left}, 0, 0.0)
+    assert learned.wait(1, 0.0) == pytest.approx(0.6)
