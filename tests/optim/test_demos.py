@@ -264,3 +264,11 @@ def test_a_long_demonstration_is_fitted_by_its_long_texts_alone() -> None:
     assert fitted.inputs[1:] == (("question", "Who pays?"),)
     assert (fitted.answer, fitted.label) == ("the tenant", "the tenant")
     assert fitted_demo(demo, 3000) == demo
+
+
+def test_a_long_answer_is_shown_without_its_middle_too() -> None:
+    """A summary of a page may be longer than what it is made of; both have as much room."""
+    fitted = fitted_demo(demo_of("c1", {"title": "Lease"}, "abcd" * 2000), 200)
+    assert fitted.inputs == (("title", "Lease"),)
+    assert "more characters" in fitted.answer
+    assert count(fitted.answer) <= 201
