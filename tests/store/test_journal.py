@@ -27,7 +27,6 @@ from textgrad_engine.store import (
     write_atomically,
     write_shrunk,
 )
-from textgrad_engine.store.lock import LOCK
 from textgrad_engine.testing import FunctionModel, LoopbackServer
 from textgrad_engine.train.events import CallEnded, RunEnded, RunFailed, RunStarted, StepEnded
 
@@ -583,12 +582,3 @@ def test_completions_that_cannot_be_put_in_order_lose_nothing(
     assert lines(folder.path / "completions.jsonl")
     folder._completions.append(b"{}")
     assert lines(folder.path / "completions.jsonl")[-1] == {}
-
-
-def test_what_a_process_leaves_that_was_killed_before_it_began_is_no_run(tmp_path: Path, fit: Any) -> None:
-    """Its lock, and a file without a call: the same command again begins there."""
-    (tmp_path / "run").mkdir()
-    for name in (LOCK, "completions.jsonl"):
-        (tmp_path / "run" / name).touch()
-    assert fit(None, run_dir=tmp_path / "run", resume=True).status == "finished"
-    assert read_run(tmp_path / "run").finished
