@@ -47,7 +47,7 @@ def of_path(path: Path) -> Doubts:
     run = read_run(path)
     if run.result is None:
         raise RunError(f"{run.path} has no result, as the run {how_it_ended(run)}; only a run that ended tells them")
-    if run.kept is None:
+    if run.by_command is None:
         raise RunError(
             f"{run.path}: no config.json names its data, as the run was started from Python; there, result.doubtful "
             "has their ids, and what was said"

@@ -62,7 +62,7 @@ def first_of(folds: Folds) -> Run:
     """
     for path in (folds.path, *[each.path for each in folds.runs.values()]):
         check_unlocked(path)
-    runs = [run for run in folds.runs.values() if run.kept is not None or folds.from_python]
+    runs = [run for run in folds.runs.values() if run.by_command is not None or folds.from_python]
     if runs:
         return runs[0]
     if any(any(run.completions()) for run in folds.runs.values()):

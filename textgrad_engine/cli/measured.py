@@ -66,7 +66,7 @@ def measured_at(path: Path, *, val: bool = False) -> Measured:
 def _of_run(run: Run, *, val: bool) -> Measured:
     if run.result is None:
         raise RunError(f"{run.path} has no result, as the run {how_it_ended(run)}, so no scores can be shown")
-    if run.kept is None:
+    if run.by_command is None:
         raise RunError(
             f"{run.path}: no config.json names its data, as the run was started from Python; there, result.best_test "
             "has ids, scores and predictions, and result.best_test.by(values) gives an evaluation for each value"
@@ -88,7 +88,7 @@ def _of_run(run: Run, *, val: bool) -> Measured:
 
 def _of_folds(folds: Folds) -> Measured:
     found = folds.found
-    run = next((each for each in folds.runs.values() if each.kept is not None), None)
+    run = next((each for each in folds.runs.values() if each.by_command is not None), None)
     if run is None or found.seed is None or found.best is None:
         raise RunError(f"{folds.path}: no fold was tested, or none has a config.json, so there is nothing to show")
     config = runs.config_of(run, {})

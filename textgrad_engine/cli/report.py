@@ -67,7 +67,7 @@ def _page_of(path: Path, by: str | None) -> str:
     found = read_run(path)
     for note in found.notes:
         complain(f"note: {note}")
-    return page_of(found, run_data.openings(found), remark_on(found.kept), slices)
+    return page_of(found, run_data.openings(found), remark_on(found.by_command), slices)
 
 
 def _sliced(path: Path, by: str) -> Sliced:

@@ -73,7 +73,7 @@ def check_splits(run: Run, config: Config, splits: Mapping[str, Dataset | None])
     Raises:
         RunError: it was changed.
     """
-    known: Mapping[str, str] = (run.kept or {}).get("digests", {})
+    known: Mapping[str, str] = (run.by_command or {}).get("digests", {})
     for name, rows in splits.items():
         if rows is not None and known.get(name) not in digests_of(rows):
             file = config.file(getattr(config.data, name) or config.data.train)

@@ -61,7 +61,7 @@ def write_run(run: Run, result: TrainResult, title: str) -> None:
     shown = report.render(
         result,
         title=title,
-        remark=remark_on(run.kept),
+        remark=remark_on(run.by_command),
         openings=run_data.openings(run),  # evaluations of it included
         before=run.looks_before,
         tools=report.tools_of(run.tools()),

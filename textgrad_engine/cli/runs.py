@@ -44,7 +44,7 @@ class Way:
     @classmethod
     def of(cls, run: Run) -> Self:
         """How a run was begun; one of before that was kept, in the usual way."""
-        kept = run.kept or {}
+        kept = run.by_command or {}
         return cls(**{each.name: bool(kept.get(each.name, each.default)) for each in fields(cls)})
 
 
@@ -135,7 +135,7 @@ def with_limits(run: Run, config: Config) -> dict[str, Any]:
         run: the run.
         config: what it goes on with.
     """
-    kept = {key: value for key, value in (run.kept or {}).items() if key != "format"}
+    kept = {key: value for key, value in (run.by_command or {}).items() if key != "format"}
     values = dict(kept["config"])
     values["budget"] = config.budget.model_dump(mode="json")
     models = config.models.model_dump(mode="json")
@@ -148,7 +148,7 @@ def with_limits(run: Run, config: Config) -> dict[str, Any]:
 
 def name_in(run: Run) -> str:
     """What the config of a run is called."""
-    return str((run.kept or {}).get("name", run.path.name))
+    return str((run.by_command or {}).get("name", run.path.name))
 
 
 def config_of(run: Run, texts: Mapping[str, str]) -> Config:
@@ -159,7 +159,7 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
     Raises:
         RunError: the run keeps none, because it was started from Python; or it was damaged.
     """
-    kept = run.kept
+    kept = run.by_command
     if kept is None:
         why, what = "there is no config.json", "removed"
         if run.config is not None:

@@ -108,7 +108,7 @@ def prompt_of_run(path: Path, data: Path | None, prompt: str) -> Subject:
             f"`textgrad-engine show {typed(whole_of(run.path) or path)}`"
         )
     texts = run.texts(prompt)
-    return Subject(run.path, runs.config_of(run, texts), prompt, texts, run.kept or {}, run)
+    return Subject(run.path, runs.config_of(run, texts), prompt, texts, run.by_command or {}, run)
 
 
 def with_files(subject: Subject, files: Sequence[str]) -> Subject:

@@ -55,7 +55,7 @@ def goes_on(run: Run) -> str:
     """What goes on with a run that has not come to its end, in a sentence."""
     raising: list[str] = []
     if run.result is not None and (run.result.status == "budget" or run.result.kept_short):
-        raising = _raising(setting_in(run.kept, "config", "budget"), run.result.total)
+        raising = _raising(setting_in(run.by_command, "config", "budget"), run.result.total)
     if not raising:
         return f"{_way_on(run)}."
     nearest, *others = raising
@@ -75,7 +75,7 @@ def _way_on(run: Run) -> str:
     what = "goes on with it" if _answered(run) else "begins it, as nothing is on record yet"
     if (whole := whole_of(run.path)) is not None:
         return f"{way_on_with(whole)} goes on with all the runs there"
-    if run.kept is None:
+    if run.by_command is None:
         return f"tg.Trainer(run_dir=..., resume=True) {what}"
     return f"`textgrad-engine resume {typed(run.path)}` {what}"
 

@@ -227,7 +227,7 @@ def _of_folds(several: tuple[Run | Folds, Run | Folds], test: Pairing, texts: bo
 
 def _unknown(first: Run, second: Run) -> str:
     """Why the settings of two runs cannot be set against each other; what Python keeps of both can be."""
-    python = [(name, run) for name, run in zip("AB", (first, second)) if run.kept is None]
+    python = [(name, run) for name, run in zip("AB", (first, second)) if run.by_command is None]
     if len(python) == 2 and None not in (first.config, second.config):
         return ""
     none = [name for name, run in python if run.config is None]
@@ -302,9 +302,9 @@ def _settings(first: Mapping[str, Any], second: Mapping[str, Any], names: Iterab
 
 def _flat(run: Run) -> dict[str, Any]:
     """Every setting by its dotted name, and what tells whether the data is the same; of Python what it keeps itself."""
-    if run.kept is None:
+    if run.by_command is None:
         return {name: value for name, value in _leaves(run.config or {}) if name != "format"}
-    found = dict(_leaves(run.kept["config"]))
+    found = dict(_leaves(run.by_command["config"]))
     found["feedback"], found["folds"] = setting(run, "feedback"), setting(run, "folds")
     for split in ("train", "val", "test"):
         found[f"examples.{split}"] = setting(run, "digests", split)

@@ -74,7 +74,7 @@ def page_of(run: Run, openings: int | None = None, remark: str = "", slices: Sli
             *section("Score against length", _front(result)),
             *section("Cost", _cost(view, run.result is not None)),
             *section("What the tools gave", _tools(tools_of(run.tools()))),
-            *section("How to run it again", again(run.kept, run.seed, controls=result.controls is not None)),
+            *section("How to run it again", again(run.by_command, run.seed, controls=result.controls is not None)),
         ),
         element(
             "footer", "Made by ", element("code", "textgrad-engine report"), " from the run folder ", name_of(name)
@@ -102,7 +102,7 @@ def _header(run: Run, name: str, remark: str, view: View, result: TrainResult) -
     yield element("h1", name_of(name))
     ended = [each for each in (headline(run) if run.result is not None else "", remark) if each]
     yield element(
-        "p", f"{capital('; '.join(ended))}. " if ended else "", *models_of(run.kept), *_sizes(run), class_="lead"
+        "p", f"{capital('; '.join(ended))}. " if ended else "", *models_of(run.by_command), *_sizes(run), class_="lead"
     )
     verdict, _, rest = (view.verdict if run.result is not None else headline(run)).partition(": ")
     yield element(

@@ -94,7 +94,7 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
 
 def same_conditions(first: Run, second: Run) -> bool:
     """Whether two runs are known to have asked the same models the same about the same examples, and to score alike."""
-    if first.kept is None or second.kept is None or first.result is None or second.result is None:
+    if first.by_command is None or second.by_command is None or first.result is None or second.result is None:
         return False
     for on, one, other in (
         ("val", first.result.best_val, second.result.best_val),
@@ -112,7 +112,7 @@ def same_conditions(first: Run, second: Run) -> bool:
 
 def setting(run: Run, *keys: str) -> Any:
     """What ``config.json`` says at these keys; None where it says nothing, or there is none."""
-    return setting_in(run.kept, *keys)
+    return setting_in(run.by_command, *keys)
 
 
 def setting_in(kept: Any, *keys: str) -> Any:
@@ -203,7 +203,7 @@ _ANSWERED_BY = (
 
 def _differing(first: Run, second: Run, keys: tuple[tuple[str, ...], ...]) -> list[str]:
     """The settings in which two runs differ; what is not set is the same as what is null."""
-    if first.kept is None or second.kept is None:
+    if first.by_command is None or second.by_command is None:
         return []
     values = {each: [_without_nulls(_said(run, each)) for run in (first, second)] for each in keys}
     return [".".join(each) for each, (one, other) in values.items() if one != other]
@@ -242,7 +242,7 @@ def is_judged(run: Run) -> bool:
 
 def _differing_metrics(first: Run, second: Run) -> list[str]:
     """The settings of metrics in which two runs differ; the word for all of them where there are several."""
-    if first.kept is None or second.kept is None:
+    if first.by_command is None or second.by_command is None:
         return []
     one, other = _metrics(first), _metrics(second)
     if len(one) == len(other) == 1:
@@ -283,7 +283,7 @@ def _without_nulls(value: Any) -> Any:
 def _other_scores(first: Run, second: Run) -> str:
     """Why a score of one run means something else than one of the other; "" where it means the same."""
     differing = _differing_metrics(first, second) + _differing(first, second, (("data", "target"),))
-    if first.kept is not None and second.kept is not None and is_judged(first):
+    if first.by_command is not None and second.by_command is not None and is_judged(first):
         judges = [
             (
                 setting(run, "config", "models", "judge") or setting(run, "config", "models", "forward"),
@@ -300,8 +300,8 @@ def _other_scores(first: Run, second: Run) -> str:
 
 
 def _other_answers(first: Run, second: Run) -> Iterator[str]:
-    if first.kept is None or second.kept is None:
-        from_python = [name for name, run in zip("AB", (first, second)) if run.kept is None]
+    if first.by_command is None or second.by_command is None:
+        from_python = [name for name, run in zip("AB", (first, second)) if run.by_command is None]
         many = "were" if len(from_python) > 1 else "was"
         yield (
             f"{_and(from_python)} {many} started from Python, so whether program, metric and models are the same is "

@@ -155,7 +155,7 @@ def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: boo
     parts: list[RenderableType] = [*_headline(str(run.path), headline(run)), ""]
     if run.error:
         what, *notes = run.error.split("\n")
-        if run.kept is not None:  # the command line's own line asked
+        if run.by_command is not None:  # the command line's own line asked
             notes = [note.split(", asked for at ")[0] for note in notes]
         parts += [hanging("  ", "  ", f"It ended with an error: {what}"), *(indented(note, 4) for note in notes), ""]
     if run.evaluations:

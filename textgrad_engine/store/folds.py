@@ -77,7 +77,7 @@ class Folds:
     @property
     def config(self) -> dict[str, Any] | None:
         """What the command line wrote into the first ``config.json`` that there is; its settings are those of all."""
-        return next((run.kept for run in self.runs.values() if run.kept is not None), None)
+        return next((run.by_command for run in self.runs.values() if run.by_command is not None), None)
 
     @property
     def way_on(self) -> str:
