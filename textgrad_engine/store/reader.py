@@ -96,14 +96,14 @@ class Run:
         return not (self.result.kept_short and begun.get("settings", {}).get(NESTED))
 
     @property
-    def kept(self) -> dict[str, Any] | None:
+    def by_command(self) -> dict[str, Any] | None:
         """What the command line wrote into ``config.json``; None for a run from Python, whatever that keeps there."""
         return self.config if self.config is not None and _is_of_command(self.config) else None
 
     @property
     def looks_before(self) -> int:
         """How often other runs had opened the same test examples when this one was begun, as far as it was noted."""
-        return int((self.kept or {}).get("looks_before", 0))
+        return int((self.by_command or {}).get("looks_before", 0))
 
     def completions(self) -> Iterator[dict[str, Any]]:
         """Every completion that was paid for as plain JSON, read one at a time; a torn last line is left out.
