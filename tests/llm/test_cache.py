@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import sqlite3
@@ -45,7 +46,7 @@ from textgrad_engine.llm import (
     resolve,
 )
 from textgrad_engine.llm.cachefile import CacheFile, new_owner
-from textgrad_engine.llm.cachekey import keys_of
+from textgrad_engine.llm.cachekey import keys_of, sampling_apart
 from textgrad_engine.llm.resolve import Defaults
 from textgrad_engine.optim import TGD
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel, feedback_for
@@ -537,6 +538,28 @@ def test_n_samples_are_n_samples(tmp_path, ask):
     assert inner == ["answer 1", "answer 3"]
     with pytest.raises(ValueError, match="must be at least 0, got -1"), repeat(-1):
         pass
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((0, 1, 2))))
+def test_samples_that_a_program_numbers_are_the_same_whichever_comes_first(tmp_path, ask, order):
+    """A run counts equal requests apart; those with a number of their own came to be other samples by their order."""
+    cached = Cached(counted(), Cache(tmp_path))
+
+    async def votes(order):
+        found = {}
+        with sampling_apart():
+            for index in order:
+                with repeat(index):
+                    found[index] = (await cached.complete(ask())).text
+        return found
+
+    async def main():
+        return await votes((0, 1, 2)), await votes(order), await votes((*order, *order))
+
+    first, again, twice = asyncio.run(main())
+    assert len(set(first.values())) == 3
+    assert again == first
+    assert not set(twice.values()) & set(first.values())  # the second of each number is another sample
 
 
 def test_a_lease_makes_others_wait_until_it_runs_out(tmp_path, clock):

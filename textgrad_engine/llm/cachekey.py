@@ -47,7 +47,8 @@ def repeat(index: int | None = None) -> Iterator[None]:
             equal requests as they come: the first is sample 0, an equal one after it sample 1, and so on; a script that
             does the same again gets the same samples.
 
-    Blocks nest: sample 2 of an evaluation whose program asks for 3 samples has three of its own.
+    Blocks nest: sample 2 of an evaluation whose program asks for 3 samples has three of its own. Where one without an
+    index is around one with it, equal requests of each index are counted by themselves, so their order does not matter.
 
     Example:
         >>> with repeat(2), repeat(0), repeat(1):
@@ -80,11 +81,14 @@ def sample_number(base: bytes, temperature: float | None = None) -> tuple[int, .
     if known is not None and known[0] == base:
         return known[1]
     numbers: list[int] = []
-    for each in _repeats.get():
+    repeats = _repeats.get()
+    for place, each in enumerate(repeats, 1):
         if isinstance(each, int):
             numbers.append(each)
         elif temperature != 0 or each.at_zero:
-            numbers.append(each.next(base + repr(numbers).encode()))
+            # Those that are numbered by hand further inside are no equals, whichever of them comes first.
+            inside = [number for number in repeats[place:] if isinstance(number, int)]
+            numbers.append(each.next(base + repr(numbers).encode() + (repr(inside).encode() if inside else b"")))
         else:
             numbers.append(0)
     while numbers and numbers[-1] == 0:
