@@ -71,7 +71,7 @@ def simulated(request: tg.llm.Request) -> Answer:
     if request.purpose == "forward":
         return next_turn(request)
     if request.purpose == "optimizer":
-        wishes = dict.fromkeys(re.findall(r"Add: ([^\n<]*)", user))
+        wishes = dict.fromkeys(re.findall(r'Add: ([^\n<"]*)', user))
         last = max(int(number) for number in re.findall(r"^(\d+)\|", user, re.MULTILINE))
         return {
             "edits": [

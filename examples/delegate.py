@@ -86,7 +86,7 @@ def simulated(request: tg.llm.Request) -> Answer:
         signed = "Yours, " in user
         return {"score": int(signed), "explanation": "" if signed else "Nobody has signed it."}
     if request.purpose == "optimizer":
-        wishes = dict.fromkeys(re.findall(r"Add: ([^\n<]*)", user))
+        wishes = dict.fromkeys(re.findall(r'Add: ([^\n<"]*)', user))
         last = max(int(number) for number in re.findall(r"^(\d+)\|", user, re.MULTILINE))
         return {
             "edits": [

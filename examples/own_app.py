@@ -69,7 +69,7 @@ def simulated(request: llm.Request) -> Answer:
         tone = "Add: Say sorry where something was lost." if "say sorry" in said else ""
         return feedback_for(request, tone or "Add: Say the state of the order.")
     last = max(int(number) for number in re.findall(r"^(\d+)\|", said, re.MULTILINE))
-    wishes = dict.fromkeys(re.findall(r"Add: ([^\n<]*)", said))
+    wishes = dict.fromkeys(re.findall(r'Add: ([^\n<"]*)', said))
     return {
         "edits": [{"op": "add", "line": last, "text": each, "reason": "asked for", "feedback": [1]} for each in wishes]
     }

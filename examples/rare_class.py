@@ -92,7 +92,7 @@ def simulated(request: tg.llm.Request) -> Answer:
             return "fraud"
         return "parcel" if re.search("parcel|driver|box", user) else "bill"
     if request.purpose == "optimizer":
-        wishes = dict.fromkeys(re.findall(r"Add: ([^\n<]*)", user))
+        wishes = dict.fromkeys(re.findall(r'Add: ([^\n<"]*)', user))
         last = max(int(number) for number in re.findall(r"^(\d+)\|", user, re.MULTILINE))
         return {
             "edits": [

@@ -54,7 +54,7 @@ def simulated(request: tg.llm.Request) -> Answer:
     if request.purpose == "judge":
         return marks(*user.split("The answer to check:"))
     if request.purpose == "optimizer":
-        wishes = dict.fromkeys(re.findall(r"Add: ([^\n<]*)", user))
+        wishes = dict.fromkeys(re.findall(r'Add: ([^\n<"]*)', user))
         last = max(int(number) for number in re.findall(r"^(\d+)\|", user, re.MULTILINE))
         return {
             "edits": [

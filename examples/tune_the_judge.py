@@ -63,7 +63,7 @@ def simulated(request: tg.llm.Request) -> Answer:
     if request.purpose == "judge":
         return {"score": min(5, max(1, 2 + marks(user))), "explanation": "By the criteria."}
     if request.purpose == "optimizer":
-        wishes = dict.fromkeys(re.findall(r"Add: ([^\n<]*)", user))
+        wishes = dict.fromkeys(re.findall(r'Add: ([^\n<"]*)', user))
         last = max(int(number) for number in re.findall(r"^(\d+)\|", user, re.MULTILINE))
         return {
             "edits": [

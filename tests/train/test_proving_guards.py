@@ -226,7 +226,7 @@ def test_the_optimizer_is_told_which_edits_were_refused_and_why() -> None:
     whole = World("Shout all.", momentum=5)
     whole.fit(steps=2)
     told = [request.messages[-1].text for request in whole.model.requests if request.purpose == "optimizer"]
-    assert f"- added 'Shout all.' — {REFUSED}: validation score" in told[1]
+    assert f"- added 'Shout all.' — {REFUSED}\n" in told[1]
 
 
 class Two(nn.Module):

@@ -188,8 +188,7 @@ def field(answer: Variable, *path: str | int, default: str | float | None = None
         ('late', 'label of the answer')
         >>> label.backward("Say broken.")
         >>> print(answer.grad[0].data)
-        On the field label of this answer:
-        Say broken.
+        On the field label of this answer: Say broken.
     """
     if not isinstance(answer, Variable):
         raise TypeError(
