@@ -29,6 +29,7 @@ def test_the_rare_class_is_found(
     printed = capsys.readouterr().out
     assert all(rule in printed for rule in example["RULES"].values())
     assert "test 0.667 -> 1.000; better" in printed
+    assert "floors not reached" not in printed  # a floor of 0.9 was more than a bill that is sorted right can score
     assert "  parcel: 1.00 -> 1.00 found\n  fraud: 0.00 -> 1.00 found\n" in printed
     assert "A simulated model answered" in printed
 
