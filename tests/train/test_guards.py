@@ -16,7 +16,8 @@ from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import Evaluation, Guards, Objective, Trainer, TrainResult
 from textgrad_engine.train.estimate import estimate
-from textgrad_engine.train.guards import guarded_by, standings
+from textgrad_engine.train.guarded import standings
+from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.standing import missed_in_words
 

@@ -42,7 +42,8 @@ from textgrad_engine.optim import Optimizer
 from textgrad_engine.train import Guards, Trainer
 from textgrad_engine.train.events import Callback
 from textgrad_engine.train.fields import refuse_unnamed
-from textgrad_engine.train.guards import Floor, guarded_by
+from textgrad_engine.train.guarded import Floor
+from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.metrics_of import parts_of
 
 

@@ -35,7 +35,7 @@ from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, check_writable
 from textgrad_engine.train import Evaluation
 from textgrad_engine.train.evaluator import attempt
-from textgrad_engine.train.guards import Floor, standings
+from textgrad_engine.train.guarded import Floor, standings
 from textgrad_engine.train.interrupt import stopping_on_interrupt
 from textgrad_engine.train.scale import scale_of
 from textgrad_engine.train.standing import Standing

@@ -11,7 +11,7 @@ from textgrad_engine.train.doubtful import doubtful_among
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
 from textgrad_engine.train.front import front_of
-from textgrad_engine.train.guards import standings
+from textgrad_engine.train.guarded import standings
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.standing import Standing
 from textgrad_engine.train.terms import terms_of

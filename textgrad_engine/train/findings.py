@@ -11,7 +11,7 @@ from textgrad_engine.train.doubtful import Answer, Answered
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, evaluation_of
 from textgrad_engine.train.grid import Row
-from textgrad_engine.train.guards import Guarded, Scores
+from textgrad_engine.train.guarded import Guarded, Scores
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.leaves import check_texts
 from textgrad_engine.train.metric_scores import MetricScores, filled, parts_of_scales

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import listed, suggest
@@ -13,21 +13,12 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_number
 from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.ops.evaluators import written
+from textgrad_engine.train.guarded import Floor, Guarded
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.metrics_of import parts_of
-from textgrad_engine.train.scores import ALIKE, apart
-from textgrad_engine.train.standing import Split, Standing, in_a_sentence
-
-if TYPE_CHECKING:
-    from textgrad_engine.train.evaluation import Evaluation
-
-Scores: TypeAlias = Mapping[int, float | None]
-"""Scores by the positions of the examples; None where no answer was to be had."""
+from textgrad_engine.train.standing import in_a_sentence
 
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
-
-_MOST_TOLD = 3
-"""So many broken examples are named."""
 
 
 @dataclass(frozen=True)
@@ -179,216 +170,6 @@ class Guards:
         return tuple(floors)
 
 
-@dataclass(frozen=True)
-class Floor:
-    """A floor under the mean score of some validation examples.
-
-    Attributes:
-        under: what it is under, in words.
-        least: the floor.
-        positions: of the examples.
-        worst: the worst score that there can be; None where nobody knows.
-        metric: which of the metrics that a score is made of gives these scores; None where it is the score itself.
-    """
-
-    under: str
-    least: float
-    positions: tuple[int, ...]
-    worst: float | None = None
-    metric: int | None = None
-
-    @property
-    def of(self) -> str:
-        """What it is under, and of a slice how many examples that has."""
-        count = len(self.positions)
-        under = in_a_sentence(self.under)
-        return under if self.metric is not None else f"{under} ({count} example{'' if count == 1 else 's'})"
-
-    def broken(self, before: Scores, after: Scores) -> str:
-        """How it is broken, in words; "" where it is not.
-
-        Args:
-            before: the scores with the texts of now.
-            after: those with the new texts.
-        """
-        pairs = [(before[n], after[n]) for n in self.positions]
-        told = f"{self.of} has a floor of {self.least:g}"
-        if all(new is None for _, new in pairs):
-            return f"{told}: none could be run"
-        lost = sum(new is None for old, new in pairs if old is not None)
-        worst = self._worst(pairs)
-        counted = [(old, worst if new is None else new) for old, new in pairs if (old, new) != (None, None)]
-        mean = sum(new for _, new in counted) / len(counted)
-        both = [(old, new) for old, new in counted if old is not None]
-        fell = not both or sum(new - old for old, new in both) < -ALIKE
-        if mean >= self.least - ALIKE or not fell:
-            return ""
-        was = f"{sum(old for old, _ in both) / len(both):.3f} -> " if both else ""
-        why = f", as {lost} could not be run" if lost else ""
-        return f"{told}: {was}{apart(mean, self.least)[0]}{why}"
-
-    def stands(self, seed: Scores, best: Scores, split: Split = "val") -> Standing:
-        """How the seed texts and the best ones stand to it.
-
-        Args:
-            seed: the scores of the seed texts.
-            best: those of the best texts.
-            split: whose examples they are.
-        """
-        means = []
-        for scores in (seed, best):
-            known = [score for n in self.positions if (score := scores[n]) is not None]
-            means.append(sum(known) / len(known) if known else None)
-        lost = sum(best[n] is None for n in self.positions)
-        return Standing(self.under, self.least, split, len(self.positions), means[0], means[1], lost)
-
-    def standing(self, seed: Scores, best: Scores) -> str:
-        """Whether the best texts reach it, in a sentence.
-
-        Args:
-            seed: the scores of the seed texts.
-            best: those of the best texts.
-        """
-        found = self.stands(seed, best)
-        stands = "is reached" if found.reached else "is not reached"
-        return f"the floor of {self.least:g} under {self.of} {stands}: {found}"
-
-    def _worst(self, pairs: Sequence[tuple[float | None, float | None]]) -> float:
-        """What an example counts for that could not be run."""
-        if self.worst is not None:
-            return self.worst
-        return min([0.0, *(score for pair in pairs for score in pair if score is not None)])
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """`Guards` on one validation set.
-
-    Attributes:
-        names: the ids of its examples.
-        never_break: the examples that must not get worse, by position.
-        floors: the floors.
-    """
-
-    names: tuple[str, ...]
-    never_break: tuple[int, ...]
-    floors: tuple[Floor, ...]
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """The examples that must be run, each once."""
-        found = [*self.never_break, *(position for floor in self.floors for position in floor.positions)]
-        return tuple(dict.fromkeys(found))
-
-    def culprits(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> tuple[int, ...]:
-        """The positions of the examples that `broken` speaks of: those that must not get worse, or of a floor, and did.
-
-        Args:
-            before: as for `broken`.
-            after: likewise.
-            metrics: likewise.
-        """
-        if not self.broken(before, after, metrics):
-            return ()
-
-        def fell(position: int, before: Scores, after: Scores) -> bool:
-            old, new = before[position], after[position]
-            if old is None:
-                return new is None and position in self.never_break
-            return new is None or new < old - ALIKE
-
-        found = {position for position in self.never_break if fell(position, before, after)}
-        for floor in self.floors:
-            pair = (before, after) if floor.metric is None else metrics[floor.metric]
-            found |= {position for position in floor.positions if fell(position, *pair)}
-        return tuple(position for position in self.positions if position in found)
-
-    def broken(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> str:
-        """What is broken, in words; "" when nothing is.
-
-        Args:
-            before: the scores with the texts of now.
-            after: the scores with the new texts.
-            metrics: the same of each metric that the score is made of, on its own scale.
-        """
-        worse = []
-        for position in self.never_break:
-            old, new = before[position], after[position]
-            if new is None:
-                worse.append(f"{self.names[position]} must never break: it could not be run")
-            elif old is not None and new < old - ALIKE:
-                worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}")
-        more = len(worse) - _MOST_TOLD
-        low = (
-            floor.broken(*((before, after) if floor.metric is None else metrics[floor.metric])) for floor in self.floors
-        )
-        found = [*worse[:_MOST_TOLD], f"and {more} more of them" if more > 0 else "", *low]
-        return "; ".join(filter(None, found))
-
-    def standing(
-        self,
-        seed: Scores,
-        best: Scores,
-        top: float | None = None,
-        metrics: Sequence[tuple[Scores, Scores]] = (),
-        tested: Sequence[Standing] | None = None,
-    ) -> tuple[str, ...]:
-        """How the best texts stand to the guards, a sentence for each floor, and one for examples that are not right.
-
-        A guard keeps what there is: a floor that the seed texts miss need not be reached, and an example that they
-        fail may stay so.
-
-        Args:
-            seed: the scores of the seed texts.
-            best: those of the best texts.
-            top: the best score that there can be; None where nobody knows.
-            metrics: the scores of the seed and the best texts by each metric that the score is made of.
-            tested: how they stand to the floors on the test set; None where that was not run.
-
-        Example:
-            >>> guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"q": "y"}], scale=(0, 1))
-            >>> guarded.standing({0: 0.0, 1: 1.0}, {0: 0.25, 1: 1.0})[0]
-            "the floor of 0.5 under q = 'x' (1 example) is not reached: 0.000 -> 0.250"
-        """
-        told = [
-            floor.standing(*((seed, best) if floor.metric is None else metrics[floor.metric]))
-            + ("" if tested is None else _on_test(floor, tested))
-            for floor in self.floors
-        ]
-        if top is not None:
-            wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
-            told += self._below([n for n in wrong if seed[n] is not None], top, "as {they} did")
-            told += self._below([n for n in wrong if seed[n] is None], top, "and could not be run")
-        return tuple(told)
-
-    def _below(self, found: Sequence[int], top: float, then: str) -> list[str]:
-        """A sentence on examples that must never break and are not right, and on what they did before; of none none."""
-        if not found:
-            return []
-        more = [f"{len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else []
-        who = " and ".join([", ".join([self.names[n] for n in found[:_MOST_TOLD]]), *more])
-        does, it = ("scores", "it") if len(found) == 1 else ("score", "they")
-        of = f"of {len(self.never_break)} that must never break"
-        return [f"{of}, {who} {does} below {top:.3f}, {then.replace('{they}', it)} with the seed prompt"]
-
-
-def standings(floors: Sequence[Floor], seed: Evaluation, best: Evaluation, split: Split) -> tuple[Standing, ...]:
-    """How the seed texts and the best ones stand to floors, on the examples that both were run on.
-
-    Args:
-        floors: by the positions of these examples.
-        seed: the seed texts on them.
-        best: the best texts on them.
-        split: whose examples they are.
-    """
-    found = []
-    for floor in floors:
-        scored = [each if floor.metric is None else each.parts[floor.metric] for each in (seed, best)]
-        was, now = (dict(enumerate(each.scores)) for each in scored)
-        found.append(floor.stands(was, now, split))
-    return tuple(found)
-
-
 def guarded_by(
     guards: Guards | None,
     rows: Sequence[Mapping[str, Any]],
@@ -436,15 +217,6 @@ def _no_metric(name: str, known: Sequence[str]) -> str:
             "that all examples share, nn.Rubric([...])"
         )
     return "and the score is made of no such metric" + (suggest(name, known) or f"; they are {listed(known)}")
-
-
-def _on_test(floor: Floor, tested: Sequence[Standing]) -> str:
-    """What to say behind how the best texts stand to a floor of how they do on the test set, which was run."""
-    found = next((each for each in tested if (each.of, each.least) == (floor.under, floor.least)), None)
-    if found is None:
-        return "; no test example has that"
-    some = "" if floor.metric is not None else f" ({found.examples} example{'' if found.examples == 1 else 's'})"
-    return f"; on test{some} it is{'' if found.reached else ' not'}: {found}"
 
 
 def _slice(rows: Sequence[Mapping[str, Any]], column: str, value: Any) -> tuple[int, ...]:

@@ -26,7 +26,8 @@ from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, 
 from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.findings import Findings, Pairs
 from textgrad_engine.train.grid import Row
-from textgrad_engine.train.guards import Guarded, Guards, Scores, guarded_by
+from textgrad_engine.train.guarded import Guarded, Scores
+from textgrad_engine.train.guards import Guards, guarded_by
 from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import check_texts, leaves_of, named_in
 from textgrad_engine.train.metrics_of import parts_of
