@@ -186,6 +186,7 @@ class Guarded:
             tested: how they stand to the floors on the test set; None where that was not run.
 
         Example:
+            >>> from textgrad_engine.train import Guards
             >>> guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"q": "y"}], scale=(0, 1))
             >>> guarded.standing({0: 0.0, 1: 1.0}, {0: 0.25, 1: 1.0})[0]
             "the floor of 0.5 under q = 'x' (1 example) is not reached: 0.000 -> 0.250"
