@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from textgrad_engine.optim.contracts.base import Wish
 from textgrad_engine.scoped import setting
 
-_aims: ContextVar[tuple[Wish, ...]] = ContextVar("aims", default=())
+_aims: ContextVar[tuple[Wish, ...]] = ContextVar("textgrad_engine_aims", default=())
 
 
 def aiming(aims: Iterable[str]) -> setting[tuple[Wish, ...]]:
