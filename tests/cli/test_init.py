@@ -483,20 +483,20 @@ def test_where_nothing_else_is_left_to_show_that_is_an_error(init: Init) -> None
 
 
 def test_equal_rows_do_not_make_the_parts_lopsided(init: Init) -> None:
-    """A question that is there sixty times is one to train on, and the parts have their sizes all the same."""
+    """A question that is there sixty times is one to train on, beside others; the rest is cut as without it."""
     rows = [*[{"ticket": "Where is it?", "queue": "trust"}] * 60, *tickets(140)]
     done = init(rows, "--target", "queue", *MODEL)
     said = " ".join(done.stdout.split())
-    assert "60 in train, 60 in val, 80 in test." in said
-    assert "stay in one part" not in said
+    assert "102 in train, 42 in val, 56 in test." in said
+    assert "stay in one part, and up to 60 do, so the parts are not 60, 60 and 80." in said
 
 
 def test_where_equal_rows_are_too_many_for_parts_of_the_usual_sizes_it_is_said(init: Init) -> None:
-    """Else 120, 34 and 46 of 200 look like a mistake."""
+    """Else 144, 24 and 32 of 200 look like a mistake."""
     rows = [*[{"ticket": "Where is it?", "queue": "trust"}] * 120, *tickets(80)]
     done = init(rows, "--target", "queue", *MODEL)
     said = " ".join(done.stdout.split())
-    assert "120 in train, 34 in val, 46 in test." in said
+    assert "144 in train, 24 in val, 32 in test." in said
     assert (
         "Examples with the same ticket stay in one part, and up to 120 do, so the parts are not 60, 60 and 80." in said
     )

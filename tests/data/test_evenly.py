@@ -26,10 +26,10 @@ def cut(sizes: list[int], seed: int = 0) -> list[Subset[dict[str, int]]]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_one_question_that_is_there_often_does_not_shift_the_others(seed: int) -> None:
-    """Drawn by clusters, 60 of 200 rows made parts of 101, 42 and 57, or of 42, 42 and 116."""
+    """By clusters, 60 of 200 rows made parts of 102, 42 and 56, or of 42, 42 and 116; alone they teach nothing."""
     parts = cut([60] + [1] * 140, seed)
-    assert [len(part) for part in parts] == [60, 60, 80]
-    assert {row["page"] for row in parts[0]} == {0}
+    assert [len(part) for part in parts] == [60 + 42, 42, 56]
+    assert [sum(row["page"] == 0 for row in part) for part in parts] == [60, 0, 0]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -43,8 +43,8 @@ def test_what_is_there_a_few_times_is_in_any_part(seed: int) -> None:
 
 def test_what_is_more_than_half_of_all_leaves_the_rest_in_proportion() -> None:
     """There is no way to come near the sizes then, and nothing is empty."""
-    assert [len(part) for part in cut([120] + [1] * 80)] == [120, 34, 46]
-    assert [len(part) for part in cut([150] + [1] * 50)] == [150, 21, 29]
+    assert [len(part) for part in cut([120] + [1] * 80)] == [120 + 24, 24, 32]
+    assert [len(part) for part in cut([150] + [1] * 50)] == [150 + 15, 15, 20]
     assert [len(part) for part in cut([98, 1, 1])] == [98, 1, 1]
     assert sorted(len(part) for part in cut([50, 49, 1])) == [1, 49, 50]
     assert sorted(len(part) for part in cut([34, 33, 33])) == [33, 33, 34]
@@ -54,7 +54,7 @@ def test_what_is_more_than_half_of_all_leaves_the_rest_in_proportion() -> None:
 
 @given(sizes=st.lists(st.integers(1, 40), min_size=3, max_size=60), seed=st.integers(0, 9))
 def test_nothing_is_torn_apart_lost_or_empty(sizes: list[int], seed: int) -> None:
-    """And no part is over its size by more than the largest that belongs together."""
+    """And no later part is over its size by more than the largest that belongs together."""
     rows, parts = rows_of(sizes), cut(sizes, seed)
     assert sorted((row["page"], row["n"]) for part in parts for row in part) == sorted(
         (row["page"], row["n"]) for row in rows
@@ -63,7 +63,7 @@ def test_nothing_is_torn_apart_lost_or_empty(sizes: list[int], seed: int) -> Non
     assert all(pages)
     assert sum(map(len, pages)) == len(sizes)
     if len(sizes) > 20:
-        assert all(len(part) <= share * len(rows) + max(sizes) + 1 for part, share in zip(parts, SHARES))
+        assert all(len(part) <= share * len(rows) + max(sizes) + 1 for part, share in [*zip(parts, SHARES)][1:])
 
 
 @given(n=st.integers(10, 99), seed=st.integers(0, 9))
@@ -74,10 +74,19 @@ def test_where_nothing_belongs_together_it_is_the_random_split(n: int, seed: int
     assert [part.indices for part in cut([1] * n, seed)] == [part.indices for part in before]
 
 
-@pytest.mark.parametrize(("second", "sizes"), [(16, [66, 57, 77]), (25, [60, 60, 80])])
-def test_a_second_large_one_goes_to_the_first_part_where_half_of_it_has_room(second: int, sizes: list[int]) -> None:
-    """There it tells least about sizes and most about the others; else it goes to a part that has room."""
+@pytest.mark.parametrize(("second", "sizes"), [(29, [50 + 45, 45, 60]), (40, [40 + 50 + 33, 33, 44])])
+def test_a_second_one_comes_to_the_first_part_within_its_size_unless_it_would_fill_another(
+    second: int, sizes: list[int]
+) -> None:
+    """There it tells least about sizes and most about the others."""
     assert [len(part) for part in cut([50, second] + [1] * (150 - second))] == sizes
+
+
+def test_clusters_that_are_most_of_the_examples_are_in_all_parts() -> None:
+    """As those that `--clusters` names: four of forty pages would leave twenty examples to validate and test by."""
+    parts = cut([40] * 4 + [1] * 40)
+    assert [len(part) for part in parts] == [80, 40, 80]
+    assert all(any(row["page"] < 4 for row in part) for part in parts)
 
 
 def test_a_large_one_goes_elsewhere_once_the_first_part_is_full() -> None:

@@ -17,6 +17,9 @@ LARGE = 0.25
 A test set of which a third is one question says little of others, where one that is trained on three times costs calls.
 """
 
+HUGE = 0.5
+"""What is more than this of a later part comes to the first beside its share of the others: it would be most of one."""
+
 
 def split_evenly(
     rows: Subset[Any], fractions: Sequence[float], seed: int, *, clusters: str | None, together: Sequence[str]
@@ -25,7 +28,8 @@ def split_evenly(
 
     `random_split` draws as many clusters for a part, whatever their sizes. Here larger ones are dealt first, each to a
     part that has room for it, and the examples that stand for themselves fill what is left. Where all do, both cut
-    alike.
+    alike. A question that is there so often that it would fill a part is trained on, beside as many others as without
+    it; so are several, where they are not most of the examples.
 
     Args:
         rows: the examples.
@@ -43,13 +47,25 @@ def split_evenly(
         >>> texts = ["Where is it?"] * 30 + [f"Question {n}" for n in range(70)]
         >>> whole = Dataset([{"q": text} for text in texts])
         >>> parts = split_evenly(Subset(whole, range(100)), [0.3, 0.3, 0.4], 0, clusters=None, together=["q"])
-        >>> [len(part) for part in parts], {row["q"] for row in parts[0]}
-        ([30, 30, 40], {'Where is it?'})
+        >>> [len(part) for part in parts], sum(row["q"] == "Where is it?" for row in parts[0])
+        ([51, 21, 28], 30)
     """
     members = members_of(rows, clusters, together)
     if len(members) < len(fractions):
         raise ValueError(f"{len(members)} clusters make no {len(fractions)} parts")
-    room = sizes_of(len(rows), fractions, "examples")
+    most = HUGE * min(sizes_of(len(rows), fractions, "examples")[1:])
+    huge = [each for each in members if len(each) > most]
+    others = [each for each in members if len(each) <= most]
+    if len(others) < len(fractions) or (len(huge) > 1 and 2 * sum(map(len, huge)) > len(rows)):
+        huge, others = [], members
+    first, *later = _dealt(others, fractions, seed)
+    first += [index for each in huge for index in each]
+    return [Subset(rows.dataset, sorted(rows.indices[index] for index in own)) for own in (first, *later)]
+
+
+def _dealt(members: Sequence[Sequence[int]], fractions: Sequence[float], seed: int) -> list[list[int]]:
+    """The positions of each part, of what belongs together all in one."""
+    room = sizes_of(sum(map(len, members)), fractions, "examples")
     large = LARGE * min(room[1:])
     order = list(RandomSampler(members, seed=seed))
     several = sorted((n for n in order if len(members[n]) > 1), key=lambda n: -len(members[n]))
@@ -73,7 +89,7 @@ def split_evenly(
     for own, size in zip(parts, _filled(room, len(alone), [not own for own in parts])):
         own += [index for n in alone[start : start + size] for index in members[n]]
         start += size
-    return [Subset(rows.dataset, sorted(rows.indices[index] for index in own)) for own in parts]
+    return parts
 
 
 def _filled(room: Sequence[int], count: int, empty: Sequence[bool]) -> list[int]:
