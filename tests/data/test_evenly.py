@@ -82,11 +82,9 @@ def test_a_second_one_comes_to_the_first_part_within_its_size_unless_it_would_fi
     assert [len(part) for part in cut([50, second] + [1] * (150 - second))] == sizes
 
 
-def test_clusters_that_are_most_of_the_examples_are_in_all_parts() -> None:
+def test_clusters_that_are_most_of_the_examples_are_no_question_that_is_there_often() -> None:
     """As those that `--clusters` names: four of forty pages would leave twenty examples to validate and test by."""
-    parts = cut([40] * 4 + [1] * 40)
-    assert [len(part) for part in parts] == [80, 40, 80]
-    assert all(any(row["page"] < 4 for row in part) for part in parts)
+    assert [len(part) for part in cut([40] * 4 + [1] * 40)] == [80, 40, 80]
 
 
 def test_a_large_one_goes_elsewhere_once_the_first_part_is_full() -> None:
