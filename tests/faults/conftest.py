@@ -41,6 +41,7 @@ class Bench:
     """
 
     _loop: LeapingLoop
+    _over = False  # no time passes for a loop that only ends, which waits for its threads by the same clock
 
     def __init__(self, server: LoopbackServer, heard: list[Request], **settings: Any) -> None:
         self.server = server
@@ -72,12 +73,13 @@ class Bench:
         async def main() -> list[Any]:
             loop = asyncio.get_running_loop()
             assert isinstance(loop, LeapingLoop)
-            self._loop = loop
+            self._loop, self._over = loop, False
             stack, model = self.stack()
             try:
                 return await asyncio.gather(*(stack.complete(each_) for each_ in requests), return_exceptions=True)
             finally:
                 await model.aclose()
+                self._over = True
 
         with asyncio.Runner(loop_factory=LeapingLoop) as runner:
             return runner.run(main())
@@ -110,7 +112,7 @@ def bench() -> Iterator[Callable[..., Bench]]:
             return script[number - 1]
 
         def pass_time(number: int) -> None:
-            if len(here.sleeps) < number:
+            if len(here.sleeps) < number and not here._over:
                 here.leap(late)
                 here._loop.call_soon(pass_time, number)
 
