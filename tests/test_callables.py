@@ -365,10 +365,14 @@ def test_a_function_that_is_to_be_told_of_calls_is_looked_at_before_one_is_made(
 
 def test_what_can_be_called_so_may_be_told_of_calls() -> None:
     """Also what takes more that has a default, anything, or does not say."""
+    model = FunctionModel(lambda request: "yes")
     seen: list[object] = []
-    for told in (seen.append, Mock(), print, lambda record, more=None: None, lambda *records: None):
+    mock = Mock()
+    for told in (seen.append, mock, print, lambda record, more=None: seen.append(record), lambda *records: None):
         with llm.observe(told):
-            pass
-    for told in (lambda *heard: None, Mock(), print):
-        with llm.on_token(told):
-            pass
+            assert nn.ChatCompletion("Is it late?", model=model)().data == "yes"
+    assert len(seen) == 2
+    assert mock.call_count == 1
+    for heard in (lambda *heard: None, Mock(), print):
+        with llm.on_token(heard):
+            assert nn.ChatCompletion("Is it late?", model=model)().data == "yes"

@@ -232,8 +232,9 @@ def _unknown(first: Run, second: Run) -> str:
         return ""
     none = [name for name, run in python if run.config is None]
     own = [name for name, run in python if run.config is not None]
-    said = [f"{' and '.join(none)} {'were' if len(none) > 1 else 'was'} started from Python, which keeps none"]
-    said = [*(said if none else ()), *(f"{name} was started from Python, with a config of its own" for name in own)]
+    were = "were" if len(none) > 1 else "was"
+    said = [f"{' and '.join(none)} {were} started from Python, which keeps none"] if none else []
+    said += [f"{name} was started from Python, with a config of its own" for name in own]
     return ", and ".join(said)
 
 
