@@ -33,6 +33,8 @@ def with_guards(small: Any, text: str) -> Path:
         ('[guards.floors.target]\nbilling = "high"\n', 2, r"\[guards.floors.target\] billing"),
         ("[guards.floors.queue]\nbilling = 80\n", 2, "floor of queue = 'billing' is 80, and scores run from 0 to 1"),
         ("never_brake = []\n", 1, "did you mean 'never_break'"),
+        ("reruns = 2\n", 1, r"\[guards\] reruns means nothing without never_break"),
+        ("reruns = -1\n", 1, r"\[guards\] reruns = -1: .*greater than or equal to 0"),
     ],
 )
 def test_errors_name_the_line(cli: Any, small: Any, text: str, line: int, message: str) -> None:

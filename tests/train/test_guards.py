@@ -291,7 +291,7 @@ def test_that_scores_vary_where_a_guard_refuses_by_one_run_is_told() -> None:
         return 0.9 * float(said == target) + 0.1 * float(next(turn) % 3 == 0)
 
     def told(loss: Any) -> list[str]:
-        result = fit(optim.TGD, Guards((KEPT,)), loss)
+        result = fit(optim.TGD, Guards((KEPT,), reruns=0), loss)
         assert any(step.why.startswith("refused: ") for step in result.steps)
         return [each for each in result.terms if "with the same texts" in each]
 
@@ -299,7 +299,8 @@ def test_that_scores_vary_where_a_guard_refuses_by_one_run_is_told() -> None:
     (said,) = told(nn.Metric(wobbly, "is right, in a mood", scale=(0, 1)))
     assert re.fullmatch(
         r"guards refused changes by one run of each example, and of \d examples that were run twice with the same "
-        r"texts \d came to another score, so they may have refused what is no worse",
+        r"texts \d came to another score, so they may have refused what is no worse; with reruns=2 an example that "
+        r"must never break is run again before it counts as broken",
         said,
     )
 
@@ -349,7 +350,7 @@ def test_only_what_is_not_known_is_run() -> None:
         return answer(request)
 
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="p"), model=FunctionModel(counting))
-    objective = Objective(program, nn.ExactMatch(), rows(*WORDS[12:]), guards=Guards((KEPT, "w15")))
+    objective = Objective(program, nn.ExactMatch(), rows(*WORDS[12:]), guards=Guards((KEPT, "w15"), reruns=0))
     objective.adopt(("Repeat.",))
     with objective.proposal(7):
         objective.matrix([("Repeat.",), ("Shout.",)], [1, 2])
@@ -359,7 +360,7 @@ def test_only_what_is_not_known_is_run() -> None:
 
 
 def test_a_search_keeps_its_guards() -> None:
-    """What was right with the seed prompt is right with the best one, whatever was put together on the way."""
+    """What was right with the seed prompt is right with the best one, whatever was put together on the way, at once."""
     task = simulated_task(rules=8, seed=2, train=48, val=64, interactions=4, sloppiness=0.4)
     program = task.program()
     with use_models(forward=task.model):
@@ -367,7 +368,7 @@ def test_a_search_keeps_its_guards() -> None:
         before = objective.scores((task.seed_prompt,), range(64))
         possible = objective.scores((task.optimum_prompt,), range(64))
         right = tuple(row["id"] for row, *both in zip(task.val, before, possible) if both == [1.0, 1.0])
-        result = Trainer(guards=Guards(right)).fit(
+        result = Trainer(guards=Guards(right, reruns=0)).fit(
             program, task.loss, optim.PatchSearch(program.parameters(), lanes=4), task.train, task.val
         )
     assert result.best_val is not None

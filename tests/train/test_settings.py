@@ -79,7 +79,8 @@ def test_guards_are_told_in_whatever_order_they_were_named() -> None:
         return settings(TGD([Parameter("x")]), guards=Guards(**guards))["guards"]
 
     assert settings(TGD([Parameter("x")]))["guards"] is None
-    assert told(never_break=["b", "a"], floors={("kind", 1): 1}) == "never_break a, b; floors kind=1: 1"
+    assert told(never_break=["b", "a"], floors={("kind", 1): 1}) == "never_break a, b; reruns 2; floors kind=1: 1"
+    assert told(never_break=["a"], reruns=0) == "never_break a", "as a run of before has it, which had none"
     assert told(metrics={"b": 0.5, "a": 1}) == told(metrics={"a": 1.0, "b": 0.5}) == "metrics a: 1, b: 0.5"
     assert told(metrics={"a": 0.5}) != told(metrics={"a": 0.75})
 

@@ -157,7 +157,9 @@ def make_guards(
         _check_guards(config, Guards(floors={(column, value): floor}), (val, train, test), "floors", column, value)
     metrics = _metric_floors(config, val)
     never_break, floors = tuple(config.guards.never_break), _slice_floors(config)
-    return Guards(never_break, floors, metrics) if never_break or floors or metrics else None
+    if not (never_break or floors or metrics):
+        return None
+    return Guards(never_break, floors, metrics, config.guards.reruns) if never_break else Guards((), floors, metrics)
 
 
 def make_floors(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[Floor, ...]:

@@ -230,6 +230,11 @@ def idle_keys(config: Config) -> Iterator[Idle]:
     yield from _idle_in_mode(config)
     yield from _idle_in_search(config)
     yield from _idle_without_critic(config)
+    if not config.guards.never_break:
+        why = (
+            "means nothing without never_break, as floors go by one run of each example; take it out, or name examples"
+        )
+        yield "guards", "reruns", why
 
 
 def _idle_in_mode(config: Config) -> Iterator[Idle]:

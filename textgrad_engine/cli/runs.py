@@ -174,6 +174,9 @@ def config_of(run: Run, texts: Mapping[str, str]) -> Config:
         program = values.get("program")
         if isinstance(program, dict) and program.get("class") is None and texts:
             values["program"] = {**program, "system_file": None, "system": texts["system"]}
+        guards = values.get("guards")
+        if isinstance(guards, dict) and guards.get("never_break"):  # in a run of before one run of each decided
+            values["guards"] = {"reruns": 0, **guards}
         config = Config.model_validate(values)
     except ValidationError as error:
         raise RunError(f"{run.path / 'config.json'}: {_unreadable(kept, error)}") from None

@@ -22,6 +22,7 @@ from textgrad_engine.ops.criteria import without_floors
 from textgrad_engine.ops.extract import check_pattern
 from textgrad_engine.ops.images import MOST_IMAGES
 from textgrad_engine.slots import composed
+from textgrad_engine.train.guarded import RERUNS
 
 
 class Section(BaseModel):
@@ -270,6 +271,7 @@ class Guards(Section):
     """Validation examples that no new text may break, and the least mean score of slices: field, value, floor."""
 
     never_break: list[_Id] = []
+    reruns: int = Field(default=RERUNS, ge=0)
     floors: dict[_Column, dict[str, float]] = {}
 
 

@@ -121,7 +121,7 @@ def estimate(
     guarded = guarded_by(trainer.guards, val, loss, rows, test)
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
-    plan = _Plan.of(trainer, optimizer, loader, val, test, 0 if guarded is None else len(guarded.positions))
+    plan = _Plan.of(trainer, optimizer, loader, val, test, 0 if guarded is None else guarded.most_runs)
     sample = min(SAMPLE, len(rows))
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, nobody)

@@ -7,7 +7,7 @@ with nobody asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -47,6 +47,10 @@ from textgrad_engine.train.trainer import Trainer
 SAMPLE = 8
 """Examples that are put through."""
 
+CHECKS = 10
+"""Before a decision guards look so often, one time after the other, at most: at a patch, at each of its edits, at all
+but each of them, at what is left, likewise at what is shorter, and at what comes of it with what was kept meanwhile."""
+
 USUALLY_WRONG = 0.65
 """The share of a minibatch that is wrong, as searches draw examples that failed before."""
 
@@ -70,12 +74,16 @@ def estimate_search(
     """
     variables = optimizer.variables()
     guarded = guarded_by(trainer.guards, val, loss)
-    guards = 0 if guarded is None else len(guarded.positions)
+    guards = 0 if guarded is None else guarded.most_runs
     sizes = Sizes(len(train), len(val), guards, len(variables), trainer.max_steps, trainer.patience)
     check_method(optimizer, "volume", "sizes")
     volume = optimizer.volume(sizes)
     if not isinstance(volume, Volume):
         raise ReturnError(f"{type(optimizer).__name__}.volume() gave {volume!r:.80}; give an optim.Volume")
+    if guarded is not None:
+        forward, backward, asked = volume.waits
+        again = Range(0, volume.decisions.high * CHECKS * guarded.reruns)
+        volume = replace(volume, waits=(forward + again, backward, asked))
     seen = min(SAMPLE, len(train))
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, train, val, nobody)

@@ -15,9 +15,12 @@ from textgrad_engine.train.guarded import Guarded, Scores
 from textgrad_engine.train.known import Key, KnownScores
 from textgrad_engine.train.leaves import check_texts
 from textgrad_engine.train.metric_scores import MetricScores, filled, parts_of_scales
+from textgrad_engine.train.reruns import most_of
 from textgrad_engine.train.scores import ALIKE
 
-Pairs: TypeAlias = list[tuple[Scores, Scores]]
+OnGuarded: TypeAlias = tuple[Scores, Scores, list[tuple[Scores, Scores]], tuple[Scores, Scores]]
+"""What `Guarded` asks for: the scores with two candidates, the same of each metric that they are made of, and what the
+examples that must never break reached with each."""
 
 
 class Findings:
@@ -95,13 +98,18 @@ class Findings:
             seed: the texts that a run began with.
         """
         results: dict[Texts, dict[int, Scored]] = {seed: {}}
+        reached: dict[Texts, dict[int, float | None]] = {}
         tried: set[int] = set()
+        reruns = 0 if self.guarded is None else self.guarded.reruns
         for (texts, split, position, repeat), result in self._known.every():
             if split == "val" and not repeat:
                 if texts == seed:
                     tried.add(position)
                 if result.score is not None:
                     results.setdefault(texts, {}).setdefault(position, result)
+            if split == "val" and repeat <= reruns and result.score is not None:
+                before = reached.setdefault(texts, {}).get(position)
+                reached[texts][position] = result.score if before is None else max(before, result.score)
         shared = sorted(results[seed])
         if not shared or len(tried) < len(self.val):
             return []
@@ -112,7 +120,8 @@ class Findings:
                 evaluation_of(names, [found[position] for position in shared], scale=self.scale, parts=self._parts),
             )
             for texts, found in sorted(results.items())
-            if found.keys() >= results[seed].keys() and not self._breaks(results[seed], found)
+            if found.keys() >= results[seed].keys()
+            and (texts == seed or not self._breaks(results[seed], found, (reached[seed], reached[texts])))
         ]
 
     def tried(self, but: Collection[Texts]) -> list[Evaluation]:
@@ -141,11 +150,16 @@ class Findings:
             for _, found in sorted(results.items())
         ]
 
-    def _breaks(self, before: dict[int, Scored], after: dict[int, Scored]) -> bool:
+    def _breaks(self, before: dict[int, Scored], after: dict[int, Scored], reached: tuple[Scores, Scores]) -> bool:
         """Whether the guards refuse texts by what is known of them; nothing is run."""
-        if self.guarded is None or before is after:
+        if self.guarded is None:
             return False
-        return bool(self.guarded.broken(*self._of_guarded(self.guarded, before, after)))
+        return bool(self.guarded.broken(*self._of_guarded(self.guarded, before, after, reached)))
+
+    def _reached(self, texts: Texts, positions: Sequence[int], reruns: int) -> Scores:
+        """What validation examples reached, in their first run and so many further ones, of those that there were."""
+        runs = [self._known.read([(texts, "val", n, repeat) for n in positions]) for repeat in range(reruns + 1)]
+        return most_of(positions, [[None if ran is None else ran.score for ran in row] for row in runs])
 
     def vary(self) -> tuple[int, int]:
         """How many validation examples came to another score when run again with the same texts, and of how many."""
@@ -176,9 +190,12 @@ class Findings:
                 yield Answer(where, names[split][position], texts, result.score, result.prediction)
 
     def _of_guarded(
-        self, guarded: Guarded, before: Mapping[int, Scored], after: Mapping[int, Scored]
-    ) -> tuple[Scores, Scores, Pairs]:
-        """What `Guarded` asks for: the scores with two candidates, and the same of each metric they are made of."""
+        self,
+        guarded: Guarded,
+        before: Mapping[int, Scored],
+        after: Mapping[int, Scored],
+        reached: tuple[Scores, Scores],
+    ) -> OnGuarded:
 
         def by(found: Mapping[int, Scored], metric: int | None) -> Scores:
             each = {n: found.get(n) for n in guarded.positions}
@@ -188,7 +205,8 @@ class Findings:
             }
 
         pairs = [(by(before, metric), by(after, metric)) for metric in range(len(self._parts))]
-        return by(before, None), by(after, None), pairs
+        never = dict.fromkeys(guarded.never_break)
+        return by(before, None), by(after, None), pairs, ({**never, **reached[0]}, {**never, **reached[1]})
 
     def _validation(self, texts: Texts) -> list[Key]:
         check_texts(self._named, texts)

@@ -15,8 +15,22 @@ if TYPE_CHECKING:
 Scores: TypeAlias = Mapping[int, float | None]
 """Scores by the positions of the examples; None where no answer was to be had."""
 
+RERUNS = 2
+"""So often an example is run again before it counts as broken, where nothing else is said: of what is off one time in
+ten one in a thousand is off three times in a row."""
+
 _MOST_TOLD = 3
 """So many broken examples are named."""
+
+
+def is_worse(before: float | None, after: float | None) -> bool:
+    """Whether an example that must never break did worse; one that could not be run did.
+
+    Args:
+        before: its score with the texts of now; None where no answer was to be had.
+        after: that with the new ones.
+    """
+    return after is None or (before is not None and after < before - ALIKE)
 
 
 @dataclass(frozen=True)
@@ -108,11 +122,13 @@ class Guarded:
         names: the ids of its examples.
         never_break: the examples that must not get worse, by position.
         floors: the floors.
+        reruns: so often one of `never_break` that did worse is run again before it counts as broken.
     """
 
     names: tuple[str, ...]
     never_break: tuple[int, ...]
     floors: tuple[Floor, ...]
+    reruns: int = 0
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -120,43 +136,63 @@ class Guarded:
         found = [*self.never_break, *(position for floor in self.floors for position in floor.positions)]
         return tuple(dict.fromkeys(found))
 
-    def culprits(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> tuple[int, ...]:
+    @property
+    def most_runs(self) -> int:
+        """The most runs of examples that it takes to look at one text; a floor's are run again, too, edit by edit."""
+        return len(self.positions) * (1 + self.reruns)
+
+    def culprits(
+        self,
+        before: Scores,
+        after: Scores,
+        metrics: Sequence[tuple[Scores, Scores]] = (),
+        reached: tuple[Scores, Scores] | None = None,
+    ) -> tuple[int, ...]:
         """The positions of the examples that `broken` speaks of: those that must not get worse, or of a floor, and did.
 
         Args:
             before: as for `broken`.
             after: likewise.
             metrics: likewise.
+            reached: likewise.
         """
-        if not self.broken(before, after, metrics):
+        if not self.broken(before, after, metrics, reached):
             return ()
 
         def fell(position: int, before: Scores, after: Scores) -> bool:
             old, new = before[position], after[position]
             if old is None:
                 return new is None and position in self.never_break
-            return new is None or new < old - ALIKE
+            return is_worse(old, new)
 
-        found = {position for position in self.never_break if fell(position, before, after)}
+        found = {position for position in self.never_break if fell(position, *(reached or (before, after)))}
         for floor in self.floors:
             pair = (before, after) if floor.metric is None else metrics[floor.metric]
             found |= {position for position in floor.positions if fell(position, *pair)}
         return tuple(position for position in self.positions if position in found)
 
-    def broken(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> str:
+    def broken(
+        self,
+        before: Scores,
+        after: Scores,
+        metrics: Sequence[tuple[Scores, Scores]] = (),
+        reached: tuple[Scores, Scores] | None = None,
+    ) -> str:
         """What is broken, in words; "" when nothing is.
 
         Args:
             before: the scores with the texts of now.
             after: the scores with the new texts.
             metrics: the same of each metric that the score is made of, on its own scale.
+            reached: the most that examples of `never_break` came to with each, in several runs; None where each was
+                run once.
         """
         worse = []
         for position in self.never_break:
-            old, new = before[position], after[position]
+            old, new = (scores[position] for scores in reached or (before, after))
             if new is None:
                 worse.append(f"{self.names[position]} must never break: it could not be run")
-            elif old is not None and new < old - ALIKE:
+            elif old is not None and is_worse(old, new):
                 worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}")
         more = len(worse) - _MOST_TOLD
         low = (
@@ -196,21 +232,26 @@ class Guarded:
             + ("" if tested is None else _on_test(floor, tested))
             for floor in self.floors
         ]
+        fell = [n for n in self.never_break if self.reruns and best[n] is not None and is_worse(seed[n], best[n])]
+        told += self._of_some(fell, "did worse than with the seed prompt in one run, and not in each")
         if top is not None:
             wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
-            told += self._below([n for n in wrong if seed[n] is not None], top, "as {they} did")
-            told += self._below([n for n in wrong if seed[n] is None], top, "and could not be run")
+            below = f"{{score}} below {top:.3f}"
+            known = [n for n in wrong if seed[n] is not None and n not in fell]
+            told += self._of_some(known, below + ", as {they} did with the seed prompt")
+            told += self._of_some(
+                [n for n in wrong if seed[n] is None], below + ", and could not be run with the seed prompt"
+            )
         return tuple(told)
 
-    def _below(self, found: Sequence[int], top: float, then: str) -> list[str]:
-        """A sentence on examples that must never break and are not right, and on what they did before; of none none."""
+    def _of_some(self, found: Sequence[int], what: str) -> list[str]:
+        """A sentence on some of the examples that must never break; of none none."""
         if not found:
             return []
         more = [f"{len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else []
         who = " and ".join([", ".join([self.names[n] for n in found[:_MOST_TOLD]]), *more])
-        does, it = ("scores", "it") if len(found) == 1 else ("score", "they")
-        of = f"of {len(self.never_break)} that must never break"
-        return [f"{of}, {who} {does} below {top:.3f}, {then.replace('{they}', it)} with the seed prompt"]
+        scores, they = ("scores", "it") if len(found) == 1 else ("score", "they")
+        return [f"of {len(self.never_break)} that must never break, {who} {what.format(score=scores, they=they)}"]
 
 
 def standings(floors: Sequence[Floor], seed: Evaluation, best: Evaluation, split: Split) -> tuple[Standing, ...]:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_number
 from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.ops.evaluators import written
-from textgrad_engine.train.guarded import Floor, Guarded
+from textgrad_engine.train.guarded import RERUNS, Floor, Guarded
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.standing import in_a_sentence
@@ -29,10 +30,14 @@ class Guards:
     of now, and the mean score of each slice, and of each metric, is at least its floor. One that is below its floor
     already must not get worse. What could not be run with the new text counts as broken: an example of `never_break` in
     any case, and any other, where the texts of now had an answer, as the worst score that there can be (where nobody
-    knows that, 0, or the lowest of the slice). One run of an example decides: where scores vary from time to time, a
-    guard refuses what is no worse, and the more often the more examples must never break. With a judge that is off by a
-    point every third time, a list of fifteen lets one change in ten pass; a floor under their mean is steadier. Floors
-    under metrics have each text that won run on all validation examples.
+    knows that, 0, or the lowest of the slice). Floors under metrics have each text that won run on all validation
+    examples.
+
+    An example of `never_break` that did worse is run again, and is broken where no run reaches what the texts of now
+    reached: scores vary from time to time where a model samples or a judge is in doubt, and of fifteen examples of
+    which each is off one time in ten one run breaks some in four of five changes that are no worse. So it guards less
+    than one run would: what comes to be right in half of its answers passes seven times in eight. With ``reruns=0`` one
+    run decides. Floors go by one run of each example, as means are steadier.
 
     Attributes:
         never_break: ids of validation examples.
@@ -40,9 +45,11 @@ class Guards:
         metrics: for metrics that the score is made of (`nn.Weighted`), or criteria (`nn.Rubric`; "not: " stands before
             one that must not be met), by name, the least mean that they give the whole validation set, each on its own
             scale: a brief answer is no gain where it is less safe.
+        reruns: an example of `never_break` that did worse is run up to so often again before it counts as broken, as
+            pytest-rerunfailures does with a test. Each is another sample of the same answers, and paid for as such.
 
     Raises:
-        ValueError: there is nothing to guard, or a floor is no number.
+        ValueError: there is nothing to guard, a floor is no number, or `reruns` is negative, or without `never_break`.
         TypeError: `never_break` is no sequence of ids, `floors` or `metrics` no mapping, or a slice is no field with a
             value.
 
@@ -61,6 +68,7 @@ class Guards:
     never_break: tuple[str, ...] = ()
     floors: Mapping[tuple[str, Any], float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
+    reruns: int = RERUNS
 
     if TYPE_CHECKING:  # any sequence of ids is one
 
@@ -69,6 +77,7 @@ class Guards:
             never_break: Iterable[str] = ...,
             floors: Mapping[tuple[str, Any], float] = ...,
             metrics: Mapping[str, float] = ...,
+            reruns: int = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -98,6 +107,12 @@ class Guards:
             raise ValueError(
                 "guards guard nothing: give never_break=(ids...), floors={(field, value): score} or "
                 "metrics={name: score}"
+            )
+        check(Guards, {"reruns": self.reruns}, at_least(0, "reruns"))
+        if self.reruns != RERUNS and not self.never_break:
+            raise ValueError(
+                f"reruns={self.reruns} is about examples of never_break, and it names none: a floor goes by one run of "
+                "each example; give never_break=(ids...) or leave reruns out"
             )
 
     def on(
@@ -142,7 +157,8 @@ class Guards:
             part = parts[known.index(name)]
             _check_least(in_a_sentence(part.called), least, part.scale)
         floors = self.floors_on(rows, scale, parts)
-        return Guarded(names, tuple(dict.fromkeys(positions[name] for name in self.never_break)), floors)
+        never_break = tuple(dict.fromkeys(positions[name] for name in self.never_break))
+        return Guarded(names, never_break, floors, self.reruns if never_break else 0)
 
     def floors_on(
         self,

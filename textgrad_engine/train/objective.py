@@ -24,9 +24,9 @@ from textgrad_engine.train.doubtful import Answered
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost
 from textgrad_engine.train.fields import check_examples
-from textgrad_engine.train.findings import Findings, Pairs
+from textgrad_engine.train.findings import Findings, OnGuarded
 from textgrad_engine.train.grid import Row
-from textgrad_engine.train.guarded import Guarded, Scores
+from textgrad_engine.train.guarded import Guarded, is_worse
 from textgrad_engine.train.guards import Guards, guarded_by
 from textgrad_engine.train.known import Key, KnownScores, waited_for
 from textgrad_engine.train.leaves import check_texts, leaves_of, named_in
@@ -34,6 +34,7 @@ from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.reach import Reach
+from textgrad_engine.train.reruns import Worse, still_worse
 from textgrad_engine.train.scale import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
 from textgrad_engine.train.targets import answer_in, inputs_and_target, is_field, target_fields
@@ -293,6 +294,30 @@ class Objective(Findings):
         self.guards_refused |= bool(found)
         return found
 
+    def breaking(self, before: Texts, tries: Sequence[Texts], positions: Sequence[int]) -> list[tuple[int, ...]]:
+        """Which of some validation examples do worse with each of several texts; see `optim.search.objective`.
+
+        Raises:
+            ModelError: the models cannot be asked at all, most went unanswered, or the budget is spent.
+        """
+        reruns = 0 if self.guarded is None else self.guarded.reruns
+        self.matrix([before, *tries], positions)
+        return self._breaking(before, tries, positions, reruns)
+
+    def _breaking(
+        self, before: Texts, tries: Sequence[Texts], positions: Sequence[int], reruns: int
+    ) -> list[tuple[int, ...]]:
+        """As `breaking`, of examples that were run."""
+
+        def run(repeat: int, worse: Worse) -> list[list[float | None]]:
+            keys: list[list[Key]] = [[(texts, "val", n, repeat) for n in each] for texts, each in zip(tries, worse)]
+            return [[ran.score for ran in row] for row in self._results(keys)]
+
+        level = self._reached(before, positions, reruns)
+        first = [self._reached(texts, positions, 0) for texts in tries]
+        found = [[n for n in positions if is_worse(level[n], scores[n])] for scores in first]
+        return [tuple(worse) for worse in still_worse(level, found, reruns, run)]
+
     def _check_asked(self, candidates: Sequence[Texts], positions: Sequence[int], split: Split) -> None:
         """Refuse what cannot be run.
 
@@ -317,11 +342,15 @@ class Objective(Findings):
                     "objective says how many with len(objective.train) and len(objective.val), an estimate takes a few"
                 )
 
-    def _on_guarded(self, guarded: Guarded, before: Texts, after: Texts, number: int) -> tuple[Scores, Scores, Pairs]:
+    def _on_guarded(self, guarded: Guarded, before: Texts, after: Texts, number: int) -> OnGuarded:
         keys: list[list[Key]] = [[(texts, "val", n, 0) for n in guarded.positions] for texts in (before, after)]
         with self._known.proposal(number, told_of_all=True):
             old, new = self._results(keys)
-        return self._of_guarded(guarded, dict(zip(guarded.positions, old)), dict(zip(guarded.positions, new)))
+            if guarded.reruns:
+                self._breaking(before, [after], guarded.never_break, guarded.reruns)
+            reached = [self._reached(texts, guarded.never_break, guarded.reruns) for texts in (before, after)]
+        was, now = (dict(zip(guarded.positions, found)) for found in (old, new))
+        return self._of_guarded(guarded, was, now, (reached[0], reached[1]))
 
     def _results(
         self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False

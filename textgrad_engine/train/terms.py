@@ -40,11 +40,14 @@ _UNTIMED = (
 
 def _varying(objective: Objective) -> Iterator[str]:
     """What to know of guards that refused something, where scores vary by themselves, as far as a run measured that."""
-    changed, twice = objective.vary() if objective.guards_refused else (0, 0)
-    if changed:
+    guarded = objective.guarded
+    changed, twice = objective.vary() if objective.guards_refused and guarded is not None else (0, 0)
+    if guarded is not None and changed and not guarded.reruns:
+        repair = "; with reruns=2 an example that must never break is run again before it counts as broken"
         yield (
             f"guards refused changes by one run of each example, and of {twice} examples that were run twice with the "
             f"same texts {changed} came to another score, so they may have refused what is no worse"
+            + (repair if guarded.never_break else "")
         )
 
 

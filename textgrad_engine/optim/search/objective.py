@@ -133,6 +133,18 @@ class Objective(Protocol):
         """The positions of the validation examples for which `refusal` refuses texts; empty when it does not."""
         ...
 
+    def breaking(self, before: Texts, tries: Sequence[Texts], positions: Sequence[int]) -> list[tuple[int, ...]]:
+        """Which of some validation examples do worse with each of several texts, as one that must never break would.
+
+        Where guards run such an example again before it counts as broken, so are these.
+
+        Args:
+            before: the best texts of now.
+            tries: the others.
+            positions: the examples.
+        """
+        ...
+
     def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
         """Why texts that won their race must not be kept all the same, in words; "" when they may be.
 

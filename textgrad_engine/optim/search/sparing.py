@@ -88,7 +88,4 @@ def _kept(
 
 def _harmless(objective: Objective, found: Found, tries: Sequence[Found], broken: Sequence[int]) -> list[bool]:
     """Which of some proposals do not do worse than the best texts on any of the broken examples."""
-    before, *rows = objective.matrix([found.base, *(each.texts for each in tries)], broken)
-    return [
-        all(new is not None and (old is None or new >= old - 1e-9) for old, new in zip(before, row)) for row in rows
-    ]
+    return [not worse for worse in objective.breaking(found.base, [each.texts for each in tries], broken)]
