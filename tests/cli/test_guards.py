@@ -148,3 +148,24 @@ def test_a_run_says_whether_a_metric_stays_above_its_floor(cli: Any, small: Any,
     assert cli("train", folder, "--folds", "2", "--run-dir", tmp_path / "folds", "--quiet").exit_code == 0
     of_fold = " ".join(cli("show", tmp_path / "folds" / "fold-1").stdout.split())
     assert "he floor of 0.75 under the metric 'short:short' is reached" in of_fold
+
+
+def test_a_run_of_before_reruns_goes_on_as_it_was_begun(cli: Any, small: Any, tmp_path: Path) -> None:
+    """Its config.json has no such key, as one run of each example decided."""
+    folder = tmp_path / "run"
+    config = with_guards(small, 'never_break = ["t001"]\nreruns = 0\n')
+    val = [json.loads(line)["id"] for line in (config / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    text = (config / "config.toml").read_text(encoding="utf-8")
+    (config / "config.toml").write_text(text.replace('["t001"]', json.dumps(val[:3])), encoding="utf-8")
+    assert cli("train", config, "--run-dir", folder, "--quiet").exit_code == 0
+    kept = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert kept["config"]["guards"].pop("reruns") == 0
+    (folder / "config.json").write_text(json.dumps(kept), encoding="utf-8")
+    before = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    calls = (folder / "completions.jsonl").read_text(encoding="utf-8")
+    (folder / "result.json").unlink()
+    resumed = cli("resume", folder)
+    assert resumed.exit_code == 0, resumed.stderr
+    after = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert after["best"] == before["best"]
+    assert (folder / "completions.jsonl").read_text(encoding="utf-8").count("\n") == calls.count("\n")
