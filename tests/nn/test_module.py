@@ -238,9 +238,30 @@ def test_a_part_that_a_test_patches_is_put_back_where_it_was(monkeypatch: pytest
     assert list(tree.state_dict()) == names
 
 
+@pytest.mark.parametrize("name", ["memory", "left", "head"])
+def test_what_a_test_patches_with_another_of_its_kind_is_put_back_where_it_was(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A buffer that comes back as a plain value is in no state, and parts in another order are other parameters."""
+    tree = Tree()
+    names, order, own = list(tree.state_dict()), list(tree.parameters()), getattr(tree, name)
+    with mock.patch.object(tree, name, copy.deepcopy(own)):
+        assert getattr(tree, name) is not own
+        assert sorted(tree.state_dict()) == sorted(names)
+    assert (list(tree.state_dict()), list(tree.parameters()), getattr(tree, name)) == (names, order, own)
+    with monkeypatch.context() as patch:
+        patch.delattr(tree, name)
+        assert not hasattr(tree, name)
+    assert (list(tree.state_dict()), list(tree.parameters()), getattr(tree, name)) == (names, order, own)
+
+
 def test_what_was_taken_out_for_good_does_not_come_back() -> None:
     """None takes a part out, also one that another value was put over, and so does `del`."""
     tree = Tree()
+    del tree.memory
+    tree.memory = "plain"
+    del tree.memory
+    assert not hasattr(tree, "memory")
     tree.left = None
     del tree.left
     assert not hasattr(tree, "left")

@@ -16,7 +16,7 @@ from textgrad_engine.autograd.value import as_flag
 from textgrad_engine.dispatch import Scope, aside
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
-from textgrad_engine.nn.covered import cover, put, uncover
+from textgrad_engine.nn.covered import cover, put, take_out, uncover, was_buffer
 from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
 from textgrad_engine.nn.names import check_name, check_seen, dotted, each_once, walk
@@ -152,6 +152,8 @@ class Module:
             self._parameters[name] = None
         elif name in self._buffers and (value is None or isinstance(value, Variable)):
             self._buffers[name] = value
+        elif isinstance(value, Variable) and was_buffer(self, name):
+            self._put(self._buffers, name, value)
         else:
             cover(self, name, value)
             for store in self._stores():
@@ -175,12 +177,9 @@ class Module:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{ELSEWHERE.get(name, '')}")
 
     def __delattr__(self, name: str) -> None:
-        for store in self._stores():
-            if name in store:
-                del store[name]
-                return
-        object.__delattr__(self, name)
-        uncover(self, name)
+        if not take_out(self, name):
+            object.__delattr__(self, name)
+            uncover(self, name)
 
     def __dir__(self) -> list[str]:
         held = [name for store in ("_parameters", "_buffers", "_modules") for name in vars(self).get(store, ())]
