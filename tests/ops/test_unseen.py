@@ -22,6 +22,7 @@ SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e00
         ("\ufeffSort.\ufeff", "Sort."),
         ("Gut\u00adschein", "Gutschein"),
         ("Sort.\u200e\u200f", "Sort."),
+        ("\u200fSort.\n\u200f\u200e\u200fשלום", "Sort.\n\u200fשלום"),
         ("Sort.\ufe00\U000e0100\U000e01ef\ufe0f", "Sort."),
         ("❤\ufe0f\ufe0e\ufe0f\ufe0e", "❤\ufe0f"),
         ("می\u200c\u200d\u200c\u200dخواهم", "می\u200cخواهم"),
@@ -45,6 +46,7 @@ def test_what_nobody_sees_and_what_a_terminal_obeys_is_left_out(text: str, left:
         "क\u094d\u200dष ന\u0d4d\u200d ශ\u0dca\u200dරී র\u200c\u09cd",  # Hindi, Malayalam, Sinhala, Bengali
         "ភាសា\u200bខ្មែរ ภาษา\u200bไทย",  # Khmer and Thai, where a line may be broken between words
         "שלום\u200f! (C\u200e++)",  # a mark of direction, in a line that is written from the right
+        "\u200f1. שלום\n\u061c- سلام",  # at its beginning, where a number or a sign would turn the line
         "葛\U000e0100城 ≩\ufe00",  # the form of a sign
         "caf\u00e9 cafe\u0301 m\u00a0s \u2028 \u3000",
     ],

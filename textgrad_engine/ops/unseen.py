@@ -117,16 +117,18 @@ def _is_needed(line: str, at: int, *, turns: bool) -> bool:
     here, before, behind = line[at], line[max(0, at - 1) : at], line[at + 1 : at + 2]
     if here == "\r":
         return not behind
-    if not before or (_MAY_HIDE.match(before) and not _is_form_of_picture(line, at - 1)):
+    if before and _MAY_HIDE.match(before) and not _is_form_of_picture(line, at - 1):
         return False  # several in a row are an alphabet
+    if here in _MARKS_OF_DIRECTION:
+        return turns
+    if not before:
+        return False
     if here in _JOINERS and (_BY_JOINING.match(before) or _BY_JOINING.match(behind)):
         return True
     if here == "\u200d":
         return (_is_picture(before) or _is_form_of_picture(line, at - 1)) and _is_picture(behind)
     if here == "\u200b":
         return bool(_WITHOUT_SPACES.match(before) and _WITHOUT_SPACES.match(behind))
-    if here in _MARKS_OF_DIRECTION:
-        return turns
     return _FORMS.match(here) is not None and _has_forms(before, here)
 
 
