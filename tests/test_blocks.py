@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -155,3 +156,5 @@ def test_a_generator_is_not_decorated_as_its_code_runs_outside() -> None:
             TypeError, match=rf"budget\(\.\.\.\) .* {generator.__name__}\(\) has a `yield`.* `with budget"
         ):
             tg.budget(calls=1)(generator)
+    with pytest.raises(TypeError, match=r"decorates a function, and plain\(\) has a `yield`"):
+        tg.budget(calls=1)(functools.partial(plain))

@@ -69,8 +69,9 @@ class Block(contextlib.ContextDecorator, Generic[T]):
         """
         self._used = True
         if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
+            named = func.func if isinstance(func, functools.partial) else func
             raise TypeError(
-                f"{self._name}(...) decorates a function, and {func.__name__}() has a `yield`, so that a call of it "
+                f"{self._name}(...) decorates a function, and {named.__name__}() has a `yield`, so that a call of it "
                 f"runs nothing yet: write `with {self._name}(...):` inside of it, around what it asks"
             )
         if not is_coroutine_function(func):
