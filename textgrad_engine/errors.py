@@ -299,7 +299,9 @@ _BY_THE_REQUEST = (AnswerError, BadRequest, UnsendableRequest)
 def is_by_the_request(error: BaseException) -> bool:
     """Whether what left a question unanswered comes of what was asked: who asks again mostly gets the same.
 
-    An endpoint that is down says nothing of the question, nor does a model that is gone, or a setting that is no longer
-    taken (`BadRequest.setting`).
+    An endpoint that is down says nothing of the question, nor does a model that is gone, a setting that is no longer
+    taken (`BadRequest.setting`), or an address where nothing is (`BadRequest.unserved`), as of a gateway that restarts.
     """
-    return isinstance(error, _BY_THE_REQUEST) and not (isinstance(error, BadRequest) and error.setting)
+    if isinstance(error, BadRequest) and (error.setting or error.unserved):
+        return False
+    return isinstance(error, _BY_THE_REQUEST)

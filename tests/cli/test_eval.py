@@ -641,10 +641,13 @@ def test_an_answer_that_another_time_would_be_the_same_is_not_missing(cli: Any, 
     assert not (run / "unfinished").exists()
 
 
-def test_what_was_refused_as_the_model_was_gone_can_be_asked_for_alone(cli: Any, run: Path, lossy: Any) -> None:
-    """It says nothing of the examples: it is there again later, and what was answered before stays paid for."""
+@pytest.mark.parametrize(("mark", "value"), [("setting", "model"), ("unserved", True)])
+def test_what_was_refused_as_the_model_was_gone_can_be_asked_for_alone(
+    mark: str, value: Any, cli: Any, run: Path, lossy: Any
+) -> None:
+    """It says nothing of the examples, nor does a gateway that is restarted: what was answered stays paid for."""
     lossy.lost, lossy.error = 30, BadRequest("no such model", status=404)
-    lossy.error.setting = "model"
+    setattr(lossy.error, mark, value)
     assert "with --missing asks for what is lost alone" in " ".join(
         cli("eval", run, "--model", "lossy:model").stdout.split()
     )

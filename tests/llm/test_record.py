@@ -334,7 +334,7 @@ def _changes(entry):
 
 def test_a_failure_whose_fields_are_no_failures_is_refused(tmp_path):
     """It would be raised amid a run, as another error, where nobody knows the file that it came from."""
-    forged = {"status": "bad", "retry_after": "soon", "message": {"a": 1}, "setting": 1}
+    forged = {"status": "bad", "retry_after": "soon", "message": {"a": 1}, "setting": 1, "unserved": "yes"}
     for at, (field, value) in enumerate(forged.items()):
         path = tmp_path / f"{at}.jsonl"
         entry = {"model": "o", "example": "", "nth": 0, "request": {"purpose": "forward", "messages": []}}
@@ -366,10 +366,10 @@ def test_a_torn_last_line_is_left_out(run, ask, tmp_path):
         assert tape.left == 1
 
 
-def refused_for_all():
-    """What an endpoint says of a model that it has no longer."""
+def refused_for_all(mark, value):
+    """What an endpoint says of a model that it has no longer, or a gateway while it has no endpoint."""
     error = BadRequest("no such model", status=404)
-    error.setting = "model"
+    setattr(error, mark, value)
     return error
 
 
@@ -377,7 +377,8 @@ FAILURES = [
     RateLimited("slow down", status=429, retry_after=3.0),
     ConnectionFailed("gone"),
     BadRequest("too many examples", status=400),
-    refused_for_all(),
+    refused_for_all("setting", "model"),
+    refused_for_all("unserved", True),
     MalformedResponse("no JSON"),
     ModelError("plain"),
 ]
@@ -393,7 +394,7 @@ def test_failures_are_recorded_and_raised_again(run, ask, tmp_path, failure):
     notes = list(getattr(failure, "__notes__", ()))
     (error,), _ = played(run, path, ask(), model=model)
     assert (type(error), str(error), getattr(error, "__notes__", [])) == (type(failure), str(failure), notes)
-    for name in ("status", "retry_after", "sent", "usage", "setting"):
+    for name in ("status", "retry_after", "sent", "usage", "setting", "unserved"):
         assert getattr(error, name, None) == getattr(failure, name, None)
 
 

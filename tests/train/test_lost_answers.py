@@ -376,7 +376,14 @@ class Phases(tg.train.Callback):
             self.now = event.phase, event.step
 
 
-@pytest.mark.parametrize("failure", [lambda: ConnectionFailed("no such model"), is_gone])
+def is_nowhere() -> ModelError:
+    """What a gateway says of any address while it is restarted."""
+    error = BadRequest("no such model", status=404)
+    error.unserved = True
+    return error
+
+
+@pytest.mark.parametrize("failure", [lambda: ConnectionFailed("no such model"), is_gone, is_nowhere])
 @pytest.mark.parametrize(("name", "phase"), [("TGD", "test"), ("PatchSearch", "test"), ("PatchSearch", "validate")])
 def test_a_model_that_is_gone_at_the_end_of_a_run_leaves_its_end_to_be_resumed(
     name: str, phase: str, failure: Callable[[], ModelError], tmp_path: Path

@@ -382,8 +382,8 @@ def error_to_json(error: ModelError) -> dict[str, Any]:
     found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, APIError):
         found |= {name: value for name in ("status", "retry_after") if (value := getattr(error, name)) is not None}
-    if isinstance(error, BadRequest) and error.setting:
-        found["setting"] = error.setting
+    if isinstance(error, BadRequest):
+        found |= {name: value for name in ("setting", "unserved") if (value := getattr(error, name))}
     if notes := getattr(error, "__notes__", None):
         found["notes"] = list(notes)
     if error.sent is not None:
@@ -410,7 +410,7 @@ def error_from_json(found: Mapping[str, Any]) -> ModelError:
     if issubclass(kind, APIError):
         error = kind(found["message"], status=found.get("status"), retry_after=found.get("retry_after"))
         if isinstance(error, BadRequest):
-            error.setting = found.get("setting") or ""
+            error.setting, error.unserved = found.get("setting") or "", bool(found.get("unserved"))
     else:
         error = kind(found["message"])
     for note in found.get("notes", ()):
@@ -429,6 +429,7 @@ _FIELDS = {
     "status": int | None,
     "retry_after": float | int | None,
     "setting": str | None,
+    "unserved": bool | None,
     "sent": bool | None,
 }
 """What the fields of a failure are."""
