@@ -18,6 +18,11 @@ from textgrad_engine.optim import Lacks, Matches
         (r"((.*,)*)x", "(.*,)*"),
         (r"(?:x|xx){2,}y", "(?:x|xx){2,}"),
         (r"[(](\d+,?)*[)]", r"(\d+,?)*"),
+        (r"((a+)+)?x", "(a+)+"),
+        (r"(b)(a+)+\1", "(a+)+"),
+        (r"(a+)+(?!zz)", "(a+)+"),
+        (r"(a+)+$|.*", "(a+)+"),
+        (r"((a+)+|b)x", "(a+)+"),
     ],
 )
 def test_the_part_that_goes_back_without_end_is_named(pattern: str, part: str) -> None:
@@ -36,6 +41,10 @@ def test_the_part_that_goes_back_without_end_is_named(pattern: str, part: str) -
         r"(?:\w++\s*+)+$",
         r"(?>\w+\s*)+$",
         "(a+)+",  # nothing behind it that could fail
+        r"Answer: ((?:\w+\s*)+)\n?",
+        r"((?:\w+\s*)+).*",
+        "(a+)+|b",
+        "(?x) (a+)+  # letters",
         r"\(a+\)\+$",
         r"[()+*]+$",
         "(?x) ( \\d+ ) # (a+)+\n\\.",

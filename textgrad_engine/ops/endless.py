@@ -79,8 +79,25 @@ def _repeated(pattern: str, flags: int, *, whole: bool) -> Iterator[str]:
             begun.append(token.start())
         elif token[0] == ")" and begun:
             start, repeat = begun.pop(), _REPEAT.match(pattern, token.end())
-            if repeat and repeat[1] != "+" and (whole or pattern[repeat.end() :].strip(")")):
+            if repeat and repeat[1] != "+" and (whole or _may_fail(pattern[repeat.end() :], flags)):
                 yield pattern[start : repeat.end()]
+
+
+def _may_fail(rest: str, flags: int) -> bool:
+    """Whether what stands behind a group does not match some text, so that the group is gone back into."""
+    rest = rest.lstrip(")")
+    try:
+        expression = re.compile(rest, flags)
+    except re.error:  # it closes and repeats a group, or speaks of one
+        return True
+    if rest.startswith("|"):
+        return False
+    return any(sign in rest for sign in "(|") or not all(expression.match(text) for text in ("", *_letters_for(rest)))
+
+
+def _letters_for(pattern: str) -> list[str]:
+    """The characters that texts are made of to try a pattern."""
+    return list(dict.fromkeys(f"a1 ,\n{pattern}"))[:_MOST_TRIED]
 
 
 def _is_endless(part: str, flags: int) -> bool:
@@ -88,7 +105,7 @@ def _is_endless(part: str, flags: int) -> bool:
         expression = re.compile(f"{part}(?!)", flags)
     except re.error:  # it speaks of another group
         return False
-    for character in list(dict.fromkeys(f"a1 ,\n{part}"))[:_MOST_TRIED]:
+    for character in _letters_for(part):
         for count in range(8, _LONGEST + 1, 2):
             # Twice, as the garbage collector may come in the first time.
             if all(_takes_long(expression, character * count) for _ in range(2)):
