@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,8 @@ from textgrad_engine.autograd.value import as_role, excerpt
 from textgrad_engine.checks import check
 from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, config_from
+from textgrad_engine.llm.request import config_from
+from textgrad_engine.nn.chat_settings import AS_MADE, SETTINGS, Setting, assign, is_setting
 from textgrad_engine.nn.containers import ModuleDict
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.nn.tool import Tool
@@ -23,42 +23,6 @@ from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.offered import Offered, name_of_tool, part_names, taken_apart, without_values
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, doubled, not_slots, slots_of
-
-_AS_MADE = frozenset({"tools", "max_turns"})
-_SETTINGS = frozenset({"model", "role", *GenerateConfig.model_fields}) - _AS_MADE
-"""What a `ChatCompletion` keeps in its settings, and may be given anew."""
-
-
-class _Setting:
-    """A setting of a `ChatCompletion` as its attribute; a descriptor, as a ``__getattr__`` would run in each call."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, chat: ChatCompletion | None, owner: type) -> Any:
-        if chat is None:
-            return self
-        own = vars(chat)
-        if self.name in own:  # a subclass keeps it that has not called super().__init__ yet
-            return own[self.name]
-        if self.name in own.get("_deleted", ()):
-            raise AttributeError(f"{type(chat).__name__}.{self.name} was deleted; assign it")
-        return getattr(chat.settings if self.name in ("model", "role") else chat.settings.config, self.name)
-
-    # These two are there for what patches attributes in tests, and is to put them back: pytest's `monkeypatch` assigns
-    # what was there before; `unittest.mock` deletes its own, and assigns what was there where there is nothing then.
-
-    def __set__(self, chat: ChatCompletion, value: Any) -> None:
-        vars(chat)[self.name] = value
-
-    def __delete__(self, chat: ChatCompletion) -> None:
-        own = vars(chat)
-        if self.name in own:
-            del own[self.name]
-            return
-        _ = getattr(chat, self.name)
-        chat.settings = _without(chat.settings, self.name)
-        own["_deleted"] = own.get("_deleted", frozenset()) | {self.name}
 
 
 class ChatCompletion(OneVariable):
@@ -148,16 +112,12 @@ class ChatCompletion(OneVariable):
     def __setattr__(self, name: str, value: Any) -> None:
         if "settings" not in vars(self) or (isinstance(value, Variable | Module) and name != "model"):
             super().__setattr__(name, value)
-        elif name in _AS_MADE and type(self) is ChatCompletion:  # a subclass may keep what it was given, for its code
+        elif name in AS_MADE and type(self) is ChatCompletion:  # a subclass may keep what it was given, for its code
             raise AttributeError(
                 f"ChatCompletion: {name} is as it was made with; make a new one: nn.ChatCompletion(…, {name}=…)"
             )
-        elif name in _SETTINGS and _is_ours(getattr(type(self), name)):
-            self.settings = _with(self.settings, name, value)
-            own = vars(self)
-            own.pop(name, None)  # of a subclass that kept it before it called super().__init__
-            if name in (deleted := own.get("_deleted", frozenset())):
-                own["_deleted"] = deleted - {name}
+        elif is_setting(type(self), name):
+            assign(self, name, value, ChatCompletion.__init__)
         else:
             super().__setattr__(name, value)
 
@@ -331,34 +291,8 @@ class ChatCompletion(OneVariable):
             )
 
 
-for _name in _SETTINGS:
-    setattr(ChatCompletion, _name, _Setting(_name))
-
-
-def _is_ours(found: Any) -> bool:
-    """Whether what a class has under the name of a setting is that, or a plain value, and no property of a subclass."""
-    return isinstance(found, _Setting) or not inspect.isdatadescriptor(found)
-
-
-def _without(settings: ChatSettings, name: str) -> ChatSettings:
-    """Settings without one of them."""
-    if name == "model":
-        return replace(settings, model=None)
-    if name == "role":
-        return replace(settings, role="")
-    given = {each: getattr(settings.config, each) for each in settings.config.model_fields_set - {name}}
-    return replace(settings, config=GenerateConfig(**given))
-
-
-def _with(settings: ChatSettings, name: str, value: Any) -> ChatSettings:
-    """Settings with another value of one of them, checked as that which it was made with."""
-    if name == "model":
-        check(ChatCompletion.__init__, {"model": value})
-        return replace(settings, model=value)
-    if name == "role":
-        return replace(settings, role=as_role(value))
-    checked = config_from({name: value}, ChatCompletion.__init__)
-    return replace(settings, config=settings.config.model_copy(update={name: getattr(checked, name)}))
+for _name in SETTINGS:
+    setattr(ChatCompletion, _name, Setting(_name))
 
 
 def _template(text: str | Variable | None) -> str | None:
