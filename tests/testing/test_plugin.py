@@ -255,6 +255,13 @@ def test_a_pool_that_knows_nothing(cassette):
 def test_that_is_skipped(cassette):
     pytest.skip("no such system here")
 
+@pytest.fixture
+def key(cassette):
+    pytest.skip("no key here")
+
+def test_that_a_fixture_skips(key):
+    chat("a")
+
 def test_a_pool_that_knows(cassette):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         assert pool.submit(contextvars.copy_context().run, chat, "a").result().data == "first"
@@ -264,7 +271,7 @@ def test_a_pool_that_knows(cassette):
 def test_a_test_whose_calls_no_cassette_sees_is_told_of_when_it_is_recorded(pytest_run):
     """Or it would ask its models for ever, and its author would think that it does not."""
     result = pytest_run(POOLS, "--record-cassettes")
-    assert "2 passed, 1 skipped, 1 warning" in result.stdout, "of one that was skipped nothing is to be told"
+    assert "2 passed, 2 skipped, 1 warning" in result.stdout, "of one that was skipped nothing is to be told"
     told = " ".join(result.stdout.split())
     assert "test_a_pool_that_knows_nothing.jsonl: nothing was recorded, as no call was made where the test's" in told
     assert "pool.submit(contextvars.copy_context().run, function, item)" in told

@@ -35,7 +35,7 @@ _NOTHING = (
 )
 _RECORDS = ("textgrad_engine.llm.request", "textgrad_engine.llm.response")
 _before = pytest.StashKey[str | None]()
-_skipped = pytest.StashKey[bool]()
+_ran = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,10 +86,10 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note for the fixtures of a test whether it was skipped."""
+    """Note for the fixtures of a test whether it was run, and neither it nor one of them skipped it."""
     report = yield
     if call.when == "call":
-        item.stash[_skipped] = report.skipped
+        item.stash[_ran] = not report.skipped
     return report
 
 
@@ -136,7 +136,7 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Replay | Recording]:
     if request.config.getoption("--record-cassettes"):
         with _permitted(), llm.record(path, resume=True) as recording:
             yield recording
-        if not recording.answers and not request.node.stash.get(_skipped, False):
+        if not recording.answers and request.node.stash.get(_ran, False):
             warnings.warn(_NOTHING.format(path=path), pytest.PytestWarning, stacklevel=1)
         return
     if not path.exists():
