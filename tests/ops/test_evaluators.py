@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 from collections import OrderedDict
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_a_reduction_may_make_a_number_of_another_library() -> None:
     "outcome",
     [
         *("good", None, ["1"], (None, "why"), float("nan"), float("inf"), (1, "why", 2), Text("1"), Several()),
-        pytest.param(10**400, id="10**400"),
+        *(pytest.param(made(10**400), id=f"{made.__name__} of 10**400") for made in (int, Whole, Fraction)),
         *(Variable(1), (1, 0.5), {"right": 1, "short": 0.5}),  # a second objective would be a remark, or lost
     ],
 )

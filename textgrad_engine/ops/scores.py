@@ -120,11 +120,15 @@ def plain_number(value: Any) -> int | float | None:
     Nor is a whole number one here that is larger than any float, as means are made of scores.
     """
     if type(value) in (int, float, bool):
-        number: int | float = value
-        return number if -_LARGEST <= number <= _LARGEST or isinstance(number, float) else None
+        return _within_floats(value)
     if isinstance(value, str | bytes | Variable) or not hasattr(value, "__float__"):  # numpy's texts have it
         return None
     for of_python in (operator.index, float):
-        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # torch raises the last one for several numbers
-            return of_python(value)
+        # torch raises the last one for several numbers
+        with contextlib.suppress(TypeError, ValueError, OverflowError, RuntimeError):
+            return _within_floats(of_python(value))
     return None
+
+
+def _within_floats(number: float) -> int | float | None:
+    return number if -_LARGEST <= number <= _LARGEST or isinstance(number, float) else None
