@@ -189,6 +189,27 @@ def test_what_merges_feedback_is_counted_however_much_of_it_there_is(most: int) 
     assert merging.state_dict() == before
 
 
+class Debate(nn.Module):
+    """Merges what several calls say, and asks once more."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Say yes.", role="system prompt"))
+        self.said = said
+
+    def forward(self, word: str) -> tg.Variable:
+        (merged,) = ops.reduce(self.said, max_items=1, purpose="forward")
+        return self.chat(word=f"{word}: {merged.data}")
+
+
+@pytest.mark.parametrize("said", [["too long", "too rude", "no date"], ["too\nlong", "no date", 'no "yes" in it']])
+def test_a_program_that_merges_what_was_said_is_estimated(said: list[str]) -> None:
+    """However short the pieces are: a request quotes these in their line. It ended with an error."""
+    program = Debate(said)
+    found = estimate(tg.Trainer(1), program, nn.ExactMatch(), optim.TGD(program.parameters()), ROWS, ROWS)
+    assert found.calls["forward"].low == 2 * len(ROWS)
+
+
 def test_a_last_minibatch_that_is_smaller_counts_with_what_it_has() -> None:
     """Twenty examples are twenty, in whatever minibatches."""
     program, loss, optimizer = parts()

@@ -49,8 +49,8 @@ SHRINK = 0.5
 _TEXT = re.compile(r"<((?:text|original|tried)-[0-9a-f]{8})>\n(.*?)\n</\1>", re.DOTALL)
 """A text that the optimizer is shown, as each of its prompts fences it."""
 
-_FEEDBACK = re.compile(r"^<feedback-[0-9a-f]{8}>$", re.MULTILINE)
-
+_FEEDBACK = re.compile(r'^(?:<feedback-[0-9a-f]{8}>|Feedback: ".*")$', re.MULTILINE)
+"""A piece of feedback that is to be merged, between tags or, where it is short, in quotation marks."""
 
 _AROUND_A_CASE = 60
 """Tokens of a case that are neither its messages nor its answer: its tags, and what is said of the answer."""
