@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
 from textgrad_engine import func, nn, use_models
-from textgrad_engine.errors import AuthenticationFailed, ModelError, ServerFailed, TruncatedResponse
+from textgrad_engine.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    ModelError,
+    ServerFailed,
+    TruncatedResponse,
+    is_by_the_request,
+)
 from textgrad_engine.llm import CallRecord, Completion, GenerateConfig, Message, Request, Usage, observe
 from textgrad_engine.llm.answers import entry_of
 from textgrad_engine.llm.charged import mark
@@ -67,6 +75,19 @@ def test_a_failure_can_be_played_back() -> None:
         assert (str(found), found.usage, found.sent) == (str(error), error.usage, sent)
         assert found.usage_estimated is error.usage_estimated
         assert getattr(found, "__notes__", []) == getattr(error, "__notes__", [])
+
+
+@pytest.mark.parametrize(("field", "value"), [("setting", "seed"), ("unserved", True)])
+def test_what_is_refused_whatever_is_asked_can_be_played_back_as_that(field: str, value: Any) -> None:
+    """A run goes another way where an answer is lost by what was asked; a finished one has to go the same again."""
+    error = BadRequest("no", status=400)
+    setattr(error, field, value)
+    line = completion_to_json(
+        CallEnded("forward", CallRecord("forward", "m", REQUEST, None, error, 12.0, "e")), Place()
+    )
+    found = answer_from_json(json.loads(json.dumps(line)), nth=0, line=1, source=0).outcome
+    assert (getattr(found, field), is_by_the_request(error)) == (value, False)
+    assert isinstance(found, BadRequest) and not is_by_the_request(found)
 
 
 def test_a_failure_that_is_none_of_ours_keeps_its_name() -> None:

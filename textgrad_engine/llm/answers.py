@@ -382,8 +382,7 @@ def error_to_json(error: ModelError) -> dict[str, Any]:
     found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, APIError):
         found |= {name: value for name in ("status", "retry_after") if (value := getattr(error, name)) is not None}
-    if isinstance(error, BadRequest):
-        found |= {name: value for name in ("setting", "unserved") if (value := getattr(error, name))}
+    found |= refusal_to_json(error)
     if notes := getattr(error, "__notes__", None):
         found["notes"] = list(notes)
     if error.sent is not None:
@@ -393,6 +392,13 @@ def error_to_json(error: ModelError) -> dict[str, Any]:
     if error.usage_estimated:
         found["estimated"] = True
     return found
+
+
+def refusal_to_json(error: BaseException) -> dict[str, Any]:
+    """What of a failure says that it does not come of what was asked, as plain JSON; of most nothing."""
+    if not isinstance(error, BadRequest):
+        return {}
+    return {name: value for name in REFUSAL if (value := getattr(error, name))}
 
 
 def error_from_json(found: Mapping[str, Any]) -> ModelError:
@@ -423,6 +429,9 @@ def error_from_json(found: Mapping[str, Any]) -> ModelError:
         estimated=bool(found.get("estimated")),
     )
 
+
+REFUSAL = ("setting", "unserved")
+"""The fields of that."""
 
 _FIELDS = {
     "message": str,

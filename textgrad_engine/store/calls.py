@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
-from textgrad_engine.llm.answers import Answer, error_from_json, request_from_json
+from textgrad_engine.llm.answers import REFUSAL, Answer, error_from_json, refusal_to_json, request_from_json
 from textgrad_engine.llm.as_json import recorded
 from textgrad_engine.llm.attachments import in_names
 from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
@@ -132,6 +132,7 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
             entry["counted_again"] = True
         if notes := getattr(error, "__notes__", None):
             entry["notes"] = list(notes)
+        entry |= refusal_to_json(error)
     whole = unsigned({**entry, "request": None, "time": timestamp(record.started, "microseconds")})
     return {**whole, "request": asked}  # in its place, as it is already
 
@@ -176,7 +177,7 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
 def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
     if "error" in entry:
         name, _, message = str(entry["error"]).partition(": ")
-        told = {key: entry[key] for key in ("usage", "estimated", "notes") if key in entry}
+        told = {key: entry[key] for key in ("usage", "estimated", "notes", *REFUSAL) if key in entry}
         sent = None if entry.get("cost_unknown") or "usage" in entry else False
         return error_from_json({"type": name, "message": message, "sent": sent, **told})
     saved = dict(entry.get("saved") or {})
