@@ -82,12 +82,11 @@ def test_what_is_refused_whatever_is_asked_can_be_played_back_as_that(field: str
     """A run goes another way where an answer is lost by what was asked; a finished one has to go the same again."""
     error = BadRequest("no", status=400)
     setattr(error, field, value)
-    line = completion_to_json(
-        CallEnded("forward", CallRecord("forward", "m", REQUEST, None, error, 12.0, "e")), Place()
-    )
-    found = answer_from_json(json.loads(json.dumps(line)), nth=0, line=1, source=0).outcome
-    assert (getattr(found, field), is_by_the_request(error)) == (value, False)
-    assert isinstance(found, BadRequest) and not is_by_the_request(found)
+    record = CallRecord("forward", "m", REQUEST, None, error, 12.0, "e")
+    entry = json.loads(dumps(completion_to_json(CallEnded(3, record), Place())))
+    found = answer_from_json(entry, nth=0, line=1, source=0).outcome
+    assert isinstance(found, BadRequest)
+    assert (getattr(found, field), is_by_the_request(found)) == (value, False)
 
 
 def test_a_failure_that_is_none_of_ours_keeps_its_name() -> None:

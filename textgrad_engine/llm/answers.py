@@ -11,17 +11,17 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from textgrad_engine.errors import APIError, BadRequest, ModelError
+from textgrad_engine.errors import ModelError
 from textgrad_engine.llm.as_json import recorded, recorded_without
 from textgrad_engine.llm.attachments import as_recorded, signed_again
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.charged import mark, usage_of
+from textgrad_engine.llm.errors_as_json import fresh
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.places import same_item, same_place
 from textgrad_engine.llm.redact import secrets_of
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.response import Completion, usage_from_json
+from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, note_sample
 
 _PROVIDER = "openai/"
@@ -312,7 +312,7 @@ class Answers:
             fits = True
             given()
             if isinstance(outcome, ModelError):
-                raise _fresh(outcome)
+                raise fresh(outcome)
             return outcome
 
         try:
@@ -375,81 +375,3 @@ def _pretty(request: Any) -> list[str]:
 
 def _letters(lines: list[str]) -> Counter[str]:
     return Counter("\n".join(lines)[:4000])
-
-
-def error_to_json(error: ModelError) -> dict[str, Any]:
-    """A failure as plain JSON: class, message, notes, status, and what it used."""
-    found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
-    if isinstance(error, APIError):
-        found |= {name: value for name in ("status", "retry_after") if (value := getattr(error, name)) is not None}
-    found |= refusal_to_json(error)
-    if notes := getattr(error, "__notes__", None):
-        found["notes"] = list(notes)
-    if error.sent is not None:
-        found["sent"] = error.sent
-    if (used := usage_of(error)) is not None:
-        found["usage"] = used.model_dump()
-    if error.usage_estimated:
-        found["estimated"] = True
-    return found
-
-
-def refusal_to_json(error: BaseException) -> dict[str, Any]:
-    """What of a failure says that it does not come of what was asked, as plain JSON; of most nothing."""
-    if not isinstance(error, BadRequest):
-        return {}
-    return {name: value for name in REFUSAL if (value := getattr(error, name))}
-
-
-def error_from_json(found: Mapping[str, Any]) -> ModelError:
-    """A failure that `error_to_json` wrote. A class that is no `ModelError` of this library becomes one by its name.
-
-    Raises:
-        ValueError: a field of it is of another kind, or it used what nothing can have used.
-    """
-    for key, kinds in _FIELDS.items():
-        if not isinstance(found.get(key), kinds):
-            raise ValueError(f"the {key} of a failure cannot be {found[key]!r:.80}")
-    name = str(found["type"])
-    kind: type[ModelError] = _kinds(ModelError).get(name) or type(name, (ModelError,), {})
-    error: ModelError
-    if issubclass(kind, APIError):
-        error = kind(found["message"], status=found.get("status"), retry_after=found.get("retry_after"))
-        if isinstance(error, BadRequest):
-            error.setting, error.unserved = found.get("setting") or "", bool(found.get("unserved"))
-    else:
-        error = kind(found["message"])
-    for note in found.get("notes", ()):
-        error.add_note(note)
-    usage = found.get("usage")
-    return mark(
-        error,
-        usage=None if usage is None else usage_from_json(usage),
-        sent=found.get("sent"),
-        estimated=bool(found.get("estimated")),
-    )
-
-
-REFUSAL = ("setting", "unserved")
-"""The fields of that."""
-
-_FIELDS = {
-    "message": str,
-    "status": int | None,
-    "retry_after": float | int | None,
-    "setting": str | None,
-    "unserved": bool | None,
-    "sent": bool | None,
-}
-"""What the fields of a failure are."""
-
-
-def _kinds(base: type[ModelError]) -> dict[str, type[ModelError]]:
-    found = {base.__name__: base}
-    for kind in base.__subclasses__():
-        found |= _kinds(kind)
-    return found
-
-
-def _fresh(error: ModelError) -> ModelError:
-    return error_from_json(error_to_json(error))

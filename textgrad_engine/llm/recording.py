@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from textgrad_engine.checks import check
 from textgrad_engine.errors import APIError, ModelError, RunError, is_by_the_request
 from textgrad_engine.homes import expanded
-from textgrad_engine.llm.answers import entry_of, error_to_json
+from textgrad_engine.llm.answers import entry_of
 from textgrad_engine.llm.cassette import FORMAT, parsed, read_cassette
+from textgrad_engine.llm.errors_as_json import error_to_json
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.line_order import LineOrder
 from textgrad_engine.llm.lines import append_line

@@ -8,10 +8,11 @@ from typing import Any
 
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
-from textgrad_engine.llm.answers import REFUSAL, Answer, error_from_json, refusal_to_json, request_from_json
+from textgrad_engine.llm.answers import Answer, request_from_json
 from textgrad_engine.llm.as_json import recorded
 from textgrad_engine.llm.attachments import in_names
 from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
+from textgrad_engine.llm.errors_as_json import REFUSAL, error_from_json, refusal_to_json
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion, completion_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
