@@ -248,6 +248,19 @@ def test_what_is_no_such_object_is_heard_as_it_comes(text):
     assert "".join(heard) == ("" if '{"alternative":'.startswith(text) else text)
 
 
+@pytest.mark.parametrize("space", [" ", "\n\n", " }"])
+def test_white_space_within_such_an_object_does_not_hold_up_the_loop(space):
+    """Models that lose the thread in JSON mode write it without end; a pattern that backtracks takes its cube."""
+    answer = f'{{"kind":{space * 100_000}"cat"}}'
+    heard = []
+    with on_token(lambda request, piece: heard.append(piece)):
+        teller = Teller(FunctionModel(str), wrapped=True)
+        teller.tell('{"alternative": ')
+        teller.tell(answer[:-6])
+        teller.tell(f"{answer[-6:]}}}")
+    assert "".join(heard) == answer
+
+
 def test_pieces_of_an_answer_with_alternatives_are_those_of_the_answer():
     """Through the whole client, with a schema whose root is a choice."""
     schema = {"anyOf": [{"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}]}

@@ -88,7 +88,6 @@ class _Inside:
     """What stands in the one property of an object that comes in pieces; of anything else, all that comes."""
 
     _BEGIN = re.compile(rf'\s*\{{\s*"{WRAPPED}"\s*:\s*(?=\S)')
-    _END = re.compile(r"\s*\}?\s*\Z")
 
     def __init__(self) -> None:
         self._held = ""
@@ -104,8 +103,8 @@ class _Inside:
                 return ""  # what there is may be its beginning
             self._begun = found is not None
             self._held = self._held[found.end() :] if found else self._held
-        end = self._END.search(self._held) if self._begun else None
-        told, self._held = (self._held[: end.start()], self._held[end.start() :]) if end else (self._held, "")
+        told = self._held.rstrip().removesuffix("}").rstrip() if self._begun else self._held
+        self._held = self._held[len(told) :]  # what may be its end
         return told
 
 
