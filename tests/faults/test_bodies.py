@@ -40,6 +40,7 @@ BROKEN = {
     "not UTF-8": Fault(200, body=b"\xff\xfe\x00"),
     "an error": Fault(200, body={"error": {"message": "upstream"}}),
     "no reason": answered("half", None),
+    "no calls": answered(None, "tool_calls", tool_calls=[{"id": "1", "type": "function", "function": "look"}]),
 }
 
 
@@ -50,7 +51,7 @@ def test_a_body_that_is_no_completion_is_asked_for_again(bench, name):
     with budget(calls=3) as b:
         (completion,) = here.ask()
     assert (completion.text, here.server.requests, here.sleeps) == ("echo of hello", 2, here.backoff(1))
-    stated = name == "no reason"  # its body says what it used
+    stated = name in ("no reason", "no calls")  # its body says what it used
     assert (b.spent.calls, b.unknown.calls) == ((2, 0) if stated else (1, 1))
 
 

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,10 @@ def calling(arguments):
     function = {"name": "look", "arguments": arguments}
     called = ({"id": "1", "type": "function", "function": function},)
     return Completion(text="", finish_reason="tool_calls", tool_calls=called)
+
+
+def called(**call):
+    return Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1", **call},))
 
 
 class Own:
@@ -100,6 +105,13 @@ def test_an_error_that_is_none_of_ours_names_the_model_and_those_that_are():
         (Completion(text="lone \ud800 surrogate"), MalformedResponse),
         (calling('{"item": "\ud800"}'), MalformedResponse),
         (calling('{"item": "\\ud800"}'), MalformedResponse),
+        (called(function="look"), MalformedResponse),
+        (called(function=False), MalformedResponse),
+        (called(custom=[]), MalformedResponse),
+        (calling("{}").model_copy(update={"text": "Let me \ud800"}), MalformedResponse),
+        (called(id="\ud800", function={"name": "look"}), MalformedResponse),
+        (called(function={"name": "look"}, index=math.nan), MalformedResponse),
+        (called(function={"name": "look"}).model_copy(update={"items": ({"text": "\ud800"},)}), MalformedResponse),
     ],
 )
 def test_what_is_no_finished_answer_is_an_error_that_knows_its_cost(run, ask, completion, kind):

@@ -20,6 +20,7 @@ from textgrad_engine.llm import (
     resolve,
 )
 from textgrad_engine.llm.charged import usage_of, was_sent
+from textgrad_engine.llm.response import completion_from_json
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 
@@ -271,6 +272,17 @@ def test_what_is_not_set_is_not_sent(api, ask, send):
     send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
     assert set(sent(api)) == {"model", "messages"}
     assert api.calls[0].request.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_what_a_gateway_says_of_other_kinds_of_calls_is_no_part_of_a_call(api, ask, send):
+    """It writes its own objects out, with null for what a call has not; a record of that could not be read again."""
+    call = {"id": "1", "type": "custom", "custom": {"name": "f", "input": "x"}}
+    answer = body(text=None, finish_reason="tool_calls")
+    answer["choices"][0]["message"]["tool_calls"] = [{**call, "function": None}]
+    api.mock(return_value=httpx.Response(200, json=answer))
+    completion = send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+    assert completion.tool_calls == (call,)
+    assert completion_from_json(json.loads(completion.model_dump_json())) == completion
 
 
 def test_usage_finish_reason_and_tool_calls_are_read(api, ask, send):

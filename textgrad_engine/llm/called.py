@@ -10,7 +10,7 @@ import itertools
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.llm.request import Message
@@ -48,8 +48,38 @@ def calls_in(message: Mapping[str, Any], asked: Iterable[Message]) -> tuple[dict
         function = call.get("function")
         if isinstance(function, Mapping):
             call = {"type": "function", **call, "function": {**function, "arguments": _text_of(function)}}
-        made.append({"id": own, **{name: value for name, value in call.items() if name != "id"}})
+        left_out = ("id", *[kind for kind in _SAID_IN if call.get(kind) is None])
+        made.append({"id": own, **{name: value for name, value in call.items() if name not in left_out}})
     return tuple(made)
+
+
+_SAID_IN = ("function", "custom")
+"""Where a call has its name and its arguments."""
+
+
+def problem_of(calls: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]] = ()) -> str:
+    """What is wrong with the calls of an answer, so that they cannot be run or cannot go back; "" where nothing is.
+
+    Args:
+        calls: the calls.
+        items: what else goes back with them.
+
+    Example:
+        >>> problem_of([{"function": {"name": "f"}}]), problem_of([{"function": "f"}])
+        ('', "the function of a tool call is no object: 'f'")
+    """
+    for call in calls:
+        for kind in _SAID_IN:
+            said = call.get(kind)
+            if said is not None and not isinstance(said, Mapping):
+                return f"the {kind} of a tool call is no object: {said!r:.80}"
+    try:
+        json.dumps([*map(dict, calls), *map(dict, items)], ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return "a tool call, or what belongs to one, holds a lone surrogate, which is no text"
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"a tool call, or what belongs to one, is no JSON: {error}"
+    return ""
 
 
 def _text_of(function: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from textgrad_engine.errors import (
     UnsendableRequest,
 )
 from textgrad_engine.kinds import with_article
+from textgrad_engine.llm.called import problem_of
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.content import thoughts_in
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
@@ -144,7 +145,9 @@ class Check(Wrapper):
             raise ContentFiltered(f"the endpoint withheld {self._answer_to(request)}")
         if completion.tool_calls:
             self._check_calls(completion)
-            self._reject_surrogates(completion.calls_as_text())
+            if problem := problem_of(completion.tool_calls, completion.items):
+                raise MalformedResponse(f"{self._answer_to(request)} cannot be used: {problem}")
+            self._reject_surrogates(f"{completion.text}{completion.calls_as_text()}")
             return completion
         if not completion.text.strip():
             field, _ = thoughts_in(completion.raw or {})

@@ -235,7 +235,7 @@ def completion_from_json(found: Any) -> Completion:
     """
     completion = Completion.model_validate(found)
     for call in completion.tool_calls:
-        if not isinstance(call.get("function", {}), Mapping):
+        if not isinstance(call.get("function") or {}, Mapping):
             raise ValueError(f"a call of a tool cannot be {call!r:.80}")
     _possible(completion.usage)
     if completion.saved is not None:
