@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textgrad_engine.data import json_rows
 from textgrad_engine.data.load import load
 
 from .conftest import Put, Refused
@@ -95,6 +98,21 @@ def test_equal_rows_are_read_from_every_kind_of_json(name: str, content: str, pu
 def test_files_that_were_put_together_keep_their_byte_order_marks(put: Put) -> None:
     """One stands before each part, and is no part of a row."""
     assert len(load(put("a.jsonl", '\ufeff{"a": 1}\n\ufeff{"a": 2}\n'))) == 2
+
+
+def test_a_row_of_many_fields_with_one_twice_is_refused_in_linear_time(check_refused: Refused) -> None:
+    """Looked for by comparing each with each, 200,000 take half an hour."""
+    fields = ", ".join(f'"f{n}": 1' for n in range(200_000))
+    check_refused("a.jsonl", f'{{{fields}, "f199999": 2}}\n', ":1: the field 'f199999' is there twice")
+
+
+def test_a_row_nested_more_deeply_than_python_calls_is_looked_through(put: Put, monkeypatch: Any) -> None:
+    """From Python 3.12 on, JSON is read that is nested more deeply than functions may call each other."""
+    nested: Any = "x"
+    for _ in range(5000):
+        nested = [nested]
+    monkeypatch.setattr(json_rows, "_DECODER", SimpleNamespace(decode=lambda line: {"t": nested}))
+    assert load(put("a.jsonl", r'{"t": "\ud83d\ude00"}'))[0]["t"] is nested
 
 
 def test_a_surrogate_pair_is_one_character(put: Put) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -127,7 +128,7 @@ def _object(path: Path, line: int, row: Any, source: str) -> dict[str, Any]:
         kind = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(row), "a number")
         raise DataError(f'{path}:{line}: a row is an object such as {{"text": "..."}}, got {kind}')
     # Text decoded from UTF-8 has no lone surrogate but by an escape, so most rows need no second look.
-    if _SURROGATE_ESCAPE.search(source) and (place := _surrogate(row, "")):
+    if _SURROGATE_ESCAPE.search(source) and (place := _surrogate(row)):
         raise DataError(
             f"{path}:{line}: {place} is half of a surrogate pair, which is no character; "
             "repair the text where it was cut, or take the row out"
@@ -138,30 +139,33 @@ def _object(path: Path, line: int, row: Any, source: str) -> dict[str, Any]:
         raise DataError(f"{path}:{line}: {error}; take one out") from None
 
 
-def _surrogate(value: Any, place: str) -> str:
-    """Where the first lone surrogate is in a value, in words; "" when there is none."""
-    if isinstance(value, str):
-        found = _SURROGATE.search(value)
-        return f"character {found.start() + 1} of {place}" if found else ""
-    items: Any = ()
-    if isinstance(value, dict):
-        for key in value:
-            if _SURROGATE.search(key):
-                return f"a character of the column name {key!a}"
-        items = value.items()
-    elif isinstance(value, list):
-        items = enumerate(value)
-    for key, item in items:
-        if found_in := _surrogate(item, f"{place}[{key!r}]" if place else f"column {key!r}"):
-            return found_in
+def _surrogate(row: dict[str, Any]) -> str:
+    """Where the first lone surrogate is in a row, in words; "" when there is none."""
+    waiting: list[tuple[Any, str]] = [(row, "")]
+    while waiting:  # not by recursion, as JSON may be nested more deeply than Python calls
+        value, place = waiting.pop()
+        if isinstance(value, str):
+            if found := _SURROGATE.search(value):
+                return f"character {found.start() + 1} of {place}"
+            continue
+        items: Any = ()
+        if isinstance(value, dict):
+            for key in value:
+                if _SURROGATE.search(key):
+                    return f"a character of the column name {key!a}"
+            items = value.items()
+        elif isinstance(value, list):
+            items = enumerate(value)
+        within = [(item, f"{place}[{key!r}]" if place else f"column {key!r}") for key, item in items]
+        waiting += reversed(within)
     return ""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        times = Counter([name for name, _ in pairs])
+        twice = next(name for name in times if times[name] > 1)
         raise NoJSONError(f"the field {twice!r} is there twice in one object; take one out")
     return result
 
