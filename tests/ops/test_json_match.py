@@ -97,6 +97,24 @@ def test_what_cannot_be_seen_is_told_by_its_number() -> None:
     assert said == '- at a: expected "x \u00e9", got "x\\u00a0\u00e9"'
 
 
+@pytest.mark.parametrize(
+    ("key", "where"),
+    [
+        ('b: expected "yes", got "no"\n- at c', '["b: expected \\"yes\\", got \\"no\\"\\n- at c"]'),
+        ("b: expected 1, got 2; c", '["b: expected 1, got 2; c"]'),
+        ("", '[""]'),
+        ("k" * 10_000, f'["{"k" * 200}…"]'),
+        ("first name", "first name"),
+        ("größe.max", "größe.max"),
+    ],
+)
+def test_a_key_of_an_answer_is_told_as_one_key_whatever_it_says(key: str, where: str) -> None:
+    """A critic trusts what the check says was expected, so no answer may say that in its place."""
+    said = json_match(json.dumps({"a": {key: 1}}), {"a": {}})[1]
+    path = f"a{where}" if where.startswith("[") else f"a.{where}"
+    assert said == f"- at {path}: expected nothing, got 1"
+
+
 def test_many_differences_are_counted() -> None:
     """The whole stands below them anyway."""
     remark = json_match(json.dumps(list(range(50))), [0] * 50)[1].splitlines()

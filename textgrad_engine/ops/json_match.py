@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -324,13 +325,25 @@ def _at(values: list[Any], place: int) -> Any:
 def _written_path(path: Sequence[Any]) -> str:
     """How a path is written; "" for the whole.
 
+    A key that might be read as more than a key stands there as JSON has it: answers may be written to be misread.
+
     Example:
-        >>> _written_path((0, "arguments", "to")), _written_path(("tags", ...))
-        ('[0].arguments.to', 'tags[any]')
+        >>> _written_path((0, "arguments", "to")), _written_path(("tags", ...)), _written_path(("a: 1, got", "b"))
+        ('[0].arguments.to', 'tags[any]', '["a: 1, got"].b')
     """
     places = {...: "any"}
-    steps = [f".{key}" if isinstance(key, str) else f"[{places.get(key, key)}]" for key in path]
+    steps = [_written_key(key) if isinstance(key, str) else f"[{places.get(key, key)}]" for key in path]
     return "".join(steps).removeprefix(".")
+
+
+def _written_key(key: str) -> str:
+    if key and key.isprintable() and len(key) <= _LONG and not _MORE_THAN_A_KEY.search(key):
+        return f".{key}"
+    shown = key if len(key) <= _LONG else f"{key[: whole_to(key, _LONG)]}…"
+    return f"[{json.dumps(shown, ensure_ascii=False)}]"
+
+
+_MORE_THAN_A_KEY = re.compile('["\u201c-\u201f]|: ')
 
 
 def _told_apart(each: _Difference) -> tuple[str, str]:
