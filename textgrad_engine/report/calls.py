@@ -152,7 +152,7 @@ def call_in_words(call: Call, total: int) -> str:
         total: how many there are on record.
     """
     entry, usage = call.entry, call.usage
-    about = f", about {' '.join(str(entry['example']).splitlines())}" if entry.get("example") else ""
+    about = f", about {entry['example']}" if entry.get("example") else ""
     config = (entry.get("request") or {}).get("config") or {}
     form = (config.get("response_format") or {}).get("name")
     tools = [tool for tool in config.get("tools") or () if isinstance(tool, dict)]
@@ -175,12 +175,19 @@ def call_in_words(call: Call, total: int) -> str:
     head = f"call {count(call.number)} of {count(total)}: {call.what}, step {entry.get('step', '')}{about}"
     messages = call.messages
     mark = "=="
-    while any(line.startswith(f"{mark} ") for _, text in messages for line in text.splitlines()):
+    told_of = "\n".join(map(_tool_in_words, tools))
+    texts = [told_of, *[text for _, text in messages]]
+    begun = [line for text in texts for line in text.splitlines() if line.startswith(mark)]
+    while any(line.startswith(mark) and line[len(mark) : len(mark) + 1].isspace() for line in begun):
         mark += "="
-    parts = [f"{mark} {who}\n{text}" for who, text in messages]
+    parts = [f"{mark} {_in_one_line(who)}\n{text}" for who, text in messages]
     if tools:
-        parts.insert(0, "\n".join([f"{mark} tools", *map(_tool_in_words, tools)]))
-    return "\n\n".join([f"{head}\n{', '.join(said)}", *parts]) + "\n"
+        parts.insert(0, f"{mark} tools\n{told_of}")
+    return "\n\n".join([f"{_in_one_line(head)}\n{_in_one_line(', '.join(said))}", *parts]) + "\n"
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 def _tool_in_words(tool: dict[str, Any]) -> str:
