@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import unicodedata
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,22 @@ def test_parameters_that_differ_in_case_have_files_of_their_own(tmp_path: Path, 
     assert sorted(written.values()) == names
     write_shrunk(folder.path, {name: name for name in names}, {})
     assert len({file.name.casefold() for file in (folder.path / "shrunk").iterdir()}) == 3
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a 19", "a\u2019"],  # a space and two digits, and a quotation mark
+        ["\uac00", "\u1100\u1161"],  # a letter of Korean, whole and in parts
+        ["\u00c5", "\u212b"],  # a letter, and the sign that looks like it
+    ],
+)
+def test_parameters_whose_names_would_be_one_file_have_files_of_their_own(tmp_path: Path, names: list[str]) -> None:
+    """Else one of two prompts would be lost, on some disks or on all."""
+    write_shrunk(tmp_path, {name: name for name in [*names, "plain"]}, {})
+    files = {file.name: file.read_text(encoding="utf-8") for file in (tmp_path / "shrunk").iterdir()}
+    assert len({unicodedata.normalize("NFC", name).casefold() for name in files}) == 3
+    assert sorted(files.values()) == sorted([*names, "plain"])
 
 
 def test_every_completion_is_there_with_its_request(written: tuple[Path, Any]) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,8 @@ def file_name(parameter: str, among: Iterable[str] = ()) -> str:
     Args:
         parameter: dotted name.
         among: the names of all that have a file beside it. Where another one is the same but for case, which many file
-            systems do not tell apart, capitals are escaped, too.
+            systems do not tell apart, capitals are escaped, too; one that would have the same file otherwise, such as
+            where a letter is written with other characters, has a digest behind it.
 
     Example:
         >>> file_name("chat.system"), file_name("a/b"), file_name("aux.system")
@@ -117,17 +119,35 @@ def file_name(parameter: str, among: Iterable[str] = ()) -> str:
         >>> file_name("Chat.system", ["Chat.system", "chat.system"])
         '%43hat.system'
     """
-    alike = any(other != parameter and other.casefold() == parameter.casefold() for other in among)
+    others = [other for other in among if other != parameter]
+    alike = any(other.casefold() == parameter.casefold() for other in others)
+    name = _escaped(parameter, capitals=alike)
+    if len(name.encode()) <= _LONGEST and not _is_taken(parameter, others):
+        return name
+    return f"{name.encode()[:_LONGEST].decode(errors='ignore')}~{hashlib.sha256(parameter.encode()).hexdigest()[:12]}"
+
+
+def _escaped(parameter: str, *, capitals: bool = False) -> str:
     device = _DEVICE.match(parameter) is not None
-    name = "".join(
+    return "".join(
         f"%{ord(char):02X}"
-        if not (char.isalnum() or char in "_.-") or (alike and char.isupper()) or (device and place == 0)
+        if not (char.isalnum() or char in "_.-") or (capitals and char.isupper()) or (device and place == 0)
         else char
         for place, char in enumerate(parameter)
     )
-    if len(name.encode()) <= _LONGEST:
-        return name
-    return f"{name.encode()[:_LONGEST].decode(errors='ignore')}~{hashlib.sha256(parameter.encode()).hexdigest()[:12]}"
+
+
+def _is_taken(parameter: str, others: Iterable[str]) -> bool:
+    """Whether another name that is not the same but for case has the same file, at least where composed letters do."""
+    name = _escaped(parameter)
+    if "%" not in name and name.isascii():
+        return False  # of plain names none has the file of another
+    form, folded = _composed(name), parameter.casefold()
+    return any(other.casefold() != folded and _composed(_escaped(other)) == form for other in others)
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def unwritable(error: OSError, path: Path) -> RunError:
