@@ -200,6 +200,13 @@ def test_a_recorded_answer_repeats_addresses_as_they_are_signed_now(scheme: str)
     }
 
 
+@pytest.mark.parametrize("escaped", ["\\u0026", "\\\\u0026", "\\" * 50 + "u0026"])
+def test_json_in_json_may_escape_what_stands_between_parameters_any_number_of_times(escaped: str) -> None:
+    """Each time that it is put into JSON again doubles the backslashes."""
+    assert unsigned(f"{FILE}?v=2{escaped}{SIGN}{escaped}w=3") == f"{FILE}?v=2{escaped}w=3"
+    assert unsigned(f"{FILE}?{SIGN.replace('=', escaped.replace('26', '3D'))}") == FILE
+
+
 def test_an_address_that_stands_unsigned_beside_it_is_left_as_it_is() -> None:
     """Which of the two was meant, nobody knows."""
     whole = f"{FILE}?{signed('s3', 2)}"
@@ -216,8 +223,9 @@ SIGN = "access_token=0123456789abcdef"
         *("a" * 10**6, "a://" * 10**5, "a://b?" * 25_000, "://a" * 10**5, "x=1&" * 10**5, "http://" + "@:" * 10**5),
         *("x://" + ":p@" * 10**5, f"?{SIGN}" * 10**4, f"://b?{SIGN}" * 10**4, f"/?{SIGN}&token=1;.png?" * 6000),
         *(f"/{'/' * 10**5}" + f"?{SIGN}" * 10**4, f"a{'%3A%2F%2Fb%3Fq%3Da' * 10**4}?{SIGN}"),
+        *("x" + "\\" * 10**5 + "u003d1&y", "x=1" + "\\" * 10**5 + "u0026y=1"),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_long_texts_take_linear_time(text: str) -> None:
     """A tenth of a megabyte and more of what almost looks like an address, or like many in each other."""

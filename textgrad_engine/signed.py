@@ -43,8 +43,8 @@ _ADDRESS = re.compile(  # as it is, or as JSON may have it: with "\/" and "\u002
     r"(?:[^\s?#<>\"\\:]++|\\++/|:(?!\\*/\\*/))++)"
     rf"(?P<queries>(?:\?{_QUERY})+)"  # several, so that what is behind one that is taken out is not read again
 )
-_BETWEEN = re.compile(r"(?i)(&(?:amp;|#38;)?|\\+u0026)")
-_EQUALS = re.compile(r"(?i)=|\\+u003d")
+_BETWEEN = re.compile(r"(?i)(&(?:amp;|#38;)?|(?<!\\)\\++u0026)")  # of backslashes, from the first alone: linear
+_EQUALS = re.compile(r"(?i)=|(?<!\\)\\++u003d")
 _PASSWORD = re.compile(r"(:\\*/\\*/)([^/\s@\"'<>:?#\\]*):[^/\s\"'<>?#\\]+@")
 _INSIDE_ADDRESS = re.compile(r"(?i)(?<==)[a-z0-9+.-]++%3A%2F%2F.*")
 _VALUE = re.compile(r"[A-Za-z0-9%+/=_~-]*(?:\.[A-Za-z0-9%_-]{16,})*")
