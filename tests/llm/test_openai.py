@@ -138,6 +138,16 @@ def test_the_key_is_in_no_error_no_repr_and_no_traceback(api, ask, status, send)
     assert "[API key]" in str(caught.value)
 
 
+@pytest.mark.parametrize("before", range(165, 200, 5))
+def test_a_key_that_is_cut_off_where_a_body_is_quoted_is_not_in_the_error(api, ask, send, before):
+    """A proxy's page may repeat the headers that it was sent, and the message quotes where that begins."""
+    key = "4f9c0d1e2b3a49587766554433221100"  # as Azure's
+    api.mock(return_value=httpx.Response(200, text=f"<p>{'x' * before}{key}</p>"))
+    with pytest.raises(errors.MalformedResponse) as caught:
+        send(OpenAIModel("m", api_key=key), ask())
+    assert key[: len(key) // 2] not in str(caught.value)
+
+
 @pytest.mark.parametrize("key", ["ollama", "message", "not-needed", KEY])
 def test_an_answer_is_what_the_endpoint_said(api, ask, key, send):
     """The keys of local servers are words, and an answer, a score or the JSON's own names may hold them."""

@@ -76,6 +76,22 @@ def test_of_a_secret_that_begins_with_another_one_nothing_is_left(monkeypatch):
     assert redacted(said, found) == ", ".join([HIDDEN] * 3)
 
 
+@pytest.mark.parametrize("cut", [16, 20, 31, 32, 40])
+def test_of_a_secret_that_a_quotation_cuts_off_nothing_is_left(cut):
+    """A message quotes the beginning of a body; keys without a form, such as Azure's, are known as a whole alone."""
+    key = "4f9c0d1e2b3a49587766554433221100"
+    assert redacted(f"it begins '{key} {key[:cut]}'", [key]) == f"it begins '{HIDDEN} {HIDDEN}'"
+    assert redacted(key[:cut] * 2, [key]) == HIDDEN * 2
+    assert redacted(f"commit {key[:10]} is no secret", [key]) == f"commit {key[:10]} is no secret"
+
+
+def test_what_other_tokens_begin_with_too_does_not_hide_their_beginning_alone():
+    """The first part of a web token says how it is signed; what is left of another one would not be known as one."""
+    first, ours, theirs = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "eyJzdWIiOiJvdXJzIn0", "eyJzdWIiOiJ0aGVpcnMifQ"
+    held = f"{first}.{ours}.{'s' * 43}"
+    assert redacted(f"{first}.{theirs}.{'t' * 43}", [held]) == HIDDEN
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inside: st.lists(inside) | st.dictionaries(st.text() | st.just("api_key"), inside),

@@ -39,7 +39,7 @@ from textgrad_engine.llm.headers import Headers, check_headers, concealed_header
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.rates import tell
-from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password
+from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password, without_secret
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from, unsendable
 from textgrad_engine.llm.response import Completion, Price
 from textgrad_engine.llm.stream import Teller, are_events, in_one_part, listeners, without_end
@@ -343,7 +343,7 @@ class OpenAIModel:
         said = said.encode("utf-8", "replace").decode()
         for held, instead in ((key, "[API key]"), *((each, HIDDEN) for each in self._secrets)):
             if is_secret(secret := held.get_secret_value()):
-                said = said.replace(secret, instead)
+                said = without_secret(said, secret, instead)
         return unsigned(said)  # of an image that cannot be had, some endpoints repeat the address
 
     def __repr__(self) -> str:

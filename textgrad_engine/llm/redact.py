@@ -19,6 +19,9 @@ _FIELD = re.compile(r"(?i)(?:proxy-)?authorization|(?:x-)?api[-_]?key|access[-_]
 _TRANSPORTS = ("aiohttp", "anyio", "h11", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "requests", "urllib3")
 _VARIABLE = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 
+_LEAST_OF_A_SECRET = 16
+"""Characters of one that tell that it is meant; kinds of keys have up to 13 in common."""
+
 
 def is_secret(held: str) -> bool:
     """Whether what stands where a secret is kept is one, and no word such as "ollama", "disabled" or "not-needed".
@@ -49,7 +52,8 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
     """
     if isinstance(value, str):
         for secret in secrets:
-            value = value.replace(secret, HIDDEN)
+            if secret[:_LEAST_OF_A_SECRET] in value:  # in nearly no text
+                value = without_secret(value, secret)
         return without_keys(unsigned(value))
     if value is None or isinstance(value, (int, float)):  # a tuple takes less than a union, and a dict than a Mapping
         return value
@@ -63,6 +67,31 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
     if isinstance(value, list | tuple):
         return [redacted(inside, secrets) for inside in value]
     return value
+
+
+def without_secret(text: str, secret: str, instead: str = HIDDEN) -> str:
+    """A text without a secret, and without its first half or more: who quotes the beginning of a text may cut one off.
+
+    Args:
+        text: the text.
+        secret: the secret.
+        instead: what stands in its place then.
+
+    Example:
+        >>> without_secret("it begins 'the key 4f9c0d1e2b3a4958776'", "4f9c0d1e2b3a49587766554433221100")
+        "it begins 'the key [redacted]'"
+    """
+    least = min(max(_LEAST_OF_A_SECRET, len(secret) // 2), len(secret))
+    begins = secret[:least]
+    pieces, done, at = list[str](), 0, text.find(begins)
+    while at >= 0:
+        length = least
+        while length < len(secret) and text.startswith(secret[length], at + length):
+            length += 1
+        pieces += [text[done:at], instead]
+        done = at + length
+        at = text.find(begins, done)
+    return "".join([*pieces, text[done:]]) if pieces else text
 
 
 def concealed(key: str | SecretStr | None) -> SecretStr | None:
