@@ -28,6 +28,12 @@ def test_each_row_is_written_once_for_a_digest(monkeypatch: pytest.MonkeyPatch) 
     assert [row["id"] for row in written] == ["a", "b"]
 
 
+@pytest.mark.parametrize(("rows", "opens"), [({"test": "x"}, True), ({"val": "x"}, False), (1.5, False), (None, False)])
+def test_a_line_about_an_evaluation_may_hold_anything(rows: Any, opens: bool) -> None:
+    """A folder may come from anybody, and what counts the openings of its test set reads all of these lines."""
+    assert run_data.opens_test({"event": "EvaluationStarted", "rows": rows}) is opens
+
+
 BEFORE = ["91feef3c623f", "8a23f5b4708f"]
 
 

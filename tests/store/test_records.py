@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from textgrad_engine import Variable
+from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim import Edit, Evidence, Origin
 from textgrad_engine.optim.cells import Gone
@@ -97,6 +98,36 @@ def test_a_run_of_an_older_version_is_read() -> None:
     assert found.changes[0].edits == (Edit("add", 1, "b", "r", (1,)),)
     origin = {"step": 1, "reason": "r", "evidence": [{"text": "f", "examples": ["x"]}]}
     assert TypeAdapter(Origin).validate_python(origin) == Origin(1, "r", (Evidence("f", ("x",)),))
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        {"scores": [1.0]},
+        {"predictions": []},
+        {"samples": [[1.0]]},
+        {"clusters": ["a"]},
+        {"latency": [0.5]},
+        {"parts": [{"name": "a", "scores": [1.0], "scale": [0, 1], "weight": 1}]},
+    ],
+    ids=lambda lacking: next(iter(lacking)),
+)
+@pytest.mark.parametrize("kind", ["evaluation", "event", "result"])
+def test_an_evaluation_of_which_something_is_lacking_is_refused(lacking: Any, kind: str) -> None:
+    """A record may have been damaged, or written by hand; the scores that are left would be those of other examples."""
+    body = {**evaluation_to_json(Evaluation(("x", "y"), (0.0, 1.0), ("no", "yes"), {})), **lacking}
+    none = dict.fromkeys(["seed_val", "best_val", "seed_test", "best_test", "comparison", "compared_on"])
+    result = result_to_json(TrainResult("finished", {}, {}, {}, **none, steps=(), usage={}, seconds=1))
+    event = {"event": "Evaluated", "number": 1, "phase": "test", "step": 1, "evaluation": body}
+    read, record = {
+        "evaluation": (evaluation_from_json, body),
+        "event": (event_from_json, event),
+        "result": (result_from_json, {**result, "best_test": body}),
+    }[kind]
+    (what, found), where = *lacking.items(), "best_test" if kind == "result" else "evaluation"
+    many = 0 if found == [] else 1
+    with pytest.raises(RunError, match=rf"(?i)^{where}\.{what}.*: there are {many} of them, and 2 examples"):
+        read(record)
 
 
 def test_an_evaluation_tells_its_mean_to_other_tools() -> None:

@@ -208,4 +208,5 @@ def _test_rows(path: Path) -> list[str]:
 
 def opens_test(entry: Mapping[str, Any]) -> bool:
     """Whether an evaluation, as ``evals.jsonl`` has it, was on the test split or on a row of it."""
-    return entry.get("split") == "test" or "test" in entry.get("rows", {})
+    rows = entry.get("rows")
+    return entry.get("split") == "test" or (isinstance(rows, Mapping) and "test" in rows)

@@ -111,6 +111,8 @@ def event_from_json(entry: Mapping[str, Any]) -> RunStarted | Evaluated | StepEn
         return None
     fields = {key: value for key, value in entry.items() if key not in ("event", "time")}
     found: RunStarted | Evaluated | StepEnded = _validated(kind, fields)
+    if isinstance(found, Evaluated):
+        _check_whole(found.evaluation, "evaluation")
     return found
 
 
@@ -131,13 +133,29 @@ def evaluation_from_json(body: Mapping[str, Any]) -> Evaluation:
         RunError: it is not what that writes.
     """
     found: Evaluation = _validated(Evaluation, body)
+    _check_whole(found, "Evaluation")
     return found
+
+
+def _check_whole(evaluation: Evaluation, where: str) -> None:
+    """Refuse an evaluation of which something is lacking, as what is left would pass for that of other examples."""
+    per_example = {
+        "scores": evaluation.scores,
+        "predictions": evaluation.predictions,
+        "samples": evaluation.samples or evaluation.ids,
+        "clusters": evaluation.clusters or evaluation.ids,
+        "latency": evaluation.latency or evaluation.ids,
+        **{f"parts.{place}.scores": part.scores for place, part in enumerate(evaluation.parts)},
+    }
+    for name, found in per_example.items():
+        if len(found) != len(evaluation.ids):
+            raise RunError(f"{where}.{name}: there are {len(found)} of them, and {len(evaluation.ids)} examples")
 
 
 def result_to_json(result: TrainResult) -> dict[str, Any]:
     """All that a report needs, with the version of the format."""
     body: dict[str, Any] = _adapter(TrainResult).dump_python(result, mode="json", fallback=str)
-    for name in ("seed_val", "best_val", "seed_test", "best_test"):
+    for name in _EVALUATIONS:
         evaluation = getattr(result, name)
         body[name] = None if evaluation is None else evaluation_to_json(evaluation)
     return _told({"format": FORMAT, **body})
@@ -152,7 +170,13 @@ def result_from_json(body: Mapping[str, Any]) -> TrainResult:
     if body.get("format") != FORMAT:
         raise RunError(f"it has format {body.get('format')!r}, and this version of textgrad_engine reads {FORMAT}")
     found: TrainResult = _validated(TrainResult, {key: value for key, value in body.items() if key != "format"})
+    for name in _EVALUATIONS:
+        if (evaluation := getattr(found, name)) is not None:
+            _check_whole(evaluation, name)
     return found
+
+
+_EVALUATIONS = ("seed_val", "best_val", "seed_test", "best_test")
 
 
 _PROMPTS = frozenset({"parameters", "seed", "best", "before", "after", "texts"})
