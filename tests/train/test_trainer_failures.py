@@ -289,6 +289,31 @@ def test_an_optimizer_of_another_programs_texts_is_refused(world: Any, rows: Any
     assert here.model.requests == []
 
 
+@pytest.mark.parametrize("how", ["unfrozen", "added"])
+def test_a_text_that_is_unfrozen_amid_a_run_is_refused_before_a_step_changes_it(
+    world: Any, rows: Any, how: str
+) -> None:
+    """No race would be about it, and no record: the run's scores would be those of a text that it does not tell."""
+    here = world("HALF")
+    here.program = nn.Sequential(
+        nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="first")), here.program
+    )
+    first, second = here.program.parameters()
+    first.requires_grad_(False)
+    here.optimizer = TGD([first, second] if how == "unfrozen" else [second])
+
+    def then(event: Event) -> None:
+        if isinstance(event, StepEnded) and event.step == 1:
+            first.requires_grad_(True)
+            if how == "added":
+                here.optimizer.add_param_group({"params": [first]})
+
+    with pytest.raises(ValueError, match=r"trains Parameter 'first' now, .* one fit after the other, and unfreeze it"):
+        here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox", "gnu"), callbacks=[world.listener(then)])
+    assert (first.data, second.data) == ("Repeat.", "Repeat the word.\nHALF")
+    assert here.fit(rows("ant", "bee"), rows("eel", "fox")).best.keys() == {"0.system", "1.system"}
+
+
 @pytest.mark.parametrize("kind", [TGD, PatchSearch])
 @pytest.mark.parametrize("data", [["a", "b"], 3])
 def test_a_parameter_that_is_no_text_is_refused(world: Any, rows: Any, kind: Any, data: Any) -> None:

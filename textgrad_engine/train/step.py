@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Variable, example
+from textgrad_engine.autograd.value import label_of
 from textgrad_engine.data import ids_of
 from textgrad_engine.errors import UNANSWERED, is_by_the_request
 from textgrad_engine.llm.context import LeftOut, on_left_out
@@ -78,6 +79,7 @@ class StepRun(Run):
 
     def step(self, epoch: int, positions: list[int], rows: list[dict[str, Any]]) -> bool:
         """One minibatch: forward, backward, a change, its validation. Returns whether the change was kept."""
+        self.refuse_unfrozen()
         number = len(self.steps) + 1
         names = tuple(self.train_ids[position] for position in positions)
         self.optimizer.zero_grad()
@@ -136,6 +138,21 @@ class StepRun(Run):
         if ended_by is not None:
             raise ended_by
         return kept
+
+    def refuse_unfrozen(self) -> None:
+        """Refuse to step on a text that was not trained when the run began: no race would be about it, nor any record.
+
+        Raises:
+            ValueError: a callback has unfrozen it since, or given it to the optimizer.
+        """
+        known = {id(each) for each in self.trained.values()}
+        for variable in self.optimizer.variables():
+            if variable.requires_grad and id(variable) not in known:
+                raise ValueError(
+                    f"the optimizer trains {label_of(variable)} now, which was frozen or not the program's when this "
+                    "fit began, so what a step did to it would be neither validated nor taken back; train in phases by "
+                    "one fit after the other, and unfreeze it between them"
+                )
 
     def count_vain(self, heard: bool, problems: Sequence[str]) -> None:
         """Take note of whether the step has proposed something new that can be tried."""

@@ -195,7 +195,8 @@ class Trainer:
             DataError: a set is empty, an example lacks a field, has a list for a slot or shows the program its target,
                 one that the guards name is not there, or all of a set are one cluster; before anything is asked.
             ValueError: the program has nothing to train, the optimizer trains what is not the program's, asks no
-                critic, which `critic=False` would take from it, or searches by several metrics, where the loss is one.
+                critic, which `critic=False` would take from it, or searches by several metrics, where the loss is one;
+                or a callback has unfrozen one of its texts on the way.
             TypeError: a set is no sequence of dicts, the loss gives no score (a TextLoss), or what is given is no
                 program, loss or optimizer.
             RunError: the run folder is in use; or the run in it is another one, and cannot be resumed or played back.
