@@ -327,6 +327,9 @@ def test_arguments_may_come_as_in_torch() -> None:
     assert func.functional_call(program, [parameters, buffers], "x").data == rude
     assert func.functional_call(program, buffers, (), {"text": "x"}).data == rude
     assert func.functional_call(program, buffers, (), text="x").data == rude
+    assert func.functional_call(program, buffers, kwargs={"text": "x"}).data == rude
+    assert func.functional_call(program, buffers, args=("x",), kwargs={}).data == rude
+    assert func.functional_call(program, buffers, ("x",), kwargs={}).data == rude
     with pytest.raises(TypeError, match=r"came in a dict and by name \(text\)"):
         func.functional_call(program, buffers, (), {"text": "x"}, text="x")
     with pytest.raises(KeyError, match="'suffix' is given in two of the mappings"):
@@ -335,6 +338,21 @@ def test_arguments_may_come_as_in_torch() -> None:
         func.functional_call(program, (buffers, "x"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a mapping of names says, or several of them do, got int 3"):
         func.functional_call(program, 3)  # type: ignore[arg-type]
+
+
+def test_arguments_that_are_called_as_those_of_torch_are_the_modules_own() -> None:
+    """A forward that names them, or takes any, is given them; one that takes neither has them as in torch."""
+    named, any_name, neither = nn.Module(), nn.Module(), nn.Module()
+    named.forward = lambda args, kwargs: f"{args} {kwargs}"
+    any_name.forward = lambda **given: sorted(given)
+    neither.forward = lambda text: text
+    assert func.functional_call(named, {}, args="a", kwargs="b") == "a b"
+    assert func.functional_call(any_name, {}, args=("a",), kwargs={}) == ["args", "kwargs"]
+    assert func.functional_call(neither, {}, args="a") == func.functional_call(neither, {}, "a", kwargs={}) == "a"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'args'"):
+        func.functional_call(neither, {}, args="a", text="b")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'kwargs'"):
+        func.functional_call(neither, {}, "a", kwargs="b")
 
 
 def test_a_tuple_that_is_itself_the_argument_says_how_it_is_given() -> None:

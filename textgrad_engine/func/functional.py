@@ -38,7 +38,8 @@ def functional_call(module: _Replaceable, overrides: _Values | Sequence[_Values]
             several names is replaced under all of them; it may be given under several, if that is one and the same
             value. Several mappings, such as parameters and buffers, count together.
         args: the module's arguments. A tuple alone is all of them, and a dict behind it the keyword arguments, as in
-            `torch.func.functional_call`; a tuple that is itself the argument is given by name.
+            `torch.func.functional_call`, where they may also be called ``args=`` and ``kwargs=`` if the module's forward
+            has no such arguments; a tuple that is itself the argument is given by name.
         kwargs: the module's keyword arguments.
 
     Raises:
@@ -65,6 +66,8 @@ def functional_call(module: _Replaceable, overrides: _Values | Sequence[_Values]
     if replaced is None:
         raise TypeError(f"functional_call takes an nn.Module, got {type(module).__name__}")
     given = args
+    if ("args" in kwargs or "kwargs" in kwargs) and not _takes(module, args, kwargs):
+        args, kwargs = _named_as_in_torch(args, kwargs)
     if args and isinstance(args[0], tuple):
         args, kwargs = _as_torch(args, kwargs)
     with replaced(overrides if isinstance(overrides, Mapping) else _together(overrides)):
@@ -97,6 +100,15 @@ def _as_torch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any,
             )
         return args[0], args[1]
     return args, kwargs
+
+
+def _named_as_in_torch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a module of which some came by the names that they have in torch; any others as they are."""
+    given = (*args, kwargs["args"]) if "args" in kwargs else args
+    named = kwargs.get("kwargs", {})
+    if len(given) > 1 or not isinstance(named, dict) or not kwargs.keys() <= {"args", "kwargs"}:
+        return args, kwargs
+    return tuple(each if isinstance(each, tuple) else (each,) for each in given or ((),)), named
 
 
 def _takes(module: _Replaceable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
