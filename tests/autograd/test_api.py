@@ -77,6 +77,20 @@ def test_what_does_not_require_grad_has_no_backward():
             root.backward("f")
 
 
+def test_where_grad_is_off_a_pass_names_the_block_that_switches_it_on():
+    """As in a program that improves its answer while it is evaluated: it knows of no `no_grad` of its own."""
+    with tg.no_grad(), pytest.raises(AutogradError, match=r"Grad is off here.*`with tg\.enable_grad\(\):`"):
+        (leaf(role="solution") + "!").backward("f")
+
+    def improved(text):
+        with tg.enable_grad():
+            solution = leaf(text, role="solution")
+            (solution + "!").backward("shorter")
+        return tg.Variable(solution.grad[0].data)
+
+    assert tg.evaluate(improved, [{"text": "a", "target": "shorter"}], nn.ExactMatch()).mean == 1
+
+
 def test_a_loss_on_the_data_of_an_answer_is_told_that_data_leads_nowhere():
     """The likeliest cause in a loop of one's own, as a value is read by that name."""
     answer = leaf("late") + "!"

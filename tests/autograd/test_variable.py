@@ -68,6 +68,15 @@ def test_what_is_no_value_is_refused(data):
     assert variable.data == "kept"
 
 
+def test_a_variable_in_the_place_of_data_is_told_how_a_leaf_is_made_of_it():
+    """As where the answer of a model is to be improved itself."""
+    answer = tg.Variable("a", role="answer") + "!"
+    with pytest.raises(
+        TypeError, match=r"got Variable: .*; its value is its \.data, and nn\.Parameter\(\.\.\.\) of it is a leaf"
+    ):
+        tg.Variable(answer, role="solution", requires_grad=True)
+
+
 class Queue(enum.StrEnum):
     BILLING = "billing"
     BROKEN = "bro\udcffken"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd.engine import run_backward
-from textgrad_engine.autograd.grad_mode import set_grad_enabled
+from textgrad_engine.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from textgrad_engine.autograd.gradient import Items, as_items, entered, in_words, start, texts_for
 from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
 from textgrad_engine.autograd.value import label_of
@@ -17,6 +17,12 @@ from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import told
+
+_OFF = (
+    "Grad is off here, as under no_grad() and in a program that is evaluated: one that improves its own answer has "
+    "`with tg.enable_grad():` around the forward and the backward. "
+)
+"""What is said first where nothing is recorded, which a program that is evaluated does not see of its own code."""
 
 Gradient: TypeAlias = str | Variable | list[Any] | None
 Target: TypeAlias = Variable | GradientEdge
@@ -213,6 +219,7 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
         if not root._requires_grad:
             raise AutogradError(
                 f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
+                f"{'' if is_grad_enabled() else _OFF}"
                 "Make a prompt with requires_grad=True (an nn.Parameter has it), compute outside of no_grad(), and go "
                 "on with an answer itself, as its .data, str() and .detach() lead nowhere. A loss speaks to its "
                 "prediction alone: are loss(prediction, target) in that order? An answer that is to be improved itself "

@@ -322,7 +322,14 @@ def checked(data: Any) -> Any:
     elif isinstance(found, list):
         return checked_entries(found)
     elif not isinstance(found, int | float):
-        raise TypeError(f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}")
+        leaf = (
+            "; its value is its .data, and nn.Parameter(...) of it is a leaf of its own"
+            if isinstance(data, Value)
+            else ""
+        )
+        raise TypeError(
+            f"a Variable holds a string, a number, or a list of either, got {kind.__name__}: {data!r:.60}{leaf}"
+        )
     return found
 
 
