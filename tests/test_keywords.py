@@ -80,6 +80,7 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: llm.resolve("a/b", rollout_id=9), "`with llm.repeat(index)` around it tells equal questions apart"),
         (lambda: data.DataLoader(ROWS, num_workers=4), "leave it out, as calls go on side by side anyway"),
         (lambda: data.DataLoader(ROWS, collate_fn=list), "leave it out, as a minibatch is the list of its examples"),
+        (lambda: data.DataLoader(ROWS, batch_sampler=[[0]]), "a sampler gives positions one by one, of which batch_si"),
         (lambda: data.random_split(ROWS, [0.5, 0.5], generator=1), "here it is 'seed'"),
         (lambda: tg.set_models(lm="a/b"), "set_models() has no argument 'lm'; here it is 'forward'"),
         (lambda: tg.set_models(forward="a", base_url="b"), "'base_url'; llm.resolve(name, base_url=...) makes a model"),

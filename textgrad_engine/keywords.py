@@ -114,6 +114,7 @@ _IN_WORDS = {
         "llm.resolve(..., policy=llm.RetryPolicy(call_deadline=...)) says how long a call may take",
     ),
     "rollout_id": "`with llm.repeat(index)` around it tells equal questions apart",
+    "batch_sampler": "a sampler gives positions one by one, of which batch_size at a time are a minibatch",
     "collate_fn": "leave it out, as a minibatch is the list of its examples",
     "set_to_none": "leave it out, as no feedback is the empty list in any case",
     **dict.fromkeys(("num_workers", "num_threads", "pin_memory"), "leave it out, as calls go on side by side anyway"),

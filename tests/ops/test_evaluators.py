@@ -117,6 +117,15 @@ class Judged(Scalar):
         vars(self).update(words)
 
 
+def test_a_metric_that_gives_a_variable_is_told_that_its_data_is_the_score() -> None:
+    """As one that asks a judge of the library inside; a loss that hands a Variable on is a module."""
+    outcome = Variable(0.5, role="score of the judge")
+    for found in (outcome, (outcome, "why")):
+        score, _ = ops.deterministic_evaluator(Variable("a"), "b", lambda got, wanted, it=found: it, "likeness")
+        with pytest.raises(ScoreError, match=r"got .*Variable.* Return its \.data; or write the loss as an nn\.Module"):
+            _ = score.data
+
+
 @pytest.mark.parametrize(("outcome", "repair"), [
     (Judged(0.5, feedback="Too long."), "(it.score, it.feedback)"),
     ({"score": 0.5, "feedback": "Too long."}, '(it["score"], it["feedback"])'),

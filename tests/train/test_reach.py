@@ -108,6 +108,22 @@ def test_where_only_other_texts_are_reached_a_run_says_so_and_once_more_at_its_e
     assert "none of the 4 losses of this run leads back to what is trained (other.system)" in last
 
 
+def test_who_trains_a_judge_that_speaks_to_its_prediction_is_told_of_the_setting() -> None:
+    """By itself a judge's instructions hear nothing, and the program looks as any that returns its Variable."""
+
+    class Marks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.judge = nn.Judge(nn.Parameter("Is it polite?", role="rubric"))
+
+        def forward(self, word: str) -> tg.Variable:
+            return self.judge(word)
+
+    program = Marks()
+    with pytest.raises(AutogradError, match=r"What is trained in a judge, .* hears with eval_mode=False"):
+        fit(program, optim.TGD(program.parameters()), lambda request: {"score": 0, "explanation": "no"})
+
+
 def test_a_search_of_which_no_loss_leads_anywhere_is_refused() -> None:
     """In a search, what is not trained takes no feedback at all."""
     program = Beside()

@@ -38,8 +38,8 @@ def functional_call(module: _Replaceable, overrides: _Values | Sequence[_Values]
             several names is replaced under all of them; it may be given under several, if that is one and the same
             value. Several mappings, such as parameters and buffers, count together.
         args: the module's arguments. A tuple alone is all of them, and a dict behind it the keyword arguments, as in
-            `torch.func.functional_call`, where they may also be called ``args=`` and ``kwargs=`` if the module's forward
-            has no such arguments; a tuple that is itself the argument is given by name.
+            `torch.func.functional_call`; ``args=`` and ``kwargs=`` are these two where the module's forward has no such
+            arguments. A tuple that is itself the argument is given by name.
         kwargs: the module's keyword arguments.
 
     Raises:

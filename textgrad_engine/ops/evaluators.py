@@ -283,7 +283,7 @@ def _score_in(outcome: Any, purpose: str, scale: tuple[float, float] | None) -> 
         several = ". Several scores become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + ..."
         raise ScoreError(
             f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}"
-            + (apart or (several if isinstance(outcome, tuple | list | Mapping) else ""))
+            + (apart or _as_data(said) or (several if isinstance(outcome, tuple | list | Mapping) else ""))
         )
     score = decimal_of(score)
     if scale is not None and not scale[0] <= score <= scale[1]:
@@ -304,6 +304,13 @@ def _in_fields(said: Any) -> str:
     if hasattr(said, "score") and hasattr(said, "feedback"):
         return ". Of such an object return (it.score, it.feedback)"
     return ""
+
+
+def _as_data(said: Any) -> str:
+    """How to return a Variable, such as the score of a judge that is asked inside of a metric."""
+    if not isinstance(said, Variable):
+        return ""
+    return ". Return its .data; or write the loss as an nn.Module whose forward gives the Variable"
 
 
 def _asked(purpose: str, arguments: tuple[Any, ...]) -> str:

@@ -106,7 +106,8 @@ class Reach:
             "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
             "or what .detach() gives, and not under no_grad(); an f-string with a parameter in it is plain text, where "
             "ops.format, + and {slots} keep the way back; what Python made of an answer's .data is joined to that "
-            "by ops.straight_through(result, answer). The loss must use what it returns"
+            "by ops.straight_through(result, answer). What is trained in a judge, its instructions, hears with "
+            "eval_mode=False. The loss must use what it returns"
             f"{_about_tools()}"
         )
         if count + waived >= self._examples:
