@@ -37,7 +37,8 @@ class Evaluation:
         clusters: for each example the cluster it belongs to; empty when each stands for itself.
         scale: the lowest and the highest possible score, where the loss names them.
         latency: where it was asked for, the seconds that the forward calls of each example took, with repeats the means
-            of its samples; None where nobody knows (`train.latency` says what counts). Else empty.
+            of its samples; None where nobody knows (`train.latency` says what counts). Else empty, and where no answer
+            tells how long it took.
         not_run: the examples that were never come to, as the budget was spent; they have no score, and no failure.
         parts: what each of several metrics gave, where the score is made of them; else empty.
         contents: by column a digest of the examples that were evaluated, where only positions name them
