@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from textgrad_engine import nn
+from textgrad_engine.autograd import Variable
 from textgrad_engine.llm import Usage
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import render
@@ -88,6 +90,29 @@ def test_the_line_says_what_the_run_took_and_which_set_chose(world: Any, rows: A
     assert str(result.total) == f"{result.total.calls} calls, {result.total.total_tokens:,} tokens, $0.00"
     unknown = replace(result, usage={"forward": Usage(1000, 200, calls=3, dollars=None)})
     assert str(unknown).endswith("; 3 calls, 1,200 tokens, cost unknown")
+
+
+def test_a_program_that_keeps_its_answers_is_asked_about_where_no_text_changes_a_score(world: Any, rows: Any) -> None:
+    """A cache of its own gives answers of before to new texts, and all of the run's calls would look well spent."""
+    here, kept = world("SHOUT", "SHOUT louder"), dict[str, Variable]()
+    asks = here.program
+
+    class Keeps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.asks = asks
+
+        def forward(self, word: str) -> Variable:
+            return kept[word] if word in kept else kept.setdefault(word, self.asks(word=word))
+
+    here.program = Keeps()
+    said = "no change did better (in 2 races no example had another score: does the program use the texts, and no answ"
+    result = here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox", "gnu"))
+    assert said in str(result)
+    assert said in " ".join(render(result).split())
+    changed = step(3, race(("eel", 1.0)))
+    for steps in ((*result.steps, changed), result.steps[:1]):
+        assert "the seed texts: no change did better; " in str(replace(result, steps=steps))
 
 
 def test_the_seed_texts_are_not_compared_with_themselves(world: Any, rows: Any) -> None:

@@ -37,7 +37,7 @@ def none_kept(result: TrainResult) -> str:
         if silent := _without_feedback(result) or _without_proposals(result) or _lost(result) or _untried(result):
             return silent
         higher = any(step.val_mean is not None and step.val_mean > step.best_val for step in result.steps)
-        return "no change did clearly better" if higher else "no change did better"
+        return "no change did clearly better" if higher else f"no change did better{_without_effect(result)}"
     were = "was" if len(refused) == 1 else "were"
     first = f"{'first: ' if len(refused) > 1 else ''}{refused[0].removeprefix('refused: ')}"
     return f"{_some(len(refused), 'change')} did better and {were} refused by the guards ({first})"
@@ -103,6 +103,17 @@ def _untried(result: TrainResult) -> str:
         return ""
     whys = list(dict.fromkeys([step.why for step in steps]))
     return f"nothing was tried, as {'; '.join(whys[:_MOST_WHYS])}"
+
+
+def _without_effect(result: TrainResult) -> str:
+    """What may be wrong where new texts changed no score at all; "" where one did, or in one race alone."""
+    races = [step.race for step in result.steps if step.race is not None]
+    if len(races) < 2 or any(race.gained or race.lost for race in races):
+        return ""
+    return (
+        f" (in {len(races):,} races no example had another score: does the program use the texts, and no answers that "
+        "it has kept?)"
+    )
 
 
 def _some(number: int, word: str) -> str:
