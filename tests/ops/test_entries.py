@@ -77,6 +77,20 @@ def test_what_is_no_batch_is_refused(value: Any) -> None:
             list(Variable(value))
 
 
+def test_a_list_in_a_json_answer_says_how_its_entries_are_had() -> None:
+    """As the steps of a plan: its data is text, and pieces of that at commas would be no entries."""
+    plan = Variable('{"steps": ["look, then ask", "answer"]}', role="plan", requires_grad=True)
+    with pytest.raises(TypeError, match=r"of the JSON list in it \[it\[n\] for n in range\(2\)\] has the entries"):
+        list(plan["steps"])
+    steps = [plan["steps"][n] for n in range(2)]
+    assert [step.data for step in steps] == ["look, then ask", "answer"]
+    steps[1].backward("Say what.")
+    assert "Say what." in plan.grad[0].data
+    for other in ("{}", "[1", "no list"):
+        with pytest.raises(TypeError, match=r"ops\.split for pieces that keep the graph$"):
+            list(Variable(other))
+
+
 def test_a_field_of_a_batch_says_how_to_read_it_of_each() -> None:
     """Which the loop then does."""
     batch = Variable(['{"a": "x"}', '{"a": "y"}'])

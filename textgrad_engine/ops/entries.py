@@ -10,6 +10,7 @@ from textgrad_engine.autograd.examples import numbered
 from textgrad_engine.autograd.operators import Operators
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.kinds import told
+from textgrad_engine.llm.parsing import json_in
 from textgrad_engine.ops.batching import Stack, Unbind
 from textgrad_engine.ops.sizes import note_size, size_of
 
@@ -65,10 +66,21 @@ def unbind(batch: Variable) -> list[Variable]:
         if not isinstance(data, list):
             raise TypeError(
                 f"{label_of(batch)} cannot be iterated over, as it is no batch; use its .data, or ops.split for pieces "
-                "that keep the graph"
+                f"that keep the graph{_about_list(data)}"
             )
         size = len(data)
     return _taken_apart(batch, size, "unbind")
+
+
+def _about_list(data: Any) -> str:
+    """How the entries are had of a text that is a JSON list, such as a field of an answer."""
+    try:
+        _, value = json_in(str(data))
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(value, list):
+        return ""
+    return f"; of the JSON list in it [it[n] for n in range({len(value)})] has the entries, with their graph"
 
 
 def _taken_apart(batch: Variable, size: int, call: str) -> list[Variable]:
