@@ -111,8 +111,8 @@ def _without_effect(result: TrainResult) -> str:
     if len(races) < 2 or any(race.gained or race.lost for race in races):
         return ""
     return (
-        f" (in {len(races):,} races no example had another score: does the program use the texts, and no answers that "
-        "it has kept?)"
+        f" (in {len(races):,} races no example had another score: the score may tell nothing of half of the way, or the "
+        "program give answers that it has kept, or not use the texts)"
     )
 
 
