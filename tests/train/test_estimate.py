@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -91,6 +92,30 @@ def test_of_a_program_with_tools_it_says_what_it_rests_on(make: Any) -> None:
     for trainer in (tg.Trainer(max_steps=2), tg.Trainer()):
         found = estimate(trainer, program, nn.ExactMatch(), make(program.parameters()), ROWS, ROWS)
         assert found.assumed.startswith("no answer calls a tool that is run, as each turn that does is a request more")
+
+
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
+def test_of_a_program_that_goes_over_a_list_in_an_answer_it_takes_one_entry_and_says_so(make: Any) -> None:
+    """As over the steps of a plan: of none nothing more would be asked, and there would be nothing to go back from."""
+
+    class Plans(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.plan = nn.ChatCompletion("{word}", system=nn.Parameter("Plan.", role="planner"), response_format=Plan)
+            self.act = nn.ChatCompletion("{step}", system=nn.Parameter("Act.", role="actor"))
+
+        def forward(self, word: str) -> tg.Variable:
+            steps = self.plan(word=word)["steps"]
+            return ops.join([self.act(step=steps[n]) for n in range(len(json.loads(steps.data)))], " ")
+
+    program = Plans()
+    found = estimate(tg.Trainer(max_steps=2), program, nn.ExactMatch(), make(program.parameters()), ROWS, ROWS)
+    assert found.calls["forward"].low % 2 == 0
+    assert "a list in an answer of the program has one entry" in found.assumed
+
+
+class Plan(BaseModel):
+    steps: list[str]
 
 
 def test_a_loader_that_leaves_out_examples_is_cheaper() -> None:

@@ -51,6 +51,22 @@ def test_what_stands_where_little_is_said(schema: Any, value: Any) -> None:
     assert least(schema, "as it is") == value
 
 
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "array", "items": {"type": "string"}}, ["?"]),
+        ({"type": "array", "items": {"type": "string"}, "maxItems": 0}, []),
+        ({"type": "array", "items": {"type": "string"}, "minItems": 2}, ["?", "?"]),
+        ({"type": "array"}, []),
+        ({"type": "array", "prefixItems": [{"type": "integer"}], "items": False}, [0]),
+        ({"properties": {"of": {"type": "array", "items": {"$ref": "#"}}}}, {"of": [{"of": []}]}),
+    ],
+)
+def test_a_list_has_so_many_entries_as_are_wished_for_where_it_may(schema: Any, value: Any) -> None:
+    """One that holds others like itself ends with its first entry."""
+    assert least(schema, "?", entries=1) == value
+
+
 def test_a_schema_that_goes_on_for_ever_ends() -> None:
     """There is no such value, so whatever comes out; but something does."""
     schema = {"type": "object", "properties": {"more": {"$ref": "#"}}}

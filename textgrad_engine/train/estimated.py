@@ -79,8 +79,8 @@ class Estimate:
         counted: how tokens were counted.
         waits: for a search, how many answers are waited for one after the other when the endpoint takes all requests at
             once; times the seconds of an answer it is the time of the run. None for other optimizers.
-        assumed: what the most rests on, in words, where nothing limits a search or a model may call tools; "" where it
-            is a bound.
+        assumed: what the most rests on, in words, where nothing limits a search, a model may call tools, or answers of
+            the program hold lists; "" where it is a bound.
     """
 
     calls: dict[str, Range]
@@ -96,7 +96,9 @@ class Estimate:
 class Placeholder:
     """Counts what it is sent; answers with the least that the request's schema allows.
 
-    As output tokens it counts the verdicts in an answer: one, and of a rubric one for each criterion.
+    A list in an answer of the program has an entry all the same, as programs go over lists: of an empty one nothing
+    would be asked, and no feedback would lead anywhere. As output tokens it counts the verdicts in an answer: one, and
+    of a rubric one for each criterion.
     """
 
     name = "estimate"
@@ -106,6 +108,7 @@ class Placeholder:
         self._score = score
         self._models = models or {}
         self._offered_tools = False
+        self._gave_lists = False
 
     def assuming(self, also: str = "") -> str:
         """What an estimate from its answers assumes, in words, and what else is assumed."""
@@ -114,7 +117,8 @@ class Placeholder:
             if self._offered_tools
             else ""
         )
-        return "; ".join([part for part in (tools, also) if part])
+        lists = "a list in an answer of the program has one entry" if self._gave_lists else ""
+        return "; ".join([part for part in (tools, lists, also) if part])
 
     def unchecked(self) -> Model:
         """This model as one whose answers nobody checks: no schema tells what a pattern or a pydantic model wants."""
@@ -133,12 +137,21 @@ class Placeholder:
             count = len(_FEEDBACK.findall(request.messages[-1].text))
             text = json.dumps({"items": [{"text": "?", "numbers": list(range(1, count + 1))}]})
         else:
-            text = "?" if wanted is None else json.dumps(least(wanted.json_schema, filler, self._score))
+            text = (
+                "?" if wanted is None else self._form(wanted.json_schema, filler, listing=request.purpose == "forward")
+            )
         seen_by = self._models.get(request.purpose) or self._models.get("forward")
         size = tokens.count_request(request, seen_by=None if seen_by is None else seen_by.name)
         verdicts = 1 if request.purpose != "judge" or wanted is None else _parts_of(wanted.json_schema)
         used = Usage(calls=1, input_tokens=size, output_tokens=verdicts)
         return Completion(text=text, usage=used, model=self.name)
+
+    def _form(self, schema: Mapping[str, Any], filler: str, *, listing: bool) -> str:
+        """An answer of the form of a schema, with an entry in each list or with none."""
+        answer = least(schema, filler, self._score)
+        listed = least(schema, filler, self._score, entries=1) if listing else answer
+        self._gave_lists |= listed != answer
+        return json.dumps(listed)
 
 
 def _parts_of(schema: Mapping[str, Any]) -> int:

@@ -12,7 +12,13 @@ _DEEPEST = 20
 
 
 def least(
-    schema: Any, text: str = "", number: float = 0, *, root: Mapping[str, Any] | None = None, depth: int = 0
+    schema: Any,
+    text: str = "",
+    number: float = 0,
+    *,
+    entries: int = 0,
+    root: Mapping[str, Any] | None = None,
+    depth: int = 0,
 ) -> Any:
     """A value of the form that a schema describes, with as little in it as that allows.
 
@@ -22,6 +28,7 @@ def least(
         schema: the schema, or a part of it.
         text: stands where a text is wanted, made longer where it is too short.
         number: stands where a number is wanted, within its limits.
+        entries: so many has a list, where its limits allow that; a list in an entry has as few as it may.
         root: the whole schema, of a part of it.
         depth: how deep in it the part stands.
 
@@ -33,8 +40,8 @@ def least(
         return text
     root = schema if root is None else root
 
-    def inside(part: Any) -> Any:
-        return least(part, text, number, root=root, depth=depth + 1)
+    def inside(part: Any, entries: int = entries) -> Any:
+        return least(part, text, number, entries=entries, root=root, depth=depth + 1)
 
     if "const" in schema:
         return schema["const"]
@@ -51,8 +58,10 @@ def least(
         return {name: inside(part) for name, part in schema.get("properties", {}).items()}
     if kind == "array":
         first = list(schema.get("prefixItems", ()))
-        more = max(0, int(schema.get("minItems", 0)) - len(first))
-        return [*map(inside, first), *[inside(schema.get("items", {})) for _ in range(more)]]
+        of = schema.get("items", {})
+        wished = min(entries, int(schema.get("maxItems", entries))) if of else 0
+        more = max(0, int(schema.get("minItems", 0)) - len(first), wished - len(first))
+        return [inside(part, 0) for part in (*first, *[of] * more)]
     if kind in ("number", "integer"):
         return _within(number, schema, whole=kind == "integer")
     return {"boolean": False, "null": None}.get(kind, text.ljust(int(schema.get("minLength", 0)), "?"))
