@@ -111,7 +111,7 @@ def _without_effect(result: TrainResult) -> str:
     if len(races) < 2 or any(race.gained or race.lost for race in races):
         return ""
     return (
-        f" (in {len(races):,} races no example had another score: the score may tell nothing of half of the way, or the "
+        f" (in {len(races):,} races no score of an example changed: it may tell nothing of half of the way, or the "
         "program give answers that it has kept, or not use the texts)"
     )
 
