@@ -484,6 +484,28 @@ def test_state_round_trip() -> None:
     assert other.state_dict() == state
 
 
+def test_what_is_remembered_under_a_name_is_of_the_whole_optimizer() -> None:
+    """As in PyTorch, where a subclass counts or keeps what is no parameter's own."""
+
+    class Counting(optim.Optimizer):
+        def step(self, closure: Any = None) -> None:
+            self.state.setdefault("said", []).append("more")  # type: ignore[call-overload]
+
+    one, other = (Counting([parameter("Sort.")], {}) for _ in range(2))
+    one.step()
+    saved = one.state_dict()
+    one.step()
+    assert saved["state"]["said"] == ["more"]
+    other.load_state_dict(json.loads(json.dumps(saved)))
+    other.step()
+    assert other.state["said"] == one.state["said"] == ["more", "more"]  # type: ignore[index]
+    for strange in (parameter("Count."), 3, "0"):
+        one.state[strange] = {}  # type: ignore[index]
+        with pytest.raises(TypeError, match=f"kept by its parameters, and by names .*; got {type(strange).__name__}"):
+            one.state_dict()
+        del one.state[strange]  # type: ignore[arg-type]
+
+
 def test_the_state_goes_through_json() -> None:
     """A checkpoint is no pickle: the origins of lines, with what is gone beside them, come back from plain data."""
     prompt, optimizer = trained()

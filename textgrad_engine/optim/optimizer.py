@@ -61,7 +61,7 @@ class Optimizer:
     Attributes:
         param_groups: the groups, each a dict of "params" and its settings.
         state: what the optimizer remembers of each parameter; of one that it knows nothing of yet an empty dict, as in
-            PyTorch.
+            PyTorch. What it remembers of none of them stands under names.
         steps: how many steps it has begun.
         changes: what the last step did to each parameter that had feedback.
         candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores

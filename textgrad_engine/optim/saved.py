@@ -75,26 +75,47 @@ def _as_plain(value: Any) -> Any:
 
 
 def state_of(
-    groups: Sequence[Mapping[str, Any]], variables: Sequence[Variable], remembered: Mapping[Variable, Mapping[str, Any]]
+    groups: Sequence[Mapping[str, Any]], variables: Sequence[Variable], remembered: Mapping[Any, Any]
 ) -> dict[str, Any]:
-    """Groups, and what is remembered of their parameters, as plain data; parameters are numbered in order."""
+    """Groups, and what is remembered of their parameters, as plain data; parameters are numbered in order.
+
+    What is remembered under a name is of the whole optimizer, as in PyTorch, and stays under that.
+
+    Raises:
+        TypeError: it is remembered of something that is neither one of the parameters nor a name.
+    """
     numbers = {id(variable): number for number, variable in enumerate(variables)}
+    held: dict[int | str, Any] = {}
+    for of, entry in remembered.items():
+        if id(of) in numbers:
+            held[numbers[id(of)]] = plain(entry)
+        elif isinstance(of, str) and not of.isdecimal():  # JSON makes a text of a parameter's number
+            held[of] = copy.deepcopy(entry)
+        else:
+            raise TypeError(
+                f"the optimizer's state is kept by its parameters, and by names of what is about all of them; got "
+                f"{type(of).__name__} {of!r:.60}"
+            )
     return {
-        "state": {numbers[id(variable)]: plain(entry) for variable, entry in remembered.items()},
+        "state": held,
         "param_groups": [{**group, "params": [numbers[id(each)] for each in group["params"]]} for group in groups],
     }
 
 
-def remembered_in(state: Mapping[str, Any], variables: Sequence[Variable]) -> dict[Variable, dict[str, Any]]:
-    """What a state has remembered of parameters.
+def remembered_in(state: Mapping[str, Any], variables: Sequence[Variable]) -> dict[Any, Any]:
+    """What a state has remembered of parameters, and under names.
 
     Raises:
         ValueError: it is of more parameters than these.
     """
     known = dict(enumerate(variables))
-    if strange := [number for number in state["state"] if int(number) not in known]:
+    named = {name for name in state["state"] if isinstance(name, str) and not name.isdecimal()}
+    if strange := [number for number in state["state"] if number not in named and int(number) not in known]:
         raise ValueError(f"the state is of parameter {strange[0]}, too; this optimizer has 0 to {len(known) - 1}")
-    return {known[int(number)]: taken(entry) for number, entry in state["state"].items()}
+    return {
+        of if of in named else known[int(of)]: copy.deepcopy(entry) if of in named else taken(entry)
+        for of, entry in state["state"].items()
+    }
 
 
 def check_sizes(state: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> None:

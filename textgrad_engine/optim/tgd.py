@@ -215,7 +215,7 @@ class TGD(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data; a last step whose outcome was not said is remembered in it without one."""
         held, settled = self.state, self._settled
-        self.state = {variable: dict(entry) for variable, entry in held.items()}
+        self.state = {of: dict(entry) if isinstance(of, Variable) else entry for of, entry in held.items()}
         try:
             self._record_unsettled()
             return super().state_dict()

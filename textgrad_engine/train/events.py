@@ -182,7 +182,9 @@ class StepEnded:
         val_mean: the validation score of the new texts; None when nothing changed, and in a search, which races. Of a
             search of one's own, that of what it proposed, where it was run on all validation examples.
         kept: whether the new texts are kept.
-        best_val: the best validation score so far; in a search what it is expected to be.
+        best_val: the best validation score so far; in a search what it is expected to be by what was run, where
+            `optim.PatchSearch` takes examples that its new texts were not run on to be as before. So a curve of it lies
+            below the scores, which the `Evaluated` at the end has.
         problems: answers of the critic or the optimizer that were not to be had, in words.
         left_out: how many messages and pieces of feedback the critic's context had no room for, in a step of an
             optimizer that goes step by step; the log names them.
