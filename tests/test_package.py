@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import textgrad_engine as tg
+from textgrad_engine.lazily import lacking
 from textgrad_engine.missing import ELSEWHERE
 
 HEAVY = {"openai", "tiktoken", "typer", "rich", "genai_prices", "minijinja", "httpx2"}
@@ -119,6 +120,16 @@ def test_a_part_says_which_name_is_meant(path: str, meant: str) -> None:
     """A slip, or a name of another part."""
     with pytest.raises(AttributeError, match=f"; {re.escape(meant)}$"):
         operator.attrgetter(path)(tg)
+
+
+@pytest.mark.parametrize("name", ["report", "templates"])
+def test_a_module_that_is_not_loaded_yet_says_how_it_is(name: str) -> None:
+    """`tg.report.Progress()` is what the name in the documentation suggests; the line that is named can be copied."""
+    line = f"from textgrad_engine import {name}"
+    assert str(lacking("textgrad_engine", name)).endswith(
+        f"no attribute '{name}'; it is a module, and loaded by `{line}`"
+    )
+    exec(line)
 
 
 @pytest.mark.parametrize("here", ["data.DataLoader", "func.pmap", "nn.TextLoss", "optim.PatchSearch", "testing.Fault"])

@@ -75,8 +75,11 @@ def lacking(package: str, name: str) -> Exception:
         package: its full name.
         name: that it does not have.
     """
-    if name.startswith("_") or not name.isidentifier() or importlib.util.find_spec(f"{package}.{name}") is not None:
+    if name.startswith("_") or not name.isidentifier():
         return AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+    if importlib.util.find_spec(f"{package}.{name}") is not None:
+        by_itself = f"it is a module, and loaded by `from {package} import {name}`"
+        return AttributeError(f"module {package!r} has no attribute {name!r}; {by_itself}", name=name)
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_name == "__getattr__":
         frame = frame.f_back
