@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar
 
 import pytest
@@ -214,6 +215,42 @@ def test_named_buffers_are_in_the_state_dict_and_not_among_the_parameters() -> N
     assert not any(value.requires_grad for _, value in target.named_buffers())
     with pytest.raises(KeyError, match=r"missing \['0.examples', '1.examples'\]"):
         target.load_state_dict({name: entry for name, entry in state.items() if "prompt" in name})
+
+
+class Remembers(nn.Module):
+    """Its memory is made of what it was told so far, and of its prompt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("memory", Variable("nothing", role="memory"))
+        self.prompt = nn.Parameter("Go.", role="prompt")
+
+    def forward(self, text: str) -> Variable:
+        self.memory = self.memory + " " + self.prompt + text
+        return self.memory
+
+
+def test_a_buffer_that_was_computed_is_saved_as_a_value_that_wants_no_feedback() -> None:
+    """Loaded as a leaf that does, it would be asked about in each pass, paid for, and trained by nobody."""
+    source, target = Remembers(), Remembers()
+    source("One.")
+    state = json.loads(json.dumps(source.state_dict()))
+    assert (state["memory"]["data"], state["memory"]["requires_grad"]) == ("nothing Go.One.", False)
+    target.load_state_dict(state)
+    assert (target.memory.data, target.memory.requires_grad) == ("nothing Go.One.", False)
+    assert target.prompt.requires_grad
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_state_is_loaded_over_a_buffer_that_was_computed(plain: bool) -> None:
+    """As where an agent's memory is set back between two episodes; what it was made of hears nothing any more."""
+    program = Remembers()
+    first = {name: entry["data"] if plain else entry for name, entry in program.state_dict().items()}
+    program("One.")
+    program.load_state_dict(first)
+    assert (program.memory.data, program.memory.is_leaf, program.memory.requires_grad) == ("nothing", True, False)
+    program("Two.").backward("too long")
+    assert (program.memory.data, [item.data for item in program.prompt.grad]) == ("nothing Go.Two.", ["too long"])
 
 
 def test_a_buffer_is_replaced_by_assignment_and_stays_a_buffer() -> None:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textgrad_engine.autograd import Variable, no_grad
+from textgrad_engine.autograd import Variable, enable_grad, no_grad
 from textgrad_engine.autograd.value import as_flag
 from textgrad_engine.nn.names import named_state
 from textgrad_engine.nn.replaced import in_this_call
@@ -31,7 +31,7 @@ def state_of(root: Module) -> dict[str, dict[str, Any]]:
     """The state of a module; see `Module.state_dict`."""
     values = {full: in_this_call(module, name, value) for full, module, name, value in named_state(root)}
     return {
-        name: {"data": copy.deepcopy(value.data), "role": value.role, "requires_grad": value.requires_grad}
+        name: {"data": copy.deepcopy(value.data), "role": value.role, "requires_grad": _wants_feedback(value)}
         for name, value in values.items()
     }
 
@@ -64,18 +64,27 @@ def load_state(root: Module, state: Mapping[str, Mapping[str, Any] | str], stric
                 f"load_state_dict of {type(root).__name__}: {other!r} and {name!r} are one, and the state has "
                 "different values for them. Load it into a program in which they are two, or make them equal."
             )
-    with no_grad():
-        for name, (data, role, requires_grad) in checked.values():
-            own[name].data = data
-            own[name].role = role
-            own[name].requires_grad_(requires_grad)
+    for name, (data, role, requires_grad) in checked.values():
+        if own[name].is_leaf:
+            with no_grad():
+                own[name].data = data
+        else:
+            with enable_grad():  # under no_grad it would keep its history, and feedback on the new value go there
+                own[name].copy_(Variable(data))
+        own[name].role = role
+        own[name].requires_grad_(requires_grad)
     return IncompatibleKeys(missing, unexpected)
+
+
+def _wants_feedback(value: Variable) -> bool:
+    """Whether a value wants feedback by itself; a result does for what it was made of, which is not saved."""
+    return value.requires_grad and value.is_leaf
 
 
 def _entry(name: str, entry: Any, own: Variable) -> tuple[Any, str, bool]:
     """Data, role and requires_grad of an entry of a state; a text leaves the last two as the program has them."""
     if isinstance(entry, str):
-        return entry, own.role, own.requires_grad
+        return entry, own.role, _wants_feedback(own)
     if not isinstance(entry, Mapping) or not {"data", "role", "requires_grad"} <= set(entry):
         raise TypeError(
             f"load_state_dict: {name!r} has the entry {entry!r:.60}; expected {{'data': ..., 'role': ..., "
