@@ -28,6 +28,42 @@ class Looking(nn.Module):
         return self.chat(found={"b": "cut \ud83d", "c": "x" * 5_000_001}.get(ticket, ticket))
 
 
+class Turns(nn.Module):
+    """A conversation that keeps its turns in itself, as a module of PyTorch may; or in its forward."""
+
+    def __init__(self, *, in_itself: bool) -> None:
+        super().__init__()
+        self.chat, self.in_itself = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.")), in_itself
+        self.turns = list[str]()
+
+    def forward(self, word: str) -> Variable:
+        turns = list[str]()
+        if self.in_itself:
+            self.turns = turns
+        turns.append(self.chat(word=word).data)
+        part = nn.Sequential()
+        part.made_anew = word
+        return Variable(" ".join(turns))
+
+
+@pytest.mark.parametrize(("in_itself", "concurrency", "told"), [(True, None, 1), (True, 1, 0), (False, None, 0)])
+def test_a_program_that_keeps_in_itself_what_belongs_to_one_example_is_told_of(
+    in_itself: bool, concurrency: int | None, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Examples run in threads write over each other's: the scores would be wrong, and nothing would say so."""
+
+    class Own(Turns):
+        pass
+
+    rows = [{"word": word, "target": word} for word in "abcd"]
+    with use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
+        for _ in range(2):
+            tg.evaluate(Own(in_itself=in_itself), rows, nn.ExactMatch(), concurrency)
+    said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.nn.side_by_side"]
+    assert len(said) == told
+    assert all(each.startswith("Own.turns is assigned while the program is run on several examples") for each in said)
+
+
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_request_that_a_program_makes_of_no_text_costs_its_example_and_not_the_run(
     cached: bool, tmp_path: Path

@@ -23,6 +23,7 @@ from textgrad_engine.nn.names import check_name, check_seen, dotted, each_once, 
 from textgrad_engine.nn.overlooked import tell_of_overlooked
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing
+from textgrad_engine.nn.side_by_side import ASSIGNED
 from textgrad_engine.nn.state import IncompatibleKeys, load_state, state_of
 from textgrad_engine.nn.trained import TRAINED, WATCHED, check_known, notice
 from textgrad_engine.tracebacks import hide
@@ -139,6 +140,8 @@ class Module:
                 )
             object.__setattr__(self, name, value)
             return
+        if (assigned := ASSIGNED.get()) is not None:
+            assigned.note(self, name)
         if isinstance(value, Parameter):
             self.register_parameter(name, value)
         elif isinstance(value, Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn.metric_functions import Score
+from textgrad_engine.nn.side_by_side import side_by_side
 from textgrad_engine.ops.heard import hearing_parts
 from textgrad_engine.train.prediction import as_prediction
 
@@ -153,6 +155,7 @@ def run_together(function: Callable[[T], R], items: Sequence[T], concurrency: in
         waited = dispatch.times_waited()
         results.append(function(item))
         if dispatch.times_waited() > waited and len(items) > position + 1:
-            results.extend(in_threads(function, items[position + 1 :], concurrency, numbered=False))
+            with contextlib.nullcontext() if concurrency == 1 else side_by_side():
+                results.extend(in_threads(function, items[position + 1 :], concurrency, numbered=False))
             break
     return results

@@ -69,7 +69,8 @@ def evaluate(
 
     Args:
         program: called with those of an example's fields that its `forward` names; gives a Variable, or several in a
-            dict, a tuple, a list or a dataclass, for a loss of one's own.
+            dict, a tuple, a list or a dataclass, for a loss of one's own. One that waits for answers is run in threads,
+            so what belongs to one example is kept in its `forward`, not in itself.
         dataset: the examples.
         loss: called with the prediction and the example's target, and with ``inputs=`` (the fields that the program was
             called with) if its `forward` names that, as nn.Judge's does; its data must be a number (higher is better).
