@@ -20,12 +20,28 @@ lines = st.text(alphabet=st.sampled_from("ab '\"\\{}\0\u2028é"), min_size=1, ma
 def told(op: str, text: str = NEW) -> Tried:
     line = 1 if op != "add" else 0
     change = Change(nn.Parameter(OLD), OLD, OLD, (Edit(op, line, text, "why", ()),), (), 0, "")  # type: ignore[arg-type]
-    (entry,) = tried(change, 0, "no difference")
+    (entry,) = tried([(0, change)], "no difference")
     return entry
 
 
 def shown(past: Sequence[Tried], *texts: str, parameter: int = 0, window: int = 9) -> tuple[str, ...]:
     return history_of(past, parameter, texts, ["system prompt", "", "user prompt"], window)
+
+
+def test_the_outcome_of_several_edits_is_told_as_that_of_all() -> None:
+    """One that does no harm may have been tried beside one that does, also in another text."""
+    edits = tuple(Edit("add", 0, text, "why", ()) for text in ("Be kind.", "Be rude."))
+    both = Change(nn.Parameter(OLD), OLD, OLD, edits, (), 0, "")
+    one = Change(nn.Parameter(OLD), OLD, OLD, edits[:1], (), 0, "")
+    assert [entry.said() for entry in tried([(0, one)], "worse")] == ["added 'Be kind.' \u2014 worse"]
+    assert [entry.said() for entry in tried([(0, both)], "worse")] == [
+        "added 'Be kind.' \u2014 worse (with all 2 edits of its patch)",
+        "added 'Be rude.' \u2014 worse (with all 2 edits of its patch)",
+    ]
+    assert {entry.outcome for entry in tried([(0, one), (1, both)], "worse")} == {
+        "worse (with all 3 edits of its patch)"
+    }
+    assert {entry.outcome for entry in tried([(0, both)], "refused: a broke", each=True)} == {"refused: a broke"}
 
 
 @pytest.mark.parametrize("op", ["add", "replace"])
@@ -141,4 +157,4 @@ def test_of_a_long_line_only_the_sentences_that_differ_are_told() -> None:
         f"removed {kinds[6]!r}",
         "added 'Be kind.'",
     ]
-    assert shown(tried(change, 0, "no"), f"Sort.\n{after}") == (f"removed {kinds[6]!r} \u2014 no",)
+    assert shown(tried([(0, change)], "no", each=True), f"Sort.\n{after}") == (f"removed {kinds[6]!r} \u2014 no",)

@@ -317,5 +317,5 @@ class RandomSearch(BoardSearcher):
 
     def _remember(self, draft: Draft, outcome: str) -> None:
         """Keep for the proposer what was tried and what became of it."""
-        for written, change in zip(draft.written, self._desk.changes(draft)):
-            self.board.history.extend(tried(change, written.parameter, outcome))
+        numbers = [written.parameter for written in draft.written]
+        self.board.history.extend(tried(zip(numbers, self._desk.changes(draft)), outcome))

@@ -39,15 +39,21 @@ class Tried:
         return templates.load("past_edit").render(edit=self.edit, outcome=self.outcome, other=other)
 
 
-def tried(change: Change, parameter: int, outcome: str) -> list[Tried]:
-    """The edits of a change, each with what became of it.
+def tried(changes: Iterable[tuple[int, Change]], outcome: str, *, each: bool = False) -> list[Tried]:
+    """The edits of a proposal, each with what became of it.
+
+    Of several edits the outcome is that of all together: one that does no harm may have been tried beside one that does
+    (the prompt ``edits_together`` says so).
 
     Args:
-        change: the change.
-        parameter: which text it is of, by position.
+        changes: what it changes, each with the position of the text that it is of.
         outcome: what became of it, in words.
+        each: whether it is known of each edit by itself.
     """
-    return [Tried(parameter, edit, outcome) for edit in edits_in_words(change)]
+    told = [(parameter, edit) for parameter, change in changes for edit in edits_in_words(change)]
+    if len(told) > 1 and not each:
+        outcome += " " + templates.load("edits_together").render(edits=len(told))
+    return [Tried(parameter, edit, outcome) for parameter, edit in told]
 
 
 def edits_in_words(change: Change) -> list[str]:

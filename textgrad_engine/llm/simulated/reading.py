@@ -20,6 +20,7 @@ _IN_LINE = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _IN_LINE_LABELS = ("answer", "feedback", "explanation", "expected", "got")
+_TOGETHER = re.compile(r" \(with all \d+ edits of its patch\)$")
 _EXACTLY = re.compile(r"Expected exactly `([^`]*)`")
 _ITEM = re.compile(r"^\[(\d+)\](?: \((\d+) times\))?", re.MULTILINE)
 _EXPECTED = re.compile(
@@ -63,7 +64,7 @@ class Task:
     Attributes:
         lines: the text to improve, line by line.
         items: the feedback on it.
-        history: what was tried before, one sentence each.
+        history: what was tried before, one sentence each, without how many edits were tried together.
         max_edits: how many edits may be given.
         problem: why the last proposal could not be used, "" for a first one.
         other: where two versions are to be merged, the lines of the other that this one lacks; else None.
@@ -219,7 +220,7 @@ def read_optimizer_request(user: str, numbered: bool) -> Task:
     return Task(
         lines=tuple(re.sub(r"^\s*\d+\|~? ?", "", line) for line in lines) if numbered else tuple(lines),
         items=tuple(items),
-        history=tuple(line.removeprefix("- ") for line in history.splitlines()),
+        history=tuple(_TOGETHER.sub("", line.removeprefix("- ")) for line in history.splitlines()),
         max_edits=int(limit[1]) if limit else 4,
         problem=problem[1].strip() if problem else "",
         other=None if other is None else tuple(line[3:] for line in other.split("\n") if line.startswith("+| ")),

@@ -89,7 +89,7 @@ class Settling:
         if found.kind in SHORTER:
             return self._settle_shorter(found, found.race)
         if found.race.outcome == "better" or ties(found):
-            self._remember(found.spared, f"refused: {found.spared_for}")
+            self._remember(found.spared, f"refused: {found.spared_for}", each=True)
             kept, why, changes = self._settle_winner(found, found.race)
             return kept, why + spared_in_words(found) + trimmed_in_words(found), changes
         why = "worse" if found.race.outcome == "worse" else "no difference shown"
@@ -192,10 +192,10 @@ class Settling:
                     support = support_of(self._objective, change, edit)
                     board.accepted.append(Accepted(self._number(change), edit.id, support))
 
-    def _remember(self, changes: Sequence[Change], outcome: str) -> None:
-        """Keep for the proposer what was tried and what became of it."""
-        for change in changes:
-            self._board.history.extend(tried(change, self._number(change), outcome))
+    def _remember(self, changes: Sequence[Change], outcome: str, *, each: bool = False) -> None:
+        """Keep for the proposer what was tried and what became of it, or of each edit by itself."""
+        numbered = [(self._number(change), change) for change in changes]
+        self._board.history.extend(tried(numbered, outcome, each=each))
 
     def _remember_removed(self, found: Found, outcome: str) -> None:
         for entry in found.about:
