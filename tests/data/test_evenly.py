@@ -91,3 +91,16 @@ def test_a_large_one_goes_elsewhere_once_the_first_part_is_full() -> None:
     """Of ten that are all large, three are trained on."""
     assert LARGE * 30 < 10
     assert [len(part) for part in cut([10] * 10)] == [30, 30, 40]
+
+
+def test_what_has_room_nowhere_goes_where_most_is_left() -> None:
+    """Of four groups of 30 to 50 in parts of 42, 42 and 56, the last is tested, and not trained on with the largest."""
+    for seed in range(10):
+        assert [len(part) for part in cut([50, 30, 30, 30], seed)] == [50, 30, 60]
+
+
+def test_a_small_part_has_an_example_where_a_large_one_took_the_room_of_others() -> None:
+    """A tenth of nine is less than one, and no part is empty."""
+    for seed in range(10):
+        parts = split_evenly(rows_of([7, 1, 1]), [0.4, 0.1, 0.5], seed, clusters="page", together=[])
+        assert [len(part) for part in parts] == [7, 1, 1]

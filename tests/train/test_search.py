@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
+import itertools
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +139,18 @@ def test_decisions_are_journalled(task: SimulatedTask) -> None:
         if step.kept:
             assert step.race is not None
             assert step.changes
+    # the phase of a proposal ends with the decision about it, so that a run that is resumed knows that it is over
+    proposals = {event.number: event.step for event in listener.of(PhaseStarted) if event.phase == "search"}
+    ended = [
+        event for event in listener.events if isinstance(event, StepEnded) or getattr(event, "number", 0) in proposals
+    ]
+    decided = [
+        (proposals[phase.number], step.step)
+        for phase, step in itertools.pairwise(ended)
+        if isinstance(phase, PhaseEnded) and isinstance(step, StepEnded)
+    ]
+    assert sorted(proposals.values()) == [number for number, _ in decided]
+    assert all(number == step for number, step in decided)
     assert result.best == {"system": program.system.data}
     assert len(result.origins["system"]) == result.best["system"].count("\n") + 1
     assert result.candidates == len({step.changes[0].after for step in steps if step.race is not None})
@@ -242,6 +258,18 @@ def test_limits_of_the_trainer_end_it(task: SimulatedTask, limit: dict[str, int]
         assert sum(request.purpose == "optimizer" for request in model.requests) == 3  # none was begun in vain
     else:
         assert [step.kept for step in result.steps[-2:]] == [False, False]
+
+
+@pytest.mark.parametrize("calls", [None, 300])
+def test_a_search_is_at_rest_after_its_run(task: SimulatedTask, calls: int | None) -> None:
+    """Whatever ends it: what was proposed meanwhile is over, and the optimizer can be copied and kept."""
+    program = task.program()
+    search = PatchSearch(program.parameters(), lanes=3, batch_size=8, feedback_batch_size=4)
+    with tg.use_models(forward=task.model), tg.budget(calls=calls) if calls else contextlib.nullcontext():
+        result = Trainer(max_steps=3).fit(program, task.loss, search, task.train, task.val)
+    assert result.status == ("budget" if calls else "finished")
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("textgrad_engine_lane")]
+    assert copy.deepcopy(search).state_dict()["param_groups"]
 
 
 def test_patience_never_ends_a_round_that_is_paid_for() -> None:
