@@ -319,6 +319,19 @@ def test_what_one_batch_cannot_stand_for_is_run_by_itself(given: dict[str, Any],
     assert (together.scores, together.calls, grids) == (alone.scores, alone.calls, [])
 
 
+@pytest.mark.parametrize(("kind", "together"), [("pet", [3]), (7, [])])
+def test_targets_of_several_fields_are_one_batch_where_all_are_texts(
+    kind: str | int, together: list[int], grids: list[int]
+) -> None:
+    """A number among them is no text, and each example is run by itself."""
+    rows = [{**row, "kind": kind if row["word"] == "cat" else "pet"} for row in ROWS]
+    judge = nn.OnMatch(nn.Judge("Is it loud?"), "(?s).*")
+    loss = nn.Weighted({"said": nn.ExactMatch(), "kind": judge}, targets={"said": "target", "kind": "kind"})
+    seen = Seen(chat(), loss, rows=rows)
+    alone = Seen(chat(), loss, rows=rows, together=False)
+    assert (seen.scores, seen.calls, grids) == (alone.scores, alone.calls, together)
+
+
 def test_what_no_candidate_changes_is_asked_for_once() -> None:
     """The answers of a first prompt that is not trained are the same for all."""
     together, alone = Seen(begun_the_same()), Seen(begun_the_same(), together=False)

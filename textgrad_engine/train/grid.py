@@ -76,7 +76,6 @@ def _is_one_of(types: tuple[type[Module], ...], module: Any) -> bool:
 def same_shape(rows: Sequence[Row], *, by_field: bool) -> bool:
     """Whether examples can be put into one batch: all have the same fields, of text, and text or nothing as target.
 
-
     Without any field there is nothing to tell them apart by, and the program would be asked once for all.
 
     Args:
@@ -118,12 +117,8 @@ def run_grid(
         For each candidate, for each example its prediction and its loss.
     """
     values = {name: [candidate[name] for candidate in candidates] for name in candidates[0]}
-    inputs = {field: [fields[field] for _, fields, _ in rows] for field in rows[0][1]}
-    targets: Any = [target for _, _, target in rows]
-    if isinstance(targets[0], Mapping):
-        targets = {field: [target[field] for target in targets] for field in targets[0]}
-    elif targets[0] is None:
-        targets = None
+    inputs = [fields for _, fields, _ in rows]
+    targets = None if rows[0][2] is None else [target for _, _, target in rows]
     made: list[tuple[VmapLayer, VmapLayer, Variable, Variable, tuple[Variable, ...]]] = []
 
     def score(candidate: dict[str, Any], fields: dict[str, Any], target: Any) -> Variable:
