@@ -34,7 +34,7 @@ class Gather(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Variable) -> Any:
         said = [f"{note}: {grad_out.data}" for _, note in ctx.late_inputs]
-        assert len(ctx.needs_input_grad) == 2 + len(said)
+        assert ctx.needs_input_grad[2:] == (True,) * len(said)  # what is found wants feedback
         return (f"own: {grad_out.data}" if ctx.needs_input_grad[0] else None, None, *said)
 
 

@@ -208,6 +208,25 @@ def test_what_the_teacher_solved_is_shown_with_its_own_answer() -> None:
     assert [word for word, _ in shown(decided[1].changes[0].after)] == ["dog", "eel", "ant"]
 
 
+def test_an_example_that_the_teacher_has_no_answer_to_is_not_shown() -> None:
+    """One that is refused costs itself alone, not the sets."""
+
+    def refusing(request: Request) -> str:
+        if request.messages[-1].text == "dog":
+            raise ContentFiltered("withheld")
+        return answer(request)
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    optimizer = optim.BootstrapDemos(program.parameters(), sets=2, bootstrapped=2, labelled=3, seed=1)
+    optimizer.to_the_end = True
+    with use_models(forward=FunctionModel(refusing)):
+        objective = Objective(program, nn.ExactMatch(), TRAIN, VAL)
+        decided = [optimizer.step(objective) for _ in range(2)]
+    assert decided[1] is not None
+    assert decided[1].kind == "bootstrap"
+    assert [word for word, _ in shown(decided[1].changes[0].after)] == ["eel", "fox", "ant"]
+
+
 def test_without_labelled_examples_only_what_the_program_solves_is_shown() -> None:
     """The plain program knows one word."""
     decided, text, _ = run(labelled=0)

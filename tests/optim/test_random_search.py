@@ -126,6 +126,13 @@ def test_a_shorter_text_that_is_worse_is_not_kept(world: Any) -> None:
     assert here.system.data.endswith("the hen.")
 
 
+def test_a_race_goes_no_farther_than_it_is_allowed(world: Any) -> None:
+    """A text that makes no difference is run on so many examples, and given up."""
+    here = world("Repeat loudly.")
+    (decided,) = here.steps(RandomSearch(here.program.parameters(), Rewrite(), proposals=1, allowance=5))
+    assert (decided.kept, len(decided.race.examples)) == (False, 5)
+
+
 def test_a_lost_answer_and_a_broken_contract_change_nothing(world: Any) -> None:
     """Both are noted."""
     here = world(ContentFiltered("nothing"), "Shout.", "Shout.", "Shout.")
@@ -173,6 +180,17 @@ def test_random_edits_do_not_climb(parcels: Callable[..., SimulatedTask]) -> Non
 def proposed(edits: RandomEdits, text: str, step: int = 1) -> Any:
     brief = Brief(role="prompt", text=text, origins=(None,) * (text.count("\n") + 1), step=step)
     return asyncio.run(edits.propose(brief, FunctionModel(lambda request: ""), ""))
+
+
+def test_random_edits_remove_move_double_or_swap_a_line() -> None:
+    """Each of them comes up, and nothing else does."""
+    found = {proposed(RandomEdits(1), "a\nb\nc", step).text.replace("\n", "") for step in range(200)}
+    moved = {"bca", "cab"}  # of the others, each is a swap of two, too
+    swapped = {"bac", "cba", "acb", "abc"}
+    removed = {"bc", "ac", "ab"}
+    assert {each for each in found if len(each) < 4} == moved | swapped | removed
+    assert {"aabc", "abca", "abbc", "abcb", "abcc", "cabc"} <= found
+    assert all(len(each) == 4 and set(each) == set("abc") for each in found - moved - swapped - removed)
 
 
 TEXTS = st.text(alphabet="ab \n.", max_size=40)
