@@ -219,6 +219,18 @@ def test_a_proposal_brings_in_nothing_that_a_reviewer_cannot_see(text: str, capl
     )
 
 
+@pytest.mark.parametrize(("count", "more"), [(2, ""), (8, ""), (9, ", and 1 more"), (12, ", and 4 more")])
+def test_what_was_left_out_is_named_in_order_and_at_most_eight_of_it(
+    count: int, more: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By their numbers, each once; a log is no place for a hundred of them."""
+    hidden = [chr(0xE0041 + n) for n in range(count)]
+    made(Fixed(f"Sort.{''.join(reversed(hidden))}{hidden[0]}"))
+    (said,) = [record.getMessage() for record in caplog.records]
+    named = ", ".join(f"U+{ord(each):04X}" for each in hidden[:8])
+    assert f"that a terminal obeys ({named}{more});" in said
+
+
 def test_an_edit_of_nothing_but_what_nobody_sees_is_none() -> None:
     """It would add an empty line, and a race about it would be paid for."""
     edits = [{"op": "add", "line": 1, "text": "\ufeff\u200b", "reason": "", "feedback": []}]

@@ -40,7 +40,7 @@ def legible(texts: Iterable[str], brief: Brief) -> list[str]:
             gone += Counter(text) - Counter(left)
     if gone:
         names = [f"U+{ord(c):04X}" for c in sorted(gone)]
-        more = f", and {len(names) - _SHOWN} others" if len(names) > _SHOWN else ""
+        more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         _log.warning(
             "a proposal for the %s had characters that nobody sees or that a terminal obeys (%s%s); they were left out",
             brief.role or "prompt",
