@@ -13,7 +13,7 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.optim.contracts import Forbids, FrozenLines, Language, NoCopying, Requires
+from textgrad_engine.optim.contracts import Forbids, FrozenLines, Language, NoCopying, Placeholders, Requires
 
 PROGRAM = """
 from textgrad_engine import nn
@@ -38,9 +38,9 @@ OF_STEPS = "max_epochs = 1\nbatch_size = 6\n"
 def two(small: Any) -> Any:
     """Makes a config of two prompts, with a table [optimizer] of one's own."""
 
-    def make(table: str) -> Config:
+    def make(table: str, program: str = PROGRAM) -> Config:
         path: Path = small() / "config.toml"
-        (path.parent / "program.py").write_text(PROGRAM, encoding="utf-8")
+        (path.parent / "program.py").write_text(program, encoding="utf-8")
         text = path.read_text(encoding="utf-8").replace('name = "TGD"\nmax_edits = 12', table)
         start, end = text.index("[program]"), text.index("[data]")
         text = text[:start] + '[program]\nclass = "program:Sorter"\n\n' + text[end:]
@@ -156,6 +156,22 @@ def test_what_cannot_be_used_is_said_with_its_line(two: Any, problem: str) -> No
     assert said in str(caught.value)
     number = int(str(caught.value).split(".toml:")[1].split(":")[0])
     assert number > 0
+
+
+@pytest.mark.parametrize("table", ["contracts", 'prompts."sorter.system"'])
+def test_a_slot_that_a_prompt_has_may_be_asked_of_it_and_not_of_all(two: Any, table: str) -> None:
+    """As nothing new in the other one would have it."""
+    program = PROGRAM.replace("Name the queue.", "Name the queue of {about}.")
+    config = two(f'name = "TGD"\n[optimizer.{table}]\nplaceholders = ["about"]', program)
+    if table == "contracts":
+        with pytest.raises(ConfigError) as caught:
+            groups(config)
+        assert (
+            "[optimizer.contracts] placeholders: the prompt 'sorter.system' keeps '{about}', and 'reader.system' does "
+            "not" in str(caught.value)
+        )
+    else:
+        assert [Placeholders(["about"]) in group["constraints"] for group in groups(config)] == [False, True]
 
 
 def test_what_no_prompt_has_yet_may_be_asked_of_all(two: Any) -> None:
