@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 
-def killed(path: Path, to: Path) -> Path:
-    """A copy of a run as it is when the process was killed in its fourth step."""
+def killed(path: Path, to: Path, step: int = 3) -> Path:
+    """A copy of a run as it is when the process was killed after so many steps."""
     shutil.copytree(path, to)
     (to / "result.json").unlink()
     events = (to / "events.jsonl").read_bytes().splitlines(keepends=True)
     steps = [number for number, line in enumerate(events) if b'"StepEnded"' in line]
-    (to / "events.jsonl").write_bytes(b"".join(events[: steps[3]]) + b'{"event": "Ste')
+    (to / "events.jsonl").write_bytes(b"".join(events[: steps[step]]) + b'{"event": "Ste')
     return to
 
 
@@ -111,6 +111,15 @@ def test_a_run_that_tried_nothing_did_not_try_in_vain(cli: Any, small: Any, tmp_
     result = cli("diff", tmp_path / "run")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "nothing was changed: the budget was spent before the first step" in result.stderr
+
+
+def test_a_killed_run_that_has_changed_nothing_yet_says_no_more(cli: Any, small: Any, tmp_path: Path) -> None:
+    """It may find something once it goes on, so nothing is said of changes that did no better."""
+    cli("train", small(rows=6), "--no-feedback", "--run-dir", tmp_path / "run", "-q")
+    result = cli("diff", killed(tmp_path / "run", tmp_path / "killed", step=0))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "; this is the best prompt so far" in result.stderr
+    assert result.stderr.splitlines()[-1] == f"{tmp_path / 'killed'}: nothing was changed"
 
 
 def test_a_killed_run_is_compared_as_far_as_it_came(cli: Any, trained: tuple[Path, Any], tmp_path: Path) -> None:
