@@ -70,6 +70,20 @@ def test_of_a_run_of_before_it_is_not_said_that_there_are_none(cli: Any, run: Ca
     assert (done.exit_code, "a version of before" in " ".join(done.stderr.split())) == (2, True)
 
 
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_of_examples_that_were_changed_since_nothing_is_told(cli: Any, small: Any, tmp_path: Path, split: str) -> None:
+    """The places and right answers would be those of others."""
+    folder, path = small(rows=6), tmp_path / "run"
+    cli("train", folder, "--no-feedback", "--run-dir", path, "-q")
+    assert cli("show", path, "--doubtful", "3").exit_code == 0
+    file = folder / f"{split}.jsonl"
+    file.write_text(file.read_text(encoding="utf-8").replace('"queue": "', '"queue": "no '), encoding="utf-8")
+    done = cli("show", path, "--doubtful", "3")
+    name = {"train": "training", "val": "validation"}[split]
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"these are not the {name} examples that {path} had" in done.stderr.replace("\n", " ").replace("  ", " ")
+
+
 def test_it_is_a_question_of_its_own_about_one_run(cli: Any, run: Callable[[], Path], tmp_path: Path) -> None:
     """Exit code 2, and what can be asked."""
     path = run()
