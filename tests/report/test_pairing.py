@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine.report.pairing import pairing_of
+from textgrad_engine.report.pairing import pairing_of, same_conditions
 from textgrad_engine.train import Evaluation, TrainResult, compare
 
 IDS = tuple(f"e{number}" for number in range(20))
@@ -218,3 +218,27 @@ def test_clusters_are_the_same_whatever_they_are_called(pair: Any) -> None:
 def test_no_example_with_two_scores(pair: Any) -> None:
     """Each was answered where the other was not."""
     assert "no example has a score in both" in pair(scored(None, 1.0), scored(1.0, None)).why
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept", "same"),
+    [
+        ({}, {}, True),
+        ({}, with_config(models={"forward": "large"}), False),
+        ({}, with_config(metric={"name": "judge"}), False),
+        ({}, config(digests={"test": "other", "val": "same"}), False),
+        ({}, config(digests={"test": "same", "val": "other"}), False),
+        ({}, config(digests={"test": "same"}), False),
+        ({"best_test": scored(1.0)}, {}, False),  # on a part of the examples
+        ({"best_test": None}, config(digests={"test": "other", "val": "same"}), True),  # nothing was measured there
+        ({}, None, False),  # run from Python
+    ],
+)
+def test_luck_alone_tells_two_runs_apart_that_asked_the_same_of_the_same_examples(
+    run_of: Any, result: TrainResult, fields: dict[str, Any], kept: Any, same: bool
+) -> None:
+    """As far as that is known: of anything else it would not be luck."""
+    first = run_of(result, "a", config=config())
+    second = run_of(replace(result, **fields), "b", config=None if kept is None else kept or config())
+    assert same_conditions(first, second) is same_conditions(second, first) is same
+    assert not same_conditions(first, run_of(None, "c", config=config()))
