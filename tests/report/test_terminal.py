@@ -9,7 +9,7 @@ import sys
 import pytest
 import rich.console
 
-from textgrad_engine.report.terminal import complain, moves_its_cursor
+from textgrad_engine.report.terminal import complain, moves_its_cursor, terminal
 
 
 class Terminal(io.StringIO):
@@ -60,3 +60,18 @@ def test_a_console_that_shows_escape_codes_gets_none(monkeypatch: pytest.MonkeyP
     assert moves_its_cursor()
     monkeypatch.setattr(rich.console, "detect_legacy_windows", lambda: True)
     assert not moves_its_cursor()
+
+
+def test_a_file_or_a_pipe_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment says of one; where there is a terminal, bars stand at stderr."""
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "JPY_PARENT_PID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not moves_its_cursor()
+    assert terminal() is None
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    console = terminal()
+    assert console is not None
+    console.print("3 of 4 [1/2]")
+    assert sys.stderr.getvalue() == "3 of 4 [1/2]\n"  # type: ignore[attr-defined]
