@@ -801,3 +801,14 @@ def test_validation_examples_that_were_left_out_are_asked_for() -> None:
         Trainer().fit(*made, [{"text": "a"}])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=words):
         Trainer().fit(*made, train=[{"text": "a"}], test=[{"text": "b"}])  # type: ignore[call-arg]
+
+
+def test_a_budget_that_ends_before_the_seed_texts_are_validated_opens_no_test_set(world: Any, rows: Any) -> None:
+    """Nothing was selected, so there is nothing to test, also where a test example would be cheap."""
+    here = world("SHOUT")
+    long = [{"id": "long", "word": "ox" * 3000, "target": "OX" * 3000}]
+    with tg.budget(tokens=10_000) as budget:  # a call takes up to 8,192 of output, and a token for each byte
+        result = here.fit(rows("ant"), [*rows("bee"), *long], rows("cat"))
+    assert (result.status, result.seed_val, result.best_test) == ("budget", None, None)
+    assert here.asked("forward", "cat") == 0
+    assert budget.spent.calls == here.asked("forward", "bee") == 1
