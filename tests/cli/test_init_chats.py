@@ -182,6 +182,18 @@ def test_a_right_answer_may_be_a_message_of_its_own(init: Init) -> None:
     assert rows_made()[1]["completion"] == chat(1)["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_chats_are_named_by_their_lines_in_the_table(init: Init, apart: bool) -> None:
+    """However they are read, so that a report says where one is found; blank lines count, as editors count them."""
+    rows = [
+        {"prompt": (said := chat(n)["messages"])[:-1], "completion": said[-1:]} if apart else chat(n) for n in range(12)
+    ]
+    Path("spaced.jsonl").write_text("".join(f"{json.dumps(row)}\n\n" for row in rows), encoding="utf-8")
+    result = invoke("init", "task", "--data", "spaced.jsonl", *(["--target", "completion"] if apart else []))
+    assert result.exit_code == 0, result.output
+    assert [row["id"] for row in rows_made()] == [f"spaced:{2 * n + 1}" for n in range(12)]
+
+
 @pytest.mark.parametrize("kind", ["Anthropic", "blocks", "Gemini"])
 def test_other_houses_files_are_read_too(init: Init, kind: str) -> None:
     """With the system message beside the chat, and roles and texts by other names."""
