@@ -582,3 +582,10 @@ def test_what_a_rewrite_was_asked_for_is_told_once_behind_its_lines() -> None:
         "step 1: asked",
         "0, 1, 2, 3: Say to shout.",
     ]
+
+
+def test_machines_are_told_null_where_there_is_nothing_to_say(result: TrainResult, changed: Any) -> None:
+    """An empty text would be one more thing to ask for."""
+    words = ("shortage", "unspent", "untested", "idle")
+    assert [as_json(result)[name] for name in words] == [None] * 4
+    assert [as_json(changed(**{name: "so"}))[name] for name in words] == ["so"] * 4
