@@ -106,6 +106,12 @@ def test_a_row_of_many_fields_with_one_twice_is_refused_in_linear_time(check_ref
     check_refused("a.jsonl", f'{{{fields}, "f199999": 2}}\n', ":1: the field 'f199999' is there twice")
 
 
+def test_a_list_on_one_line_is_read_in_linear_time(put: Put) -> None:
+    """As `json.dump` writes it; counted anew for each row, the rows before it took minutes for 100,000."""
+    path = put("a.json", json.dumps([{"t": "x"}] * 100_000))
+    assert load(path).ids[::33_333] == ("a:1", "a:1.33334", "a:1.66667", "a:1.100000")
+
+
 def test_a_row_nested_more_deeply_than_python_calls_is_looked_through(put: Put, monkeypatch: Any) -> None:
     """From Python 3.12 on, JSON is read that is nested more deeply than functions may call each other."""
     nested: Any = "x"

@@ -101,13 +101,12 @@ class Dataset(Sequence[Example]):
             DataError: a row lacks one; the message names the file, the line and the columns there are.
         """
         for column in columns:
+            if self._rows and column not in self.columns:
+                raise DataError(
+                    f"{self.where(0)}: there is no column {column!r} in any row; the columns are {listed(self.columns)}"
+                    f"{suggest(column, self.columns)}"
+                )
             for index, row in enumerate(self._rows):
-                if column not in self.columns:
-                    names = listed(self.columns)
-                    raise DataError(
-                        f"{self.where(index)}: there is no column {column!r} in any row; the columns are {names}"
-                        f"{suggest(column, self.columns)}"
-                    )
                 if column not in row:
                     raise DataError(
                         f"{self.where(index)}: this row has no column {column!r}; it has {listed(row)}"
@@ -121,7 +120,9 @@ class Dataset(Sequence[Example]):
 
     def _make_ids(self) -> tuple[str, ...]:
         first: dict[str, int] = {}
+        nth = 0  # of the rows on a line: a JSON list may hold several, or all, on one
         for index, row in enumerate(self._rows):
+            nth = nth + 1 if index and self.path and self._lines[index] == self._lines[index - 1] else 1
             given = row.get("id")
             if not isinstance(given, str | uuid.UUID | None) and not is_whole(given):
                 raise DataError(
@@ -129,7 +130,7 @@ class Dataset(Sequence[Example]):
                     "repair it, or rename the column if it is no id"
                 )
             if given is None or given == "":
-                name = self._made_up_id(index)
+                name = self._made_up_id(index, nth)
             else:
                 name = str(given)
             if name in first:
@@ -140,13 +141,10 @@ class Dataset(Sequence[Example]):
             first[name] = index
         return tuple(first)
 
-    def _made_up_id(self, index: int) -> str:
+    def _made_up_id(self, index: int, nth: int) -> str:
         if self.path is None:
             return str(index)
-        line, nth = self._lines[index], 1
-        while nth <= index and self._lines[index - nth] == line:  # a JSON list may hold several rows on one line
-            nth += 1
-        return f"{self.path.stem}:{line}" + (f".{nth}" if nth > 1 else "")
+        return f"{self.path.stem}:{self._lines[index]}" + (f".{nth}" if nth > 1 else "")
 
 
 class Subset(Sequence[T], Generic[T]):
