@@ -109,6 +109,23 @@ def test_a_call_that_comes_to_nothing_is_told_to_the_model(called: Completion, p
 
 
 @pytest.mark.parametrize(
+    ("called", "most", "end"),
+    [
+        (call(**{f"field{n}": 1 for n in range(5000)}), 600, "; and 4,991 more"),
+        (call(**{"x" * 100_000: 1}), 400, "x: Extra inputs are not permitted"),
+        (call("x" * 100_000), 400, ", there are ['price']"),
+    ],
+    ids=["fields", "field", "name"],
+)
+def test_a_call_without_end_costs_no_request_without_end(called: Completion, most: int, end: str) -> None:
+    """A model that lost the thread is told enough to call otherwise, and what it is told is paid for once more."""
+    model = ScriptedModel([called, "7"])
+    assert ask(model).data == "7"
+    assert len(told(model.requests[1])) < most
+    assert told(model.requests[1]).endswith(end)
+
+
+@pytest.mark.parametrize(
     ("function", "text"),
     [
         ({"name": "later", "arguments": {"item": "hat"}}, "7 euro"),

@@ -58,6 +58,12 @@ _log = logging.getLogger("textgrad_engine.ops.tools")
 MAX_TURNS = 5
 """How often a model with functions as tools is asked at most, where nobody says otherwise."""
 
+_MOST = 10
+"""Faults of a call's arguments that are told: a model that lost the thread may write thousands, to read them itself."""
+
+_LONG = 200
+"""Characters of an argument's name that are told."""
+
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 NO_FEEDBACK = (
@@ -159,13 +165,16 @@ class Tools:
         name = call.name
         tool = next((each for each in self.functions if name_of(each) == name), None)
         if tool is None:
-            return _failed(f"there is no tool {name!r}, there are {[*map(name_of, self.functions)]}")
+            return _failed(f"there is no tool {name!r:.{_LONG}}, there are {[*map(name_of, self.functions)]}")
         try:
             form = _form_of(tool)
             arguments = form.fields.model_validate_json(call.arguments)
         except ValidationError as error:
-            wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
-            return _failed("; ".join(wrong))
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            places = [".".join(map(str, each["loc"]))[:_LONG] or "arguments" for each in found[:_MOST]]
+            wrong = [f"{place}: {each['msg']}" for place, each in zip(places, found)]
+            more = [f"and {len(found) - _MOST:,} more"] if len(found) > _MOST else []
+            return _failed("; ".join([*wrong, *more]))
         given = {name: getattr(arguments, field) for field, name in form.names.items()}
         try:
             with finding_inputs():
