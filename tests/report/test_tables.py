@@ -17,6 +17,7 @@ from textgrad_engine.llm import Request, Usage
 from textgrad_engine.optim import TGD, Evidence, Origin
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import as_json, one_line, render
+from textgrad_engine.report.tables import render_unfinished
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Evaluation, Trainer, TrainResult, compare
 from textgrad_engine.train.events import ParameterChange
@@ -169,6 +170,20 @@ def test_without_a_test_set_it_says_what_validation_is_worth(changed: Any) -> No
     assert "on validation only" in text
     assert "which chose this prompt" in text
     assert "nobody knows how much of the gain is luck" in text
+
+
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [
+        ({"system": "Sort.\nBe brief.", "user": "{ticket}"}, "What changed in system, user: nothing"),
+        ({"system": "Sort.\nBe kind.", "user": "{ticket}"}, "What changed in user: nothing"),
+    ],
+)
+def test_a_killed_run_says_which_texts_are_as_before(run_of: Any, best: dict[str, str], said: str) -> None:
+    """As a finished one does: a diff of lines that are all as before would tell of none."""
+    text = render_unfinished(run_of(None, seed={"system": "Sort.\nBe brief.", "user": "{ticket}"}, best=best))
+    assert said in text
+    assert text.count("What changed") == 1 + (best["system"] == "Sort.\nBe kind.")
 
 
 def test_a_run_that_was_stopped_at_once(changed: Any) -> None:

@@ -103,19 +103,14 @@ def render(
         parts += [*_front(front), ""]
     if view.controls and result.controls is not None:
         parts += [*_controls(view, result.controls.calls), ""]
-    changed = [parameter for parameter in view.parameters if parameter.changed]
-    for parameter in changed:
-        parts += [*_diff(parameter, alone=len(view.parameters) == 1), ""]
-    if as_before := [parameter.name for parameter in view.parameters if not parameter.changed]:
-        named = "the prompt" if len(view.parameters) == 1 else ", ".join(as_before)
-        parts += [hanging("", "", f"What changed in {named}: nothing", "bold"), ""]
+    parts += _changes(view.parameters)
     if view.problems:
         parts.append(styled("Not everything went well", "bold"))
         parts += [indented(problem, 2) for problem in view.problems[:10]]
         if len(view.problems) > 10:
             parts.append(indented(f"and {len(view.problems) - 10} more, in events.jsonl", 2))
         parts.append("")
-    if not title and (front is not None or any(note_of(result)) or any(map(_tells_of_show, changed))):
+    if not title and (front is not None or any(note_of(result)) or any(map(_tells_of_show, view.parameters))):
         parts += [indented(_COMMANDS, 2, "dim"), ""]
     return printed(parts, width, color)
 
@@ -168,9 +163,12 @@ def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: boo
     if remark:
         parts += [sentences(remark, 2)]
     parts.append("")
-    for name, seed in run.seed.items():
-        lines = diff_of(name, seed, run.best[name], found.origins[name], run.steps)
-        parts += [*_diff(ParameterView(name, lines), alone=len(run.seed) == 1), ""]
+    parts += _changes(
+        [
+            ParameterView(name, diff_of(name, seed, run.best[name], found.origins[name], run.steps))
+            for name, seed in run.seed.items()
+        ]
+    )
     return printed(parts, width, color)
 
 
@@ -302,6 +300,19 @@ def _controls(view: View, calls: int) -> Iterator[RenderableType]:
     yield ""
     for said in view.against:
         yield hanging("  ", "  ", said)
+
+
+def _changes(parameters: Sequence[ParameterView]) -> Iterator[RenderableType]:
+    """What changed in each text; those that are as before are named together, behind the others."""
+    alone = len(parameters) == 1
+    for parameter in parameters:
+        if parameter.changed:
+            yield from _diff(parameter, alone=alone)
+            yield ""
+    if as_before := [parameter.name for parameter in parameters if not parameter.changed]:
+        named = "the prompt" if alone else ", ".join(as_before)
+        yield hanging("", "", f"What changed in {named}: nothing", "bold")
+        yield ""
 
 
 def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
