@@ -150,6 +150,24 @@ def test_a_run_that_is_lost_is_no_proof(lost: tuple[int, ...], refusal: str) -> 
     assert found.refusal(("Repeat.",), ("Shout.",)) == refusal
 
 
+@pytest.mark.parametrize("beside", [(), ("w12", "w14")])
+def test_a_lost_run_does_not_stand_for_those_after_it(beside: tuple[str, ...]) -> None:
+    """Whether one example is run again does not depend on how many others are; nor do its edits, one by one."""
+
+    def losing(request: Request) -> Any:
+        prompt, word = request.messages[0].text, request.messages[-1].text
+        if "Shout" in prompt and moody.runs[prompt, word] == 1:
+            moody.runs[prompt, word] += 1
+            raise BadRequest("no", status=400)
+        return moody.answer(request)
+
+    moody = Moody(lambda prompt, word, nth: "Shout" not in prompt or nth > 1)
+    moody.model = FunctionModel(losing)
+    found = objective(moody, Guards((KEPT, *beside), reruns=2))
+    assert found.breaking(("Repeat.",), [("Shout.",)], [1]) == [()]
+    assert found.refusal(("Repeat.",), ("Shout.",)) == ""
+
+
 def test_floors_go_by_the_first_run() -> None:
     """A floor is a mean of many; the better of two runs would flatter it."""
     guards = Guards((KEPT,), {("kind", "quiet"): 0.8}, reruns=1)

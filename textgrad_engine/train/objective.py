@@ -311,7 +311,7 @@ class Objective(Findings):
 
         def run(repeat: int, worse: Worse) -> list[list[float | None]]:
             keys: list[list[Key]] = [[(texts, "val", n, repeat) for n in each] for texts, each in zip(tries, worse)]
-            return [[ran.score for ran in row] for row in self._results(keys)]
+            return [[ran.score for ran in row] for row in self._ran(keys)]
 
         level = self._reached(before, positions, reruns)
         first = [self._reached(texts, positions, 0) for texts in tries]
@@ -355,12 +355,18 @@ class Objective(Findings):
     def _results(
         self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False
     ) -> list[list[Scored]]:
+        found = self._ran(wanted, on_score, noted=noted)
+        refuse_if_mostly_lost([each for row in found for each in row])
+        return found
+
+    def _ran(
+        self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False
+    ) -> list[list[Scored]]:
+        """What came of what is wanted, however many of the answers were lost."""
         held, claimed = self._known.claim(wanted)
         if claimed:
             self._buy(claimed, on_score, noted or self._noting)
-        found = [[waited_for(each) for each in row] for row in held]
-        refuse_if_mostly_lost([each for row in found for each in row])
-        return found
+        return [[waited_for(each) for each in row] for row in held]
 
     def _buy(self, claimed: dict[Key, Future[Scored]], on_score: Callable[[int], None] | None, noted: bool) -> None:
         try:

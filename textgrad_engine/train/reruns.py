@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.train.guarded import Scores, is_worse
 
 Worse: TypeAlias = Sequence[Sequence[int]]
@@ -41,7 +40,8 @@ def still_worse(
         level: what each example reached with the texts of now.
         found: what does worse in the first run.
         reruns: at most so many further runs.
-        run: runs these examples again, all at once, from the number of the run: their scores.
+        run: runs these examples again, all at once, from the number of the run: their scores, None where no answer was
+            to be had, which is no better.
 
     Example:
         >>> scores = {(1, 4): 0.0, (1, 6): 1.0, (2, 4): 0.5}
@@ -51,9 +51,6 @@ def still_worse(
     for repeat in range(1, reruns + 1):
         if not any(found):
             break
-        try:
-            rows = run(repeat, found)
-        except UNANSWERED:  # what cannot be run again did worse, as far as is known
-            break
+        rows = run(repeat, found)
         found = [[n for n, score in zip(worse, row) if is_worse(level[n], score)] for worse, row in zip(found, rows)]
     return found
