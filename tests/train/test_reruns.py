@@ -22,6 +22,7 @@ from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.reruns import most_of, still_worse
 from textgrad_engine.train.settings import settings_of
 
+from .shouting import improving
 from .test_guards import KEPT, OPTIMIZERS, WORDS, answer, rows
 
 Runs = Callable[[str, str, int], bool]
@@ -233,6 +234,28 @@ def test_an_estimate_has_room_for_all_runs(name: str) -> None:
     fit(moody, OPTIMIZERS[name], Guards((KEPT,), reruns=9))
     assert sum(moody.runs.values()) <= most(Guards((KEPT,), reruns=9))
     assert most(Guards((KEPT,), reruns=9)) > most(Guards((KEPT,), reruns=0))
+
+
+def test_an_estimate_has_room_for_a_step_of_one_edit_that_breaks() -> None:
+    """It is not tried without its edit, and what it breaks is run again all the same."""
+    kept = WORDS[12:15]
+    runs: list[str] = []
+
+    def said(request: Request) -> Any:
+        if request.purpose != "forward":
+            return improving(request, f"Shout {len(runs)}.", "")
+        runs.append(request.messages[-1].text)
+        return runs[-1].upper() if "Shout" in request.messages[0].text else runs[-1]
+
+    words = [{"id": n, "word": n, "target": n if n in kept else n.upper()} for n in WORDS]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="p"), model=FunctionModel(said))
+    given = program, nn.ExactMatch(), optim.TGD(program.parameters(), mode="patch", max_edits=1), words[:12], words[12:]
+    trainer = Trainer(batch_size=6, max_steps=4, guards=Guards(kept, reruns=9))
+    most = estimate(trainer, *given).calls["forward"].high
+    runs.clear()
+    with use_models(backward=program.model, optimizer=program.model):
+        assert trainer.fit(*given).steps[-1].why.startswith("refused: w12 must never break")
+    assert len(runs) <= most
 
 
 def test_what_is_no_number_of_reruns_is_said() -> None:

@@ -51,6 +51,7 @@ from textgrad_engine.train.estimated import (
     unit_of,
 )
 from textgrad_engine.train.given import check_parts, sets_of
+from textgrad_engine.train.guarded import Guarded
 from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.parts import Part
 from textgrad_engine.train.proving import MOST_EDITS
@@ -121,7 +122,7 @@ def estimate(
     guarded = guarded_by(trainer.guards, val, loss, rows, test)
     if isinstance(optimizer, Searcher):
         return estimate_search(trainer, program, loss, optimizer, rows, val, test, models, lowest_score)
-    plan = _Plan.of(trainer, optimizer, loader, val, test, 0 if guarded is None else guarded.most_runs)
+    plan = _Plan.of(trainer, optimizer, loader, val, test, guarded)
     sample = min(SAMPLE, len(rows))
     nobody = Placeholder(lowest_score, models)
     used = _rehearsal(trainer, program, loss, optimizer, rows, val, sample, nobody)
@@ -211,7 +212,7 @@ class _Plan:
         loader: DataLoader[Any],
         val: Sequence[Any],
         test: Sequence[Any] | None,
-        guarded: int,
+        guarded: Guarded | None,
     ) -> _Plan:
         batch, an_epoch = min(loader.batch_size, loader.examples), len(loader)
         most = trainer.max_epochs * an_epoch
@@ -233,8 +234,10 @@ class _Plan:
             looked, changed = min(2 * GLANCE, len(val)), min(2 * MOST_LOOKED, len(val))
             trimmed = 2 * (looked + edits * (looked + changed) + len(val)) + min(CHECKED, len(val))
             if guarded:  # of a step that is refused the edits are run by themselves, and what is left is raced
-                trimmed += 2 * edits * guarded + len(val) + trimmed
+                trimmed += 2 * edits * guarded.most_runs + len(val) + trimmed
             validated += most * trimmed
+        if guarded:  # what a step breaks is run again, and what is left of it breaks
+            validated += most * min(2, edits) * guarded.most_again
         if optimizer.candidates > 1:  # each is run on a few training examples
             validated += most * optimizer.candidates * min(CHOSEN_ON, loader.examples)
         chosen = 0 if optimizer.candidates == 1 else optimizer.candidates * min(CHOSEN_ON, loader.examples)

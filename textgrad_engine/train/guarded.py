@@ -141,6 +141,11 @@ class Guarded:
         """The most runs of examples that it takes to look at one text; a floor's are run again, too, edit by edit."""
         return len(self.positions) * (1 + self.reruns)
 
+    @property
+    def most_again(self) -> int:
+        """The most runs that are made again of what a text as a whole breaks."""
+        return len(self.never_break) * self.reruns
+
     def culprits(
         self,
         before: Scores,
