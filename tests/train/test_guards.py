@@ -305,6 +305,27 @@ def test_that_scores_vary_where_a_guard_refuses_by_one_run_is_told() -> None:
     )
 
 
+def test_that_scores_vary_where_a_floor_refuses_beside_examples_that_are_run_again_is_told() -> None:
+    """Such examples are run again before they count as broken, and floors are not."""
+    turn = itertools.count()
+
+    def wobbly(said: str, target: str) -> float:
+        return 0.9 * float(said == target) + 0.1 * float(next(turn) % 3 == 0)
+
+    def told(guards: Guards) -> list[str]:
+        result = fit(optim.TGD, guards, nn.Metric(wobbly, "is right, in a mood", scale=(0, 1)))
+        assert any(step.why.startswith("refused: ") for step in result.steps)
+        return [each for each in result.terms if "with the same texts" in each]
+
+    assert told(Guards((KEPT,), {("kind", "loud"): 0.1})) == []
+    (said,) = told(Guards(("w14",), {("kind", "quiet"): 0.8}))
+    assert re.fullmatch(
+        r"floors refused changes by one run of each example, and of \d examples that were run twice with the same "
+        r"texts \d came to another score, so they may have refused what is no worse",
+        said,
+    )
+
+
 def test_what_could_not_be_measured_reaches_no_floor() -> None:
     """An answer that is missing is not a right one."""
     guarded = Guards(("a",), {("q", "x"): 0.5}).on([{"id": "a", "q": "x"}, {"id": "b", "q": "x"}])

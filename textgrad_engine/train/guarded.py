@@ -200,11 +200,19 @@ class Guarded:
             elif old is not None and is_worse(old, new):
                 worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}")
         more = len(worse) - _MOST_TOLD
-        low = (
-            floor.broken(*((before, after) if floor.metric is None else metrics[floor.metric])) for floor in self.floors
-        )
-        found = [*worse[:_MOST_TOLD], f"and {more} more of them" if more > 0 else "", *low]
-        return "; ".join(filter(None, found))
+        low = self.low(before, after, metrics)
+        return "; ".join([*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else []), *low])
+
+    def low(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> list[str]:
+        """What of the floors is broken, in words.
+
+        Args:
+            before: as for `broken`.
+            after: likewise.
+            metrics: likewise.
+        """
+        pairs = [(before, after) if floor.metric is None else metrics[floor.metric] for floor in self.floors]
+        return [told for floor, pair in zip(self.floors, pairs) if (told := floor.broken(*pair))]
 
     def standing(
         self,

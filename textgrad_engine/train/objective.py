@@ -74,6 +74,7 @@ class Objective(Findings):
             examples share (`nn.Rubric`); () where it is one.
         answered: what was answered on training examples beside what is known of candidates.
         guards_refused: whether the guards have refused texts, or edits of some.
+        floors_refused: whether floors have, by themselves or beside examples that must never break.
 
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
@@ -141,7 +142,7 @@ class Objective(Findings):
         )
         self._known = KnownScores()
         self.answered = Answered()
-        self.guards_refused = False
+        self.guards_refused = self.floors_refused = False
         self._trials = Trials(
             program, loss, self._rows, self._named, self._known, concurrency=concurrency, timed=self.timed
         )
@@ -273,11 +274,10 @@ class Objective(Findings):
         if self.guarded is None or before == after:
             return ""
         try:
-            found = self.guarded.broken(*self._on_guarded(self.guarded, before, after, number))
+            seen = self._on_guarded(self.guarded, before, after, number)
         except UNANSWERED as error:
             return f"the guarded examples could not be run: {type(error).__name__}: {error}"
-        self.guards_refused |= bool(found)
-        return found
+        return self.guarded.broken(*self._noted(self.guarded, seen))
 
     def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
         """The positions of the examples for which the guards refuse texts; see `optim.search.objective`.
@@ -288,11 +288,10 @@ class Objective(Findings):
         if self.guarded is None or before == after:
             return ()
         try:
-            found = self.guarded.culprits(*self._on_guarded(self.guarded, before, after, number))
+            seen = self._on_guarded(self.guarded, before, after, number)
         except UNANSWERED:
             return ()
-        self.guards_refused |= bool(found)
-        return found
+        return self.guarded.culprits(*self._noted(self.guarded, seen))
 
     def breaking(self, before: Texts, tries: Sequence[Texts], positions: Sequence[int]) -> list[tuple[int, ...]]:
         """Which of some validation examples do worse with each of several texts; see `optim.search.objective`.
@@ -351,6 +350,12 @@ class Objective(Findings):
             reached = [self._reached(texts, guarded.never_break, guarded.reruns) for texts in (before, after)]
         was, now = (dict(zip(guarded.positions, found)) for found in (old, new))
         return self._of_guarded(guarded, was, now, (reached[0], reached[1]))
+
+    def _noted(self, guarded: Guarded, seen: OnGuarded) -> OnGuarded:
+        """What was seen on guarded examples, and a note of what refuses it."""
+        self.guards_refused |= bool(guarded.broken(*seen))
+        self.floors_refused |= bool(guarded.low(*seen[:3]))
+        return seen
 
     def _results(
         self, wanted: list[list[Key]], on_score: Callable[[int], None] | None = None, *, noted: bool = False

@@ -41,13 +41,17 @@ _UNTIMED = (
 def _varying(objective: Objective) -> Iterator[str]:
     """What to know of guards that refused something, where scores vary by themselves, as far as a run measured that."""
     guarded = objective.guarded
-    changed, twice = objective.vary() if objective.guards_refused and guarded is not None else (0, 0)
-    if guarded is not None and changed and not guarded.reruns:
+    if guarded is None:
+        return
+    again = guarded.reruns > 0  # what must never break; what floors are under is run once in any case
+    by_one_run = objective.floors_refused if again else objective.guards_refused
+    changed, twice = objective.vary() if by_one_run else (0, 0)
+    if changed:
         repair = "; with reruns=2 an example that must never break is run again before it counts as broken"
         yield (
-            f"guards refused changes by one run of each example, and of {twice} examples that were run twice with the "
-            f"same texts {changed} came to another score, so they may have refused what is no worse"
-            + (repair if guarded.never_break else "")
+            f"{'floors' if again else 'guards'} refused changes by one run of each example, and of {twice} examples "
+            f"that were run twice with the same texts {changed} came to another score, so they may have refused what "
+            "is no worse" + (repair if guarded.never_break and not again else "")
         )
 
 
