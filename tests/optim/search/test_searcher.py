@@ -73,6 +73,20 @@ def test_a_step_takes_an_objective(closure: Any) -> None:
         Counting(program("a").parameters()).step(closure)
 
 
+def test_an_objective_of_ones_own_is_told_what_it_lacks() -> None:
+    """It has all but one of what an objective has, so how to make one is no answer."""
+
+    class Own:
+        def __getattr__(self, name: str) -> Any:
+            if name == "breaking":
+                raise AttributeError(name)
+            return getattr(whole, name)
+
+    whole = objective(program("a"))
+    with pytest.raises(TypeError, match=r"got Own, which lacks breaking \(optim\.Objective says what it gives\)"):
+        Counting(program("a").parameters()).step(Own())  # type: ignore[arg-type]
+
+
 def test_another_programs_objective_is_refused() -> None:
     """Scores of other texts would decide about these."""
     with pytest.raises(ValueError, match="is about Parameter 'prompt 0', and the optimizer trains"):

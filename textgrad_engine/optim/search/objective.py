@@ -158,6 +158,18 @@ class Objective(Protocol):
         ...
 
 
+def lacks(closure: object) -> list[str]:
+    """What an objective of one's own lacks of `Objective`, by name; [] of what scores no texts, and is meant as none.
+
+    Example:
+        >>> lacks(len)
+        []
+    """
+    methods = [name for name, each in vars(Objective).items() if callable(each) and not name.startswith("_")]
+    wanted = [*Objective.__annotations__, *methods]
+    return [name for name in wanted if not hasattr(closure, name)] if hasattr(closure, "scores") else []
+
+
 @runtime_checkable
 class MetricObjective(Objective, Protocol):
     """An objective that tells what each of several metrics gave, where its score is made of them.

@@ -16,7 +16,7 @@ from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.optimizer import Optimizer, check_step_cancelled
 from textgrad_engine.optim.proposers import Proposer
-from textgrad_engine.optim.search.objective import Objective, Texts, metrics_of
+from textgrad_engine.optim.search.objective import Objective, Texts, lacks, metrics_of
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.optim.search.volume import Sizes, Volume
@@ -141,9 +141,11 @@ class Searcher(Optimizer):
             ModelError: the models cannot be asked at all, or the budget is spent.
         """
         if not isinstance(closure, Objective):
+            lacking = ", ".join(lacks(closure))
+            about = f", which lacks {lacking} (optim.Objective says what it gives)" if lacking else ""
             raise TypeError(
                 f"{type(self).__name__} tries texts out, so step() takes an Objective: "
-                f"step(train.Objective(program, loss, examples)); got {type(closure).__name__}. "
+                f"step(train.Objective(program, loss, examples)); got {type(closure).__name__}{about}. "
                 "Trainer.fit does it for you."
             )
         if self._objective is None:
