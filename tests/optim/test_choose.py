@@ -67,6 +67,9 @@ class Table:
     def broken(self, before: Texts, after: Texts, number: int = 0) -> tuple[int, ...]:
         raise NotImplementedError
 
+    def breaking(self, before: Texts, tries: Sequence[Texts], positions: Sequence[int]) -> list[tuple[int, ...]]:
+        raise NotImplementedError
+
     def adopt(self, texts: Texts) -> None:
         raise NotImplementedError
 
