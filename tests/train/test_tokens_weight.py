@@ -291,3 +291,15 @@ def test_floors_under_metrics_are_told_too_and_what_is_told_is_estimated() -> No
             found = estimate(trainer, program, nn.ExactMatch(), optimizer, ROWS[:16], ROWS[16:])
             inputs.append(found.input_tokens["optimizer"].high / found.calls["optimizer"].high)
         assert inputs[1] - inputs[0] > 20
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_mean_of_nothing_is_told_without_a_sign(name: str) -> None:
+    """A wrong answer less what a few tokens cost is just below 0, and three decimals of that are those of 0."""
+    rows = [{"word": f"w{n}", "target": f"W{n}"} for n in range(1, 25, 2)]
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    with use_models(forward=FunctionModel(answer)):
+        trainer = Trainer(batch_size=4, max_steps=3, tokens_weight=0.01)
+        result = trainer.fit(program, nn.ExactMatch(), OPTIMIZERS[name](program.parameters()), rows[:6], rows[6:])
+    assert result.steps
+    assert not [step.why for step in result.steps if "-0.000" in step.why]

@@ -414,7 +414,7 @@ class BeamSearch(PopulationSearcher):
 
     def _place(self, arm: int, objective: Objective) -> str:
         population = self.population
-        mean = f"{population.mean(arm):.3f}{after_costs(objective)}"
+        mean = f"{population.mean(arm):z.3f}{after_costs(objective)}"
         seen = f"({mean} on {len(population.known(arm))} examples)"
         if arm not in self._beam:
             return f"rejected {seen}"

@@ -202,7 +202,7 @@ class BootstrapDemos(PopulationSearcher):
         except UNANSWERED as error:
             return (lost(draft, error),)
         race = self.population.compared(arm, self._best, objective.clusters)
-        mean = f"{self.population.mean(arm):.3f}{after_costs(objective)}"
+        mean = f"{self.population.mean(arm):z.3f}{after_costs(objective)}"
         if self.population.lead(arm, self._best) > 0:
             return (Outcome(draft, f"the best on validation ({mean})", arm, race),)
         return (Outcome(draft, f"not the best on validation ({mean})", None, race),)

@@ -188,7 +188,7 @@ class OPRO(PopulationSearcher):
             if arm not in self._marks:
                 outcomes.append(unanswered(draft))
                 continue
-            why = f"scores {self._marks[arm]:.3f}{paid}"
+            why = f"scores {self._marks[arm]:z.3f}{paid}"
             if self._marks[arm] > record:
                 why += ", the highest so far" if arm == first else ", higher than all before"
             race = self.population.compared(arm, before, objective.clusters)
@@ -196,7 +196,7 @@ class OPRO(PopulationSearcher):
                 why = refused[arm]
             elif arm == first and race is not None:
                 word = "and is better" if better else "but is no better"
-                why += f", {word} on validation ({self.population.mean(arm):.3f}{paid})"
+                why += f", {word} on validation ({self.population.mean(arm):z.3f}{paid})"
             outcomes.append(Outcome(draft, why, arm if arm == first and better else None, race))
         return outcomes
 

@@ -261,9 +261,9 @@ class ParetoSearch(PopulationSearcher):
             worths(objective, texts, draft.examples, after, "train"),
         )
         if now <= before:
-            return Outcome(draft, f"not better on its minibatch ({before:.3f} -> {now:.3f}{after_costs(objective)})")
+            return Outcome(draft, f"not better on its minibatch ({before:z.3f} -> {now:z.3f}{after_costs(objective)})")
         self._merge_due = True
-        why = f"better on its minibatch ({before:.3f} -> {now:.3f}{after_costs(objective)})"
+        why = f"better on its minibatch ({before:z.3f} -> {now:z.3f}{after_costs(objective)})"
         return self._taken_in(objective, draft, why)
 
     def _reflected(self, objective: Objective, number: int, parent: int, rng: random.Random) -> Draft:
@@ -350,7 +350,7 @@ class ParetoSearch(PopulationSearcher):
         scores = objective.scores(draft.candidate.texts, positions)
         new = worths(objective, draft.candidate.texts, positions, scores)
         best, got = max(_sums([row[n] for n in positions], new) for row in rows)
-        said = f"on {len(positions) - new.count(None)} examples ({best:.3f} -> {got:.3f}{after_costs(objective)})"
+        said = f"on {len(positions) - new.count(None)} examples ({best:z.3f} -> {got:z.3f}{after_costs(objective)})"
         if got < best:
             return Outcome(draft, f"the merged texts do worse {said}")
         return self._taken_in(objective, draft, f"the merged texts do not do worse {said}")
@@ -366,7 +366,7 @@ class ParetoSearch(PopulationSearcher):
         number = population.add(draft.candidate)
         population.score(objective, [number], range(len(objective.val)))
         race = population.compared(number, self._best, objective.clusters)
-        mean = f"{population.mean(number):.3f}{after_costs(objective)}"
+        mean = f"{population.mean(number):z.3f}{after_costs(objective)}"
         if population.lead(number, self._best) > 0:
             return Outcome(draft, f"{why}, and the best on validation ({mean})", number, race)
         return Outcome(draft, f"{why}, so it joins the population (validation {mean})", None, race)
