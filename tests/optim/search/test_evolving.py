@@ -259,3 +259,33 @@ def test_one_text_is_no_list_of_constraints() -> None:
     """Letters would be taken for constraints."""
     with pytest.raises(TypeError, match=r"write \['Be brief.'\]"):
         optim.ParetoSearch([nn.Parameter("Repeat.", role="system prompt")], constraints="Be brief.")
+
+
+@pytest.mark.parametrize("name", ["ParetoSearch", "BootstrapDemos"])
+def test_a_decision_that_is_interrupted_while_guards_look_is_made_again(name: str, task: SimulatedTask) -> None:
+    """Guards may run examples again, so a budget or Ctrl-C may end them; what was tried is paid for."""
+    program = task.program()
+    search = SEARCHES[name](list(program.parameters()))
+    objective = Objective(program, task.loss, task.train, task.val)
+    refusal, cut = objective.refusal, list[bool]()
+
+    def interrupted(*asked: Any) -> str:
+        if not cut:
+            cut.append(True)
+            raise KeyboardInterrupt
+        return refusal(*asked)
+
+    objective.refusal = interrupted  # type: ignore[method-assign]
+    found = []
+    with use_models(forward=task.model):
+        while True:
+            try:
+                decided = search.step(objective)
+            except KeyboardInterrupt:
+                continue
+            if decided is None:
+                break
+            found.append(said(decided))
+    whole = task.program()
+    assert cut
+    assert found == [each[:10] for each in steps(task, whole, SEARCHES[name](list(whole.parameters())))]

@@ -228,7 +228,14 @@ class PopulationSearcher(Searcher):
             self.at_the_top = self._nothing_to_show(objective)
             if not self.at_the_top:
                 self._waiting.extend(self._propose(objective))
-        return self._handed_out(objective, self._waiting.popleft()) if self._waiting else None
+        if not self._waiting:
+            return None
+        outcome = self._waiting.popleft()
+        try:
+            return self._handed_out(objective, outcome)
+        except BaseException:  # a budget, or Ctrl-C, while guards run examples again; it is told the next time
+            self._waiting.appendleft(outcome)
+            raise
 
     def _nothing_to_show(self, objective: Objective) -> str:
         """Why no candidate can lead the best one, in words; that one is run on all examples, as it is in the end."""
