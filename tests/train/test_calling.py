@@ -140,3 +140,37 @@ def test_a_cassette_does_not_tell_which_examples_were_run_in_threads(tmp_path: P
         assert run_together(lambda n: chat(n=n).data, range(3)) == ["x", "x", "x"]
     assert recording.answers == 3
     assert "item" not in (tmp_path / "c.jsonl").read_text()
+
+
+class Setting(nn.Module):
+    """A program that sets itself up in each call, and one setting of a part by the word."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat."))
+        self.mode, self.calls = "", 0
+
+    @property
+    def word(self) -> str:
+        return ""
+
+    @word.setter
+    def word(self, word: str) -> None:
+        """It may be kept by thread."""
+
+    def forward(self, word: str) -> Variable:
+        said = self.chat(word=word).data
+        self.mode, self.word = "short", word
+        self.eval()
+        self.chat.temperature = 0.5
+        self.chat.seed = ord(word)
+        return Variable(said)
+
+
+def test_what_all_examples_set_alike_is_no_mixture(caplog: pytest.LogCaptureFixture) -> None:
+    """A setting that differs is told of by the name that the program gives it."""
+    rows = [{"word": word, "target": word} for word in "abcd"]
+    with use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
+        tg.evaluate(Setting(), rows, nn.ExactMatch())
+    said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.nn.side_by_side"]
+    assert [each.split(" is assigned")[0] for each in said] == ["ChatCompletion.seed"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.autograd.value import as_role
 from textgrad_engine.checks import check
 from textgrad_engine.llm.request import GenerateConfig, config_from
+from textgrad_engine.nn.side_by_side import ASSIGNED
 from textgrad_engine.ops.messages import ChatSettings
 
 if TYPE_CHECKING:
@@ -73,8 +74,10 @@ def assign(chat: ChatCompletion, name: str, value: Any, made_by: Callable[..., A
         value: the value.
         made_by: what it was made by, for errors.
     """
-    chat.settings = _with(chat.settings, name, value, made_by)
-    own = vars(chat)
+    made, own = _with(chat.settings, name, value, made_by), vars(chat)
+    if (assigned := ASSIGNED.get()) is not None:
+        assigned.note(chat, name, getattr(chat, name, chat), value)
+    own["settings"] = made
     own.pop(name, None)  # of a subclass that kept it before it called super().__init__
     if name in (deleted := own.get(_DELETED, frozenset())):
         own[_DELETED] = deleted - {name}

@@ -141,7 +141,7 @@ class Module:
             object.__setattr__(self, name, value)
             return
         if (assigned := ASSIGNED.get()) is not None:
-            assigned.note(self, name)
+            assigned.note(self, name, vars(self).get(name, self), value)
         if isinstance(value, Parameter):
             self.register_parameter(name, value)
         elif isinstance(value, Module):

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.scoped import setting
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from textgrad_engine.nn.module import Module
 
 _LIBRARY = __name__.partition(".")[0]
+_PLAIN = frozenset((str, bytes, int, float, bool))
 
 _log = logging.getLogger("textgrad_engine.nn.side_by_side")
 _told: weakref.WeakKeyDictionary[type, set[str]] = weakref.WeakKeyDictionary()
@@ -29,10 +30,22 @@ class Assigned:
         self._first: dict[tuple[int, str], tuple[weakref.ref[Module], str]] = {}
         self._lock = threading.Lock()
 
-    def note(self, module: Module, name: str) -> None:
-        """An attribute was assigned; where another example has assigned it, too, the log tells, once for each class."""
+    def note(self, module: Module, name: str, before: Any, value: Any) -> None:
+        """An attribute was assigned; where another example has assigned it, too, the log tells, once for each class.
+
+        What all of them set alike is no mixture, and of a property nobody knows where it keeps what it is given.
+
+        Args:
+            module: whose it is.
+            name: of the attribute.
+            before: what stood there.
+            value: what stands there now.
+        """
         example, kind = EXAMPLE.get(), type(module)
         if not example or (name.startswith("_") and kind.__module__.partition(".")[0] == _LIBRARY):
+            return
+        alike = before is value or (type(value) in _PLAIN and type(before) is type(value) and before == value)
+        if alike or isinstance(getattr(kind, name, None), property):
             return
         with self._lock:
             known = self._first.setdefault((id(module), name), (weakref.ref(module), example))
