@@ -102,6 +102,14 @@ def test_contracts_and_guards_are_kept() -> None:
     assert "Whisper w40." in guarded.after["system"]
 
 
+def test_what_lost_its_race_is_not_run_again_for_guards() -> None:
+    """It is not taken in any case; of a long list each text that was tried would cost as much as a whole run."""
+    odd = [f"w{n}" for n in range(1, 48, 2)]
+    once, again = (short(guards=Guards(odd, reruns=reruns))[1] for reruns in (0, 2))
+    assert again.usage.calls == once.usage.calls
+    assert (again.after, again.tried, again.front) == (once.after, once.tried, once.front)
+
+
 def test_a_text_that_never_kept_a_contract_is_shrunk_all_the_same() -> None:
     """A phrase that another text is to have does not come by leaving out lines, so it is not asked for."""
     lacking = short(contracts=[Requires(["JSON"]), Requires(["kind"])])[1]

@@ -264,8 +264,14 @@ class Objective(Findings):
         """Have further calls with adopted texts belong to the phase of now, as where a search is over."""
         self._known.move(texts)
 
-    def refusal(self, before: Texts, after: Texts, number: int = 0) -> str:
+    def refusal(self, before: Texts, after: Texts, number: int = 0, *, again: bool = True) -> str:
         """Why the guards refuse texts that won their race; see `optim.search.objective`.
+
+        Args:
+            before: the texts of now.
+            after: those that would take their place.
+            number: the proposal that has run these.
+            again: whether an example that must never break is run again before it counts as broken.
 
         Raises:
             ModelError: the models cannot be asked at all, or the budget is spent.
@@ -274,7 +280,7 @@ class Objective(Findings):
         if self.guarded is None or before == after:
             return ""
         try:
-            seen = self._on_guarded(self.guarded, before, after, number)
+            seen = self._on_guarded(self.guarded, before, after, number, self.guarded.reruns if again else 0)
         except UNANSWERED as error:
             return f"the guarded examples could not be run: {type(error).__name__}: {error}"
         return self.guarded.broken(*self._noted(self.guarded, seen))
@@ -288,7 +294,7 @@ class Objective(Findings):
         if self.guarded is None or before == after:
             return ()
         try:
-            seen = self._on_guarded(self.guarded, before, after, number)
+            seen = self._on_guarded(self.guarded, before, after, number, self.guarded.reruns)
         except UNANSWERED:
             return ()
         return self.guarded.culprits(*self._noted(self.guarded, seen))
@@ -341,13 +347,13 @@ class Objective(Findings):
                     "objective says how many with len(objective.train) and len(objective.val), an estimate takes a few"
                 )
 
-    def _on_guarded(self, guarded: Guarded, before: Texts, after: Texts, number: int) -> OnGuarded:
+    def _on_guarded(self, guarded: Guarded, before: Texts, after: Texts, number: int, reruns: int) -> OnGuarded:
         keys: list[list[Key]] = [[(texts, "val", n, 0) for n in guarded.positions] for texts in (before, after)]
         with self._known.proposal(number, told_of_all=True):
             old, new = self._results(keys)
-            if guarded.reruns:
-                self._breaking(before, [after], guarded.never_break, guarded.reruns)
-            reached = [self._reached(texts, guarded.never_break, guarded.reruns) for texts in (before, after)]
+            if reruns:
+                self._breaking(before, [after], guarded.never_break, reruns)
+            reached = [self._reached(texts, guarded.never_break, reruns) for texts in (before, after)]
         was, now = (dict(zip(guarded.positions, found)) for found in (old, new))
         return self._of_guarded(guarded, was, now, (reached[0], reached[1]))
 

@@ -267,7 +267,7 @@ class ShorterTexts:
 
         try:
             found = run_race(self._race(first), self.objective.val, sure)
-            refusal = self.objective.refusal(self.start, texts)
+            refusal = self.objective.refusal(self.start, texts, again=found.outcome != "worse")  # else for the front
             self.records[texts] = found
             if refusal:
                 self.refused.add(texts)
