@@ -214,6 +214,17 @@ class Guarded:
         pairs = [(before, after) if floor.metric is None else metrics[floor.metric] for floor in self.floors]
         return [told for floor, pair in zip(self.floors, pairs) if (told := floor.broken(*pair))]
 
+    def breaks_below(self, top: float | None, before: Scores, after: Scores) -> bool:
+        """Whether an example that must never break did worse that was not at the best score before.
+
+        Args:
+            top: the best score that there can be; None where nobody knows.
+            before: the most that each came to with the texts of now.
+            after: that with the new ones.
+        """
+        pairs = [(old, after[n]) for n in self.never_break if (old := before[n]) is not None]
+        return any(is_worse(old, new) and (top is None or old < top - ALIKE) for old, new in pairs)
+
     def standing(
         self,
         seed: Scores,

@@ -37,7 +37,8 @@ class Guards:
     reached: scores vary from time to time where a model samples or a judge is in doubt, and of fifteen examples of
     which each is off one time in ten one run breaks some in four of five changes that are no worse. So it guards less
     than one run would: what comes to be right in half of its answers passes seven times in eight. With ``reruns=0`` one
-    run decides. Floors go by one run of each example, as means are steadier.
+    run decides. Name examples that have the best score: of one in the middle of a scale the best run so far, which new
+    texts are held to, may have been luck. Floors go by one run of each example, as means are steadier.
 
     Attributes:
         never_break: ids of validation examples.

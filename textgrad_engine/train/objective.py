@@ -75,6 +75,7 @@ class Objective(Findings):
         answered: what was answered on training examples beside what is known of candidates.
         guards_refused: whether the guards have refused texts, or edits of some.
         floors_refused: whether floors have, by themselves or beside examples that must never break.
+        marks_refused: whether such examples have that were below the best score with the texts of now.
 
     Raises:
         DataError: a set is empty, or an example lacks a field, or one that the guards name is not there.
@@ -142,7 +143,7 @@ class Objective(Findings):
         )
         self._known = KnownScores()
         self.answered = Answered()
-        self.guards_refused = self.floors_refused = False
+        self.guards_refused = self.floors_refused = self.marks_refused = False
         self._trials = Trials(
             program, loss, self._rows, self._named, self._known, concurrency=concurrency, timed=self.timed
         )
@@ -361,6 +362,7 @@ class Objective(Findings):
         """What was seen on guarded examples, and a note of what refuses it."""
         self.guards_refused |= bool(guarded.broken(*seen))
         self.floors_refused |= bool(guarded.low(*seen[:3]))
+        self.marks_refused |= guarded.breaks_below(None if self.scale is None else self.scale[1], *seen[3])
         return seen
 
     def _results(

@@ -44,14 +44,25 @@ def _varying(objective: Objective) -> Iterator[str]:
     if guarded is None:
         return
     again = guarded.reruns > 0  # what must never break; what floors are under is run once in any case
-    by_one_run = objective.floors_refused if again else objective.guards_refused
-    changed, twice = objective.vary() if by_one_run else (0, 0)
-    if changed:
+    refused = objective.floors_refused or objective.marks_refused if again else objective.guards_refused
+    changed, twice = objective.vary() if refused else (0, 0)
+    if not changed:
+        return
+    vary = (
+        f"and of {twice} examples that were run twice with the same texts {changed} came to another score, so they may "
+        "have refused what is no worse"
+    )
+    if objective.floors_refused or not again:
         repair = "; with reruns=2 an example that must never break is run again before it counts as broken"
+        who = "floors" if again else "guards"
         yield (
-            f"{'floors' if again else 'guards'} refused changes by one run of each example, and of {twice} examples "
-            f"that were run twice with the same texts {changed} came to another score, so they may have refused what "
-            "is no worse" + (repair if guarded.never_break and not again else "")
+            f"{who} refused changes by one run of each example, {vary}"
+            f"{repair if guarded.never_break and not again else ''}"
+        )
+    if objective.marks_refused and again:  # they are held to the best run so far, which may have been luck
+        yield (
+            f"examples that must never break refused changes by marks below the best one, {vary}; a floor under their "
+            "mean is steadier"
         )
 
 
