@@ -48,7 +48,7 @@ class Sizes:
     Attributes:
         train: how many training examples.
         val: how many validation examples.
-        guarded: how many validation examples guards run for each new text.
+        guarded: how many runs of validation examples guards make for each new text, at most; some are run again.
         parameters: how many texts are trained.
         steps: at most so many decisions; None for no limit.
         patience: after so many decisions in a row that were not kept it is ended; None for no limit.
