@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,15 @@ def test_a_run_that_is_played_back_asks_nothing_again(name: str, right: Runs, tm
     after = fit(again, OPTIMIZERS[name], Guards((KEPT,)), run_dir=tmp_path, resume=True)
     assert (after.best, after.total, after.terms) == (before.best, before.total, before.terms)
     assert not again.runs
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_what_is_run_again_belongs_to_its_step(name: str, tmp_path: Path) -> None:
+    """Of a step with one edit, too: `calls` lists it there, and what is on record is counted by its phases."""
+    fit(Moody(always_wrong), OPTIMIZERS[name], Guards((KEPT,)), run_dir=tmp_path)
+    calls = [json.loads(line) for line in (tmp_path / "completions.jsonl").read_text(encoding="utf-8").splitlines()]
+    shouting = [each for each in calls if each["example"] == KEPT and "Shout" in str(each["request"]["messages"][0])]
+    assert {each["step"] for each in shouting} <= set(range(1, 5))
 
 
 def objective(moody: Moody, guards: Guards) -> Objective:

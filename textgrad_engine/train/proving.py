@@ -40,7 +40,7 @@ LEAST_RIGHT = 18
 """A shorter text is run on so many examples that are right, where there are, before it is taken for no worse."""
 
 
-def prove(run: StepRun, number: int, positions: Sequence[int]) -> Found:
+def prove(run: StepRun, number: int, positions: Sequence[int]) -> tuple[Found, str]:
     """Race the texts of a step against the best ones, without the edits of the step that do harm or break a guard.
 
     Args:
@@ -50,7 +50,7 @@ def prove(run: StepRun, number: int, positions: Sequence[int]) -> Found:
 
     Returns:
         The step with what is left of it, and its race; without one, and `lost`, where the answers for it were not to be
-        had.
+        had. And why the guards refuse what won its race, "" where they do not.
 
     Raises:
         ModelError: the models cannot be asked at all, or the budget is spent.
@@ -94,9 +94,11 @@ def prove(run: StepRun, number: int, positions: Sequence[int]) -> Found:
             run.noise = noise_of(objective, board.texts, board.val, run.trainer.seed)
         board.noise = run.noise
         if sum(len(change.edits) for change in step.changes) > MOST_EDITS:
-            return race(step, ())
-        others = board.others(first, random.Random(rng), then)
-        return proven(objective, variables, step, [*first, *then], others, race, wins)
+            found = race(step, ())
+        else:
+            others = board.others(first, random.Random(rng), then)
+            found = proven(objective, variables, step, [*first, *then], others, race, wins)
+        return found, run.refusal(found) if wins(found) else ""  # guards may run examples, which belong to this phase
 
 
 def wins(found: Found) -> bool:

@@ -100,11 +100,10 @@ class StepRun(Run):
                 advance()
             self.count_vain(heard, problems)
             if self.texts() != self.best:
-                found = prove(self, number, positions)
+                found, refusal = prove(self, number, positions)
                 problems.extend(found.problems)
                 if found.lost:
                     heard = False
-                refusal = self.refusal(found) if wins(found) else ""
         except BaseException as error:  # the budget is spent, Ctrl-C: the step has not been
             try:
                 self.take_back(held)
