@@ -268,11 +268,7 @@ class Objective(Findings):
     def refusal(self, before: Texts, after: Texts, number: int = 0, *, again: bool = True) -> str:
         """Why the guards refuse texts that won their race; see `optim.search.objective`.
 
-        Args:
-            before: the texts of now.
-            after: those that would take their place.
-            number: the proposal that has run these.
-            again: whether an example that must never break is run again before it counts as broken.
+        Without `again` one run of each example decides, also of those that must never break.
 
         Raises:
             ModelError: the models cannot be asked at all, or the budget is spent.
