@@ -196,6 +196,7 @@ class Findings:
         after: Mapping[int, Scored],
         reached: tuple[Scores, Scores],
     ) -> OnGuarded:
+        """What `Guarded` asks for of two candidates, from their results and what some examples reached with each."""
 
         def by(found: Mapping[int, Scored], metric: int | None) -> Scores:
             each = {n: found.get(n) for n in guarded.positions}

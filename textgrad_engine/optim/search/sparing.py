@@ -5,7 +5,8 @@ Searches do it with what a lane brings back, and the Trainer with a step of an o
 Which edits these are is found on the broken examples alone: each edit is put into the texts by itself and run there.
 Where no edit breaks them by itself, the patch is tried without each. What is left must keep all that is guarded, and
 win a race of its own, since the patch that won had the other edits in it. So a refused patch of `k` edits, which broke
-`b` of `g` guarded examples, costs at most ``2 k b + g`` examples more, and a race.
+`b` of `g` guarded examples, costs at most ``2 k b + g`` examples more, and a race; where guards run again what did
+worse (`Objective.breaking`), it is up to so many times as much.
 """
 
 from __future__ import annotations
