@@ -35,6 +35,8 @@ def with_guards(small: Any, text: str) -> Path:
         ("never_brake = []\n", 1, "did you mean 'never_break'"),
         ("reruns = 2\n", 1, r"\[guards\] reruns means nothing without never_break"),
         ("reruns = -1\n", 1, r"\[guards\] reruns = -1: .*greater than or equal to 0"),
+        ("passing = 0.5\n", 1, r"\[guards\] passing means nothing without never_break; take it out, or name examples"),
+        ('never_break = ["t126"]\npassing = 75\n', 2, "passing is 75, and scores run from 0 to 1; .*above the lowest"),
     ],
 )
 def test_errors_name_the_line(cli: Any, small: Any, text: str, line: int, message: str) -> None:
@@ -62,6 +64,27 @@ def test_a_run_keeps_its_guards(cli: Any, small: Any, tmp_path: Path) -> None:
     after = dict(zip(best["ids"], best["scores"]))
     assert right
     assert all(after[name] == 1.0 for name in right)
+
+
+def test_what_passes_is_not_refused(cli: Any, small: Any, tmp_path: Path) -> None:
+    """A metric gives parts of a point: with half a point as what passes, examples may lose the other half."""
+    half = "def score(said, wanted):\n    return 0.5 + 0.5 * (said == wanted)\n"
+    metric = '[metric]\nfunction = "half:score"\npurpose = "is the right queue"\nscale = [0, 1]'
+    refused = {}
+    for passing in ("", "passing = 0.5\n"):
+        folder = small(('[metric]\nname = "exact_match"', metric), rows=60)
+        (folder / "half.py").write_text(half, encoding="utf-8")
+        names = [json.loads(line)["id"] for line in (folder / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+        with (folder / "config.toml").open("a", encoding="utf-8") as file:
+            file.write(f"\n[guards]\nnever_break = {json.dumps(names)}\n{passing}")
+        run = tmp_path / f"run{len(refused)}"
+        result = cli("train", folder, "--run-dir", run, "--quiet")
+        assert result.exit_code == 0, result.stderr
+        kept = json.loads((run / "config.json").read_text(encoding="utf-8"))["config"]["guards"]
+        assert kept["passing"] == (0.5 if passing else None)
+        refused[passing] = (run / "events.jsonl").read_text(encoding="utf-8").count("must never break: 1.000 -> 0.500")
+    assert refused[""]
+    assert not refused["passing = 0.5\n"]
 
 
 def test_ids_may_be_numbers_as_in_the_table(small: Any) -> None:

@@ -217,8 +217,8 @@ def test_that_marks_below_the_best_vary_where_they_refuse_is_told(marks: tuple[f
     assert result.steps[0].why.startswith(f"refused: {KEPT} must never break")
     said_of_it = (
         "examples that must never break refused changes by marks below the best one, and of 9 examples that were run "
-        "twice with the same texts 1 came to another score, so they may have refused what is no worse; a floor under "
-        "their mean is steadier"
+        "twice with the same texts 1 came to another score, so they may have refused what is no worse; passing=... "
+        "says which score is good enough, and a floor under their mean is steadier"
     )
     assert [each for each in result.terms if "with the same texts" in each] == [said_of_it] * told
 

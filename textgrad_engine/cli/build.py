@@ -153,13 +153,18 @@ def make_guards(
     """
     for number, name in enumerate(config.guards.never_break):
         _check_guards(config, Guards(never_break=(name,)), (val, train, test), "never_break", number)
+    if config.guards.never_break and config.guards.passing is not None:
+        guards = Guards(tuple(config.guards.never_break), passing=config.guards.passing)
+        _check_guards(config, guards, (val, train, test), "passing")
     for (column, value), floor in _slice_floors(config).items():
         _check_guards(config, Guards(floors={(column, value): floor}), (val, train, test), "floors", column, value)
     metrics = _metric_floors(config, val)
     never_break, floors = tuple(config.guards.never_break), _slice_floors(config)
     if not (never_break or floors or metrics):
         return None
-    return Guards(never_break, floors, metrics, config.guards.reruns) if never_break else Guards((), floors, metrics)
+    if not never_break:
+        return Guards((), floors, metrics)
+    return Guards(never_break, floors, metrics, config.guards.reruns, config.guards.passing)
 
 
 def make_floors(config: Config, rows: Sequence[Mapping[str, Any]]) -> tuple[Floor, ...]:

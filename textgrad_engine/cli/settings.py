@@ -272,6 +272,7 @@ class Guards(Section):
 
     never_break: list[_Id] = []
     reruns: int = Field(default=RERUNS, ge=0)
+    passing: float | None = Field(default=None, allow_inf_nan=False)
     floors: dict[_Column, dict[str, float]] = {}
 
 

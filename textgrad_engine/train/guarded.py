@@ -123,12 +123,14 @@ class Guarded:
         never_break: the examples that must not get worse, by position.
         floors: the floors.
         reruns: so often one of `never_break` that did worse is run again before it counts as broken.
+        passing: the score with which one of `never_break` is not broken, whatever it was before; None for no such.
     """
 
     names: tuple[str, ...]
     never_break: tuple[int, ...]
     floors: tuple[Floor, ...]
     reruns: int = 0
+    passing: float | None = None
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -145,6 +147,19 @@ class Guarded:
     def most_again(self) -> int:
         """The most runs that are made again of what a text as a whole breaks."""
         return len(self.never_break) * self.reruns
+
+    def due(self, before: Scores) -> Scores:
+        """What examples have to reach: what they did before, or of `never_break` what passes, where that is less.
+
+        Args:
+            before: what each reached with the texts of now; None where no answer was to be had.
+
+        Example:
+            >>> Guarded(("a", "b", "c"), (0, 1), (), passing=0.75).due({0: 1.0, 1: 0.5, 2: 1.0})
+            {0: 0.75, 1: 0.5, 2: 1.0}
+        """
+        most = {} if self.passing is None else dict.fromkeys(self.never_break, self.passing)
+        return {n: score if score is None else min(score, most.get(n, score)) for n, score in before.items()}
 
     def culprits(
         self,
@@ -163,17 +178,12 @@ class Guarded:
         """
         if not self.broken(before, after, metrics, reached):
             return ()
-
-        def fell(position: int, before: Scores, after: Scores) -> bool:
-            old, new = before[position], after[position]
-            if old is None:
-                return new is None and position in self.never_break
-            return is_worse(old, new)
-
-        found = {position for position in self.never_break if fell(position, *(reached or (before, after)))}
+        was, now = reached or (before, after)
+        level = self.due(was)
+        found = {position for position in self.never_break if is_worse(level[position], now[position])}
         for floor in self.floors:
-            pair = (before, after) if floor.metric is None else metrics[floor.metric]
-            found |= {position for position in floor.positions if fell(position, *pair)}
+            was, now = (before, after) if floor.metric is None else metrics[floor.metric]
+            found |= {n for n in floor.positions if was[n] is not None and is_worse(was[n], now[n])}
         return tuple(position for position in self.positions if position in found)
 
     def broken(
@@ -192,13 +202,15 @@ class Guarded:
             reached: the most that examples of `never_break` came to with each, in several runs; None where each was
                 run once.
         """
-        worse = []
+        was, now = reached or (before, after)
+        level, worse = self.due(was), []
+        enough = "" if self.passing is None else f", and {self.passing:g} would pass"
         for position in self.never_break:
-            old, new = (scores[position] for scores in reached or (before, after))
+            old, new = was[position], now[position]
             if new is None:
                 worse.append(f"{self.names[position]} must never break: it could not be run")
-            elif old is not None and is_worse(old, new):
-                worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}")
+            elif old is not None and is_worse(level[position], new):
+                worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}{enough}")
         more = len(worse) - _MOST_TOLD
         low = self.low(before, after, metrics)
         return "; ".join([*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else []), *low])
@@ -222,8 +234,9 @@ class Guarded:
             before: the most that each came to with the texts of now.
             after: that with the new ones.
         """
-        pairs = [(old, after[n]) for n in self.never_break if (old := before[n]) is not None]
-        return any(is_worse(old, new) and (top is None or old < top - ALIKE) for old, new in pairs)
+        level = self.due(before)
+        fell = [n for n in self.never_break if before[n] is not None and is_worse(level[n], after[n])]
+        return any(top is None or is_worse(top, before[n]) for n in fell)
 
     def standing(
         self,
@@ -256,10 +269,13 @@ class Guarded:
             + ("" if tested is None else _on_test(floor, tested))
             for floor in self.floors
         ]
-        fell = [n for n in self.never_break if self.reruns and best[n] is not None and is_worse(seed[n], best[n])]
+        level = self.due(seed)
+        ran = [n for n in self.never_break if best[n] is not None]
+        fell = [n for n in ran if self.reruns and is_worse(level[n], best[n])]
         told += self._of_some(fell, "did worse than with the seed prompt in one run, and not in each")
+        top = top if self.passing is None else self.passing
         if top is not None:
-            wrong = [n for n in self.never_break if (score := best[n]) is not None and score < top - ALIKE]
+            wrong = [n for n in ran if is_worse(top, best[n])]
             below = f"{{score}} below {top:.3f}"
             known = [n for n in wrong if seed[n] is not None and n not in fell]
             told += self._of_some(known, below + ", as {they} did with the seed prompt")

@@ -37,8 +37,9 @@ class Guards:
     reached: scores vary from time to time where a model samples or a judge is in doubt, and of fifteen examples of
     which each is off one time in ten one run breaks some in four of five changes that are no worse. So it guards less
     than one run would: what comes to be right in half of its answers passes seven times in eight. With ``reruns=0`` one
-    run decides. Name examples that have the best score: of one in the middle of a scale the best run so far, which new
-    texts are held to, may have been luck. Floors go by one run of each example, as means are steadier.
+    run decides. Of one in the middle of a scale the best run so far, which new texts are held to, may have been luck:
+    name examples that have the best score, or say by `passing` which score is good enough. Floors go by one run of each
+    example, as means are steadier.
 
     Attributes:
         never_break: ids of validation examples.
@@ -48,9 +49,13 @@ class Guards:
             scale: a brief answer is no gain where it is less safe.
         reruns: an example of `never_break` that did worse is run up to so often again before it counts as broken, as
             pytest-rerunfailures does with a test. Each is another sample of the same answers, and paid for as such.
+        passing: a score that is good enough: an example of `never_break` that reaches it is not broken, whatever it
+            scored before, and one that was below it must not get worse. For judges, similarities and other metrics
+            with more than right and wrong, whose marks go up and down by a little. None: what was reached before.
 
     Raises:
-        ValueError: there is nothing to guard, a floor is no number, or `reruns` is negative, or without `never_break`.
+        ValueError: there is nothing to guard, a floor or `passing` is no number, `reruns` is negative, or one of these
+            is given without `never_break`.
         TypeError: `never_break` is no sequence of ids, `floors` or `metrics` no mapping, or a slice is no field with a
             value.
 
@@ -62,6 +67,8 @@ class Guards:
         (0, 1)
         >>> guarded.broken({0: 1.0, 1: 0.0}, {0: 0.0, 1: 1.0})
         'a must never break: 1.000 -> 0.000'
+        >>> Guards(never_break=("a",), passing=0.75).on(rows).broken({0: 1.0, 1: 0.0}, {0: 0.8, 1: 1.0})
+        ''
         >>> guarded.broken({0: 0.0, 1: 1.0}, {0: 0.0, 1: 0.0})
         "queue = 'billing' (2 examples) has a floor of 0.5: 0.500 -> 0.000"
     """
@@ -70,6 +77,7 @@ class Guards:
     floors: Mapping[tuple[str, Any], float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     reruns: int = RERUNS
+    passing: float | None = None
 
     if TYPE_CHECKING:  # any sequence of ids is one
 
@@ -79,6 +87,7 @@ class Guards:
             floors: Mapping[tuple[str, Any], float] = ...,
             metrics: Mapping[str, float] = ...,
             reruns: int = ...,
+            passing: float | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -115,6 +124,14 @@ class Guards:
                 f"reruns={self.reruns} is about examples of never_break, and it names none: a floor goes by one run of "
                 "each example; give never_break=(ids...) or leave reruns out"
             )
+        if self.passing is not None:
+            if not is_number(self.passing) or not math.isfinite(self.passing):
+                raise ValueError(f"passing must be a score, such as 0.75, or None, got {self.passing!r:.80}")
+            if not self.never_break:
+                raise ValueError(
+                    f"passing={self.passing:g} is about examples of never_break, and it names none; give "
+                    "never_break=(ids...) or leave passing out"
+                )
 
     def on(
         self,
@@ -159,7 +176,13 @@ class Guards:
             _check_least(in_a_sentence(part.called), least, part.scale)
         floors = self.floors_on(rows, scale, parts)
         never_break = tuple(dict.fromkeys(positions[name] for name in self.never_break))
-        return Guarded(names, never_break, floors, self.reruns if never_break else 0)
+        passing = None if self.passing is None else float(self.passing)
+        if passing is not None and scale is not None and not scale[0] < passing <= scale[1]:
+            raise DataError(
+                f"passing is {passing:g}, and scores run from {scale[0]:g} to {scale[1]:g}; an example of never_break "
+                "that reaches it is not broken, so give a score between these, above the lowest"
+            )
+        return Guarded(names, never_break, floors, self.reruns if never_break else 0, passing)
 
     def floors_on(
         self,

@@ -316,6 +316,8 @@ class Objective(Findings):
             return [[ran.score for ran in row] for row in self._ran(keys)]
 
         level = self._reached(before, positions, reruns)
+        if self.guarded is not None:
+            level = self.guarded.due(level)
         first = [self._reached(texts, positions, 0) for texts in tries]
         found = [[n for n in positions if is_worse(level[n], scores[n])] for scores in first]
         return [tuple(worse) for worse in still_worse(level, found, reruns, run)]

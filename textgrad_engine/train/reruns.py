@@ -2,7 +2,8 @@
 
 What texts reached is the most that an example came to in the runs of it that there were. So a text that was let pass by
 its second run is held to that run from then on, not to its first: else what passed once by chance could break for good
-with the next text. The texts of now are not run again for it, only the new ones where they did worse.
+with the next text. The texts of now are not run again for it, only the new ones where they did worse. Nor is a mark in
+the middle of a scale, which may have been luck, looked at again: `Guards.passing` says which marks are good enough.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def still_worse(
     """What does worse in each run: what did is run again until it reaches its level, or there are no more runs.
 
     Args:
-        level: what each example reached with the texts of now.
+        level: what each example has to reach (`Guarded.due`).
         found: what does worse in the first run.
         reruns: at most so many further runs.
         run: runs these examples again, all at once, from the number of the run: their scores, None where no answer was

@@ -57,7 +57,14 @@ def _in_words(guards: Guards) -> str:
     floors = [f"{column}={value!s}: {float(least):g}" for (column, value), least in guards.floors.items()]
     metrics = [f"{name}: {float(least):g}" for name, least in guards.metrics.items()]
     reruns = [str(guards.reruns)] if guards.reruns and guards.never_break else []  # of a run of before there were none
-    named = {"never_break": list(guards.never_break), "reruns": reruns, "floors": floors, "metrics": metrics}
+    passing = [] if guards.passing is None else [f"{float(guards.passing):g}"]
+    named = {
+        "never_break": list(guards.never_break),
+        "reruns": reruns,
+        "passing": passing,
+        "floors": floors,
+        "metrics": metrics,
+    }
     return "; ".join(f"{kind} {', '.join(sorted(each))}" for kind, each in named.items() if each)
 
 

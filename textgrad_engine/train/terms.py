@@ -60,9 +60,10 @@ def _varying(objective: Objective) -> Iterator[str]:
             f"{repair if guarded.never_break and not again else ''}"
         )
     if objective.marks_refused and again:  # they are held to the best run so far, which may have been luck
+        repair = "" if guarded.passing is not None else "passing=... says which score is good enough, and "
         yield (
-            f"examples that must never break refused changes by marks below the best one, {vary}; a floor under their "
-            "mean is steadier"
+            f"examples that must never break refused changes by marks below the best one, {vary}; {repair}a floor "
+            "under their mean is steadier"
         )
 
 
